@@ -1,0 +1,86 @@
+// The one error class of Holdfast and the closed set of its codes.
+// A code belongs to a family, and the family says who must act: STYLE and docs/errors.md hold the list.
+// Errors are recognised by a brand, not by class identity, because two copies of a package in one process happen.
+
+/** Who must act on an error. */
+export type ErrorFamily =
+  | 'usage' // the programmer, at definition or call
+  | 'not-found' // the caller named something that is not there
+  | 'conflict' // the caller may look again and retry
+  | 'failure' // a workflow failed: data in its journal
+  | 'drift' // the deployer: code and journal disagree
+  | 'unavailable' // nobody: it is retried, or may be
+  | 'bug' // us
+
+const families = {
+  INVALID_OPTION: 'usage',
+  INVALID_INPUT: 'usage',
+  INVALID_DURATION: 'usage',
+  INVALID_NAME: 'usage',
+  NOT_STORABLE: 'usage',
+  WORKFLOW_EXISTS: 'usage',
+  WORKFLOW_UNKNOWN: 'usage',
+  STORE_UNKNOWN: 'usage',
+  CLOSED: 'usage',
+  RUN_NOT_FOUND: 'not-found',
+  RUN_EXISTS: 'conflict',
+  STALE_WRITE: 'conflict',
+  LEASE_LOST: 'conflict',
+  RUN_FAILED: 'failure',
+  RUN_CANCELLED: 'failure',
+  STEP_TIMEOUT: 'failure',
+  PAYLOAD_CORRUPT: 'failure',
+  ENTRY_REJECTED: 'failure',
+  DRIFT: 'drift',
+  RESULT_TIMEOUT: 'unavailable',
+  STORE_UNAVAILABLE: 'unavailable',
+  BUG: 'bug',
+} as const satisfies Record<string, ErrorFamily>
+
+/** Every code that Holdfast raises. The set is closed; `docs/errors.md` explains each. */
+export type ErrorCode = keyof typeof families
+
+export const errorCodes = Object.keys(families) as ErrorCode[]
+
+const brand = Symbol.for('holdfast.error')
+
+export interface HoldfastErrorOptions {
+  readonly cause?: unknown
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * An error raised by Holdfast: what happened, why, and what to do, with a stable `code`.
+ *
+ * @example
+ * try { await run.result() } catch (error) {
+ *   if (isHoldfastError(error, 'RUN_FAILED')) console.error(error.cause)
+ * }
+ */
+export class HoldfastError extends Error {
+  override readonly name = 'HoldfastError'
+  readonly code: ErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(code: ErrorCode, message: string, options: HoldfastErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.details = options.details ?? {}
+    Object.defineProperty(this, brand, { value: true })
+  }
+
+  get family(): ErrorFamily {
+    return families[this.code]
+  }
+}
+
+/** Tells whether a value is an error of Holdfast, and, when given, of that code. */
+export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
+  if (typeof value !== 'object' || value === null || !(brand in value)) return false
+  return code === undefined || (value as HoldfastError).code === code
+}
+
+/** An assertion about ourselves: what it reports can only be a defect of Holdfast. */
+export function bug(message: string, details: Record<string, unknown> = {}): HoldfastError {
+  return new HoldfastError('BUG', `${message}. This is a defect of Holdfast: please report it.`, { details })
+}

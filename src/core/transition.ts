@@ -1,0 +1,62 @@
+// A transition: an atomic, fenced append to one run's journal together with what it makes of the run's row.
+// It is the only way in which a run changes once it exists.
+//
+// Transitions of one run that queue up behind a flush are merged into one, because two rows of one run in a single
+// UPDATE corrupt silently. Merging is associative, and the merged transition does what the two would have done one
+// after the other. Nothing can follow a transition that gives the lease away, so such a one is never merged into.
+
+import { bug } from './error.ts'
+import type { Draft } from './entry.ts'
+import type { Lease, RunStatus } from './run.ts'
+
+/** When a run is next due: the earlier of a point in time and a delay from the commit, in store time. */
+export interface Due {
+  readonly at: number | null
+  readonly afterMs: number | null
+}
+
+/** What a holder may make of its run. `running` is not among them: only a claim leads there. */
+export type NextStatus = Exclude<RunStatus, 'running' | 'cancelling'>
+
+export interface Transition {
+  /** Client-made. Repeating a transition that was committed answers as it did the first time. */
+  readonly id: string
+  readonly runId: string
+  readonly guard: {
+    /** The run's `seq` before this transition. */
+    readonly seq: number
+    readonly lease: Lease
+  }
+  /** At least one entry, except when the run is parked again and nothing new happened. */
+  readonly append: readonly Draft[]
+  /** The status that it leads to, or null for a checkpoint: the run stays leased. */
+  readonly status: NextStatus | null
+  readonly due: Due | null
+  /** Park only if no message arrived since the holder looked: otherwise append, keep the lease and say so. */
+  readonly parkIf: { readonly inbox: number } | null
+}
+
+/** Tells whether `second` may be merged into `first`. */
+export function mayMerge(first: Transition, second: Transition): boolean {
+  return (
+    first.runId === second.runId &&
+    first.status === null &&
+    first.guard.lease.token === second.guard.lease.token &&
+    first.guard.lease.session === second.guard.lease.session &&
+    first.guard.seq + first.append.length === second.guard.seq
+  )
+}
+
+/** One transition that does what the two do one after the other. */
+export function mergeTransitions(first: Transition, second: Transition): Transition {
+  if (!mayMerge(first, second)) throw bug('These transitions cannot be merged', { first, second })
+  return {
+    id: first.id,
+    runId: first.runId,
+    guard: first.guard,
+    append: [...first.append, ...second.append],
+    status: second.status,
+    due: second.due,
+    parkIf: second.parkIf,
+  }
+}

@@ -1,0 +1,161 @@
+// The port behind which a database stands. A store commits batches of transitions and hands out work; it knows nothing
+// of workflows, styles or payloads. What each method must do is told by the contract suite in `holdfast/testing`,
+// which every store passes; the memory store is the reference.
+//
+// All times are the store's own: a caller learns them from answers and never compares its own clock with a lease.
+
+import type { Draft, Entry } from './core/entry.ts'
+import type { Lease, Run, RunStatus } from './core/run.ts'
+import type { Transition } from './core/transition.ts'
+
+export interface Store {
+  readonly capabilities: Capabilities
+
+  /** Creates or updates the schema. Safe to call from many processes at once, and again. */
+  migrate(): Promise<void>
+
+  /** Inserts runs, each with its first entry. One answer per run, in order; an id that exists is answered, not replaced. */
+  start(runs: readonly NewRun[]): Promise<readonly Started[]>
+
+  /** Leases ready runs to a session: highest priority first, then the longest due, then the lowest id. */
+  claim(request: ClaimRequest): Promise<Claimed>
+
+  /** Reads what a holder needs to go on: a page of each run's journal and its mailbox. One answer per request, in order. */
+  load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>
+
+  /** Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other. */
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]>
+
+  /** Puts messages into mailboxes and wakes runs that wait. One answer per message, in order. */
+  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]>
+
+  /** Gives leased runs back unharmed: `pending`, due at once, no crash counted. Leases that are lost are passed over. */
+  release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void>
+
+  /** Reads rows. One answer per id, in order; undefined where there is no such run. */
+  get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
+
+  /** The feed: entries of all runs in commit order, after a position. */
+  changes(after: number, limit: number): Promise<readonly Change[]>
+
+  /** Calls back when something may have become claimable, or a run has ended. A hint may be lost; polling is the truth. */
+  listen(onHint: (hint: Hint) => void): Promise<() => void>
+
+  close(): Promise<void>
+}
+
+/** Queries for people and pages. They may be slow; nothing that moves runs depends on them. */
+export interface StoreAdmin {
+  /** Runs that match, newest first. */
+  find(filter: RunFilter): Promise<readonly Run[]>
+}
+
+export interface Capabilities {
+  /** Other processes are told of new work without polling. */
+  readonly notifies: boolean
+  /** Several processes may open this store at once. */
+  readonly multiProcess: boolean
+}
+
+export interface NewRun {
+  readonly id: string
+  readonly shard: number
+  readonly type: string
+  readonly version: number
+  readonly priority: number
+  /** Not to be claimed before this delay has passed; null for at once. */
+  readonly delayMs: number | null
+  /** Leases the run to the caller in the same insert. */
+  readonly lease: Lease | null
+  /** Makes the repetition of this start a no-op. */
+  readonly transition: string
+  readonly first: Draft
+}
+
+export interface Started {
+  readonly created: boolean
+  /** The row as it is now; when `created` and a lease was asked for, leased to the caller. */
+  readonly run: Run
+}
+
+export interface ClaimRequest {
+  readonly session: string
+  readonly selectors: readonly Selector[]
+  readonly limit: number
+}
+
+export interface Selector {
+  readonly type: string
+  readonly version: number
+}
+
+export interface Claimed {
+  readonly runs: readonly Run[]
+  /** When the next run that matches comes due by itself, if the store knows of one. */
+  readonly nextDue: number | null
+  readonly now: number
+}
+
+export interface LoadRequest {
+  readonly runId: string
+  /** Entries with a higher `seq` than this. */
+  readonly after: number
+  readonly limit: number
+}
+
+export interface Loaded {
+  readonly entries: readonly Entry[]
+  readonly messages: readonly Message[]
+}
+
+export type Committed =
+  | {
+      readonly outcome: 'committed'
+      readonly seq: number
+      readonly at: number
+      readonly inbox: number
+      /** False when parking was asked for and a message had arrived: look again. The entries are appended all the same. */
+      readonly released: boolean
+    }
+  | { readonly outcome: 'refused'; readonly reason: Refusal }
+
+/** `stale`: the journal has moved on. `lease-lost`: somebody else holds the run, or nobody. `not-found`: no such run. */
+export type Refusal = 'stale' | 'lease-lost' | 'not-found'
+
+export interface NewMessage {
+  /** Client-made. Delivering the same id again changes nothing and answers as the first time. */
+  readonly id: string
+  readonly runId: string
+  readonly name: string
+  readonly data: string
+}
+
+export interface Message extends NewMessage {
+  /** The run's `inbox` after this message: first in, first out. */
+  readonly position: number
+  readonly at: number
+}
+
+export type Delivered =
+  /** The run was waiting and has been woken. */
+  | { readonly outcome: 'delivered' }
+  /** The message lies in the mailbox of a run that is busy, not begun or paused. */
+  | { readonly outcome: 'queued' }
+  | { readonly outcome: 'target-terminated'; readonly status: RunStatus }
+  | { readonly outcome: 'target-not-found' }
+
+export interface Change {
+  readonly position: number
+  readonly runId: string
+  readonly entry: Entry
+}
+
+export type Hint =
+  | { readonly kind: 'ready'; readonly type: string }
+  | { readonly kind: 'ended'; readonly runId: string }
+
+export interface RunFilter {
+  readonly type?: string
+  readonly status?: RunStatus
+  readonly limit: number
+}
