@@ -1,8 +1,18 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+const source = (file: string): string => fileURLToPath(new URL(`src/${file}`, import.meta.url))
+
 export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^holdfast$/, replacement: source('index.ts') },
+      { find: /^holdfast\/(\w+)$/, replacement: source('$1/index.ts') },
+    ],
+  },
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
+    reporters: ['default', './tools/closing-line-reporter.mjs'],
   },
 })

@@ -3,6 +3,7 @@
 // which every store passes; the memory store is the reference.
 //
 // All times are the store's own: a caller learns them from answers and never compares its own clock with a lease.
+// What a store hands out is a copy: it does not change later, and changing it does not change the store.
 
 import type { Draft, Entry } from './core/entry.ts'
 import type { Lease, Run, RunStatus } from './core/run.ts'
@@ -14,19 +15,32 @@ export interface Store {
   /** Creates or updates the schema. Safe to call from many processes at once, and again. */
   migrate(): Promise<void>
 
-  /** Inserts runs, each with its first entry. One answer per run, in order; an id that exists is answered, not replaced. */
+  /**
+   * Inserts runs, each with its first entry. One answer per run, in order; an id that exists, or that comes twice, is
+   * answered, not replaced.
+   */
   start(runs: readonly NewRun[]): Promise<readonly Started[]>
 
-  /** Leases ready runs to a session: highest priority first, then the longest due, then the lowest id. */
+  /**
+   * Leases what is due to a session: highest priority first, then the longest due, then the lowest id. A leased run is
+   * due no more.
+   */
   claim(request: ClaimRequest): Promise<Claimed>
 
   /** Reads what a holder needs to go on: a page of each run's journal and its mailbox. One answer per request, in order. */
   load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>
 
-  /** Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other. */
+  /**
+   * Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other.
+   * A batch holds at most one transition of a run. What only a defect could ask for (nothing to append without parking,
+   * a move that the status machine does not know) rejects the whole call with BUG; what else was in it may be repeated.
+   */
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]>
 
-  /** Puts messages into mailboxes and wakes runs that wait. One answer per message, in order. */
+  /**
+   * Puts messages into mailboxes and wakes runs that wait; one that is due already keeps its place. One answer per
+   * message, in order.
+   */
   deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]>
 
   /** Gives leased runs back unharmed: `pending`, due at once, no crash counted. Leases that are lost are passed over. */
@@ -35,18 +49,22 @@ export interface Store {
   /** Reads rows. One answer per id, in order; undefined where there is no such run. */
   get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
 
-  /** The feed: entries of all runs in commit order, after a position. */
+  /** The feed: entries of all runs in commit order, after a position. It may lag behind commits; it never skips one. */
   changes(after: number, limit: number): Promise<readonly Change[]>
 
-  /** Calls back when something may have become claimable, or a run has ended. A hint may be lost; polling is the truth. */
+  /**
+   * Calls back when something may have become claimable, now or at a time nearer than was known, or a run has ended.
+   * A hint comes after what it tells of can be read, and never after unsubscribing. It may be lost; polling is the truth.
+   */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
 
+  /** Lets go of everything. Afterwards every call is rejected with CLOSED; closing again is fine. */
   close(): Promise<void>
 }
 
 /** Queries for people and pages. They may be slow; nothing that moves runs depends on them. */
 export interface StoreAdmin {
-  /** Runs that match, newest first. */
+  /** Runs that match, newest first: by id, which tells when it was made. */
   find(filter: RunFilter): Promise<readonly Run[]>
 }
 
@@ -67,7 +85,7 @@ export interface NewRun {
   readonly delayMs: number | null
   /** Leases the run to the caller in the same insert. */
   readonly lease: Lease | null
-  /** Makes the repetition of this start a no-op. */
+  /** Makes the repetition of this start a no-op: it is told that it created the run, as long as the run exists. */
   readonly transition: string
   readonly first: Draft
 }
@@ -91,7 +109,9 @@ export interface Selector {
 
 export interface Claimed {
   readonly runs: readonly Run[]
-  /** When the next run that matches comes due by itself, if the store knows of one. */
+  /** More that match were ready than the limit allowed. */
+  readonly more: boolean
+  /** When the next run that matches and is not due yet comes due by itself; null if there is none. */
   readonly nextDue: number | null
   readonly now: number
 }
@@ -113,17 +133,24 @@ export type Committed =
       readonly outcome: 'committed'
       readonly seq: number
       readonly at: number
+      /** As it stands now: the one thing that a repetition may answer otherwise. */
       readonly inbox: number
       /** False when parking was asked for and a message had arrived: look again. The entries are appended all the same. */
       readonly released: boolean
     }
   | { readonly outcome: 'refused'; readonly reason: Refusal }
 
-/** `stale`: the journal has moved on. `lease-lost`: somebody else holds the run, or nobody. `not-found`: no such run. */
+/**
+ * `not-found`: no such run. `stale`: the journal is not where the writer thinks. `lease-lost`: it is, but somebody else
+ * holds the run, or nobody.
+ */
 export type Refusal = 'stale' | 'lease-lost' | 'not-found'
 
 export interface NewMessage {
-  /** Client-made. Delivering the same id again changes nothing and answers as the first time. */
+  /**
+   * Client-made, unique within its run. Delivering an id again that was accepted changes nothing and answers as the first
+   * time, whatever has become of the run.
+   */
   readonly id: string
   readonly runId: string
   readonly name: string
@@ -151,8 +178,7 @@ export interface Change {
 }
 
 export type Hint =
-  | { readonly kind: 'ready'; readonly type: string }
-  | { readonly kind: 'ended'; readonly runId: string }
+  { readonly kind: 'ready'; readonly type: string } | { readonly kind: 'ended'; readonly runId: string }
 
 export interface RunFilter {
   readonly type?: string

@@ -4,8 +4,7 @@
 import type { Entry } from './entry.ts'
 import type { Payloads } from './payload.ts'
 import type { Ports } from './ports.ts'
-import type { RetryPolicy } from './retry.ts'
-import type { Lease, Run } from './run.ts'
+import type { Lease, Run, TerminalStatus } from './run.ts'
 import type { Transition } from './transition.ts'
 
 export interface Definition {
@@ -14,33 +13,35 @@ export interface Definition {
   readonly style: 'function' | 'decider' | 'graph'
   /** Turns what a caller gave to `start` into what the run will see, or says what is wrong with it. */
   readonly validate: (input: unknown) => unknown
-  /** Prepares the execution of a run that this process holds. Nothing happens before `proceed`. */
-  open(host: Host): Frame
+  /** Prepares the execution of a run that this process holds. Nothing happens before `start`. */
+  open(host: Host, claim: Claim): Frame
 }
 
 /** A run that this process has just leased. */
 export interface Claim {
   readonly run: Run
   readonly lease: Lease
-  /** The journal from the run's `base` on; empty when the frame already knows it. */
+  /** The whole journal from the run's `base` on; not read when a frame is resumed. */
   readonly entries: readonly Entry[]
 }
 
 /** The execution of one run in this process. While the run is parked, its frame may stay in memory. */
 export interface Frame {
-  /** The `seq` up to which this frame knows the journal. It goes on without replay while that is the run's. */
-  readonly seq: number
+  /** The `seq` up to which this frame knows the journal: it can be resumed while that is the run's. Null if never. */
+  readonly seq: number | null
   /** Moves the run on until it ends, parks, is due again later, or is lost. */
-  proceed(claim: Claim): Promise<Departure>
+  start(): Promise<Departure>
+  /** Moves a parked run on, under a new lease and without replay. */
+  resume(claim: Claim): Promise<Departure>
   /** Stops at once: aborts what is running and commits nothing any more. */
   abort(reason: unknown): void
 }
 
 export type Departure =
-  /** The run is over. */
-  | { readonly kind: 'ended' }
-  /** The run waits; `resumable` frames may be kept for when it is claimed again. */
-  | { readonly kind: 'parked'; readonly resumable: boolean }
+  /** The run is over. `data` is the payload of its last entry. */
+  | { readonly kind: 'ended'; readonly status: TerminalStatus; readonly seq: number; readonly data: string }
+  /** The run waits. Its frame may be kept for when it is claimed again. */
+  | { readonly kind: 'parked' }
   /** The run is pending again, or paused. */
   | { readonly kind: 'released' }
   /** The lease or the journal went elsewhere; nothing more may be done for this run here. */
@@ -50,8 +51,6 @@ export interface Host {
   readonly ports: Ports
   readonly payloads: Payloads
   readonly services: unknown
-  /** The default for bodies and steps that declare none. */
-  readonly retry: RetryPolicy
   /** Retry delays up to this are waited in memory; longer ones release the run. */
   readonly inlineRetryMs: number
   /** Store time as far as this process knows: never ahead of it. */

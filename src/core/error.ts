@@ -74,10 +74,14 @@ export class HoldfastError extends Error {
   }
 }
 
-/** Tells whether a value is an error of Holdfast, and, when given, of that code. */
+/** Tells whether a value is an error of Holdfast, and, when given, of that code. Never throws. */
 export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
-  if (typeof value !== 'object' || value === null || !(brand in value)) return false
-  return code === undefined || (value as HoldfastError).code === code
+  if (typeof value !== 'object' || value === null) return false
+  try {
+    return brand in value && (code === undefined || (value as { readonly code?: unknown }).code === code)
+  } catch {
+    return false
+  }
 }
 
 /** An assertion about ourselves: what it reports can only be a defect of Holdfast. */

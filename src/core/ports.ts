@@ -8,7 +8,7 @@ export interface Clock {
   now(): number
   /** Milliseconds on a clock that never steps back; only differences mean something. */
   monotonic(): number
-  /** Calls `wake` once, after at least `ms` milliseconds. Keeps no process alive. */
+  /** Calls `wake` once, after at least `ms` milliseconds. Until then it keeps the process alive. */
   after(ms: number, wake: () => void): Cancel
 }
 
@@ -30,6 +30,21 @@ export interface Logger {
   info(message: string, details?: Readonly<Record<string, unknown>>): void
   warn(message: string, details?: Readonly<Record<string, unknown>>): void
   error(message: string, details?: Readonly<Record<string, unknown>>): void
+}
+
+/** The same logger, but it harms nobody: what it throws, or rejects with, is dropped. */
+export function harmless(logger: Logger): Logger {
+  const guarded =
+    (level: keyof Logger): Logger['info'] =>
+    (message, details) => {
+      try {
+        const answer: unknown = details === undefined ? logger[level](message) : logger[level](message, details)
+        if (answer instanceof Promise) answer.catch(() => undefined)
+      } catch {
+        // There is nowhere left to say it.
+      }
+    }
+  return { debug: guarded('debug'), info: guarded('info'), warn: guarded('warn'), error: guarded('error') }
 }
 
 export interface Ports {

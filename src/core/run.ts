@@ -22,14 +22,7 @@
 // Terminal statuses lead nowhere.
 
 export type RunStatus =
-  | 'pending'
-  | 'running'
-  | 'waiting'
-  | 'paused'
-  | 'cancelling'
-  | 'succeeded'
-  | 'failed'
-  | 'cancelled'
+  'pending' | 'running' | 'waiting' | 'paused' | 'cancelling' | 'succeeded' | 'failed' | 'cancelled'
 
 const moves: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
   pending: ['running', 'paused', 'cancelled', 'failed'],
@@ -77,7 +70,7 @@ export interface Run {
   readonly readiness: Readiness
   /** Higher goes first. */
   readonly priority: number
-  /** When it may next be claimed, in store time. */
+  /** When it may next be claimed, in store time; null while it is leased, idle or over. */
   readonly due: number | null
   /** The number of its last journal entry. */
   readonly seq: number
@@ -92,6 +85,7 @@ export interface Run {
   /** Who holds it now. */
   readonly session: string | null
   readonly createdAt: number
+  /** When its last transition was committed: claims, messages and give-backs do not count. */
   readonly updatedAt: number
   readonly endedAt: number | null
 }

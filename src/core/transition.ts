@@ -4,6 +4,8 @@
 // Transitions of one run that queue up behind a flush are merged into one, because two rows of one run in a single
 // UPDATE corrupt silently. Merging is associative, and the merged transition does what the two would have done one
 // after the other. Nothing can follow a transition that gives the lease away, so such a one is never merged into.
+// Only what was never sent may be merged into: a merged transition has the id of its first, and a store that knows that
+// id from an earlier sending takes the whole for a repetition.
 
 import { bug } from './error.ts'
 import type { Draft } from './entry.ts'
@@ -19,7 +21,10 @@ export interface Due {
 export type NextStatus = Exclude<RunStatus, 'running' | 'cancelling'>
 
 export interface Transition {
-  /** Client-made. Repeating a transition that was committed answers as it did the first time. */
+  /**
+   * Client-made. Repeating a transition that was committed answers as it did the first time. One that appends nothing
+   * leaves no id behind: it is known again only until the next claim, and then refused.
+   */
   readonly id: string
   readonly runId: string
   readonly guard: {
@@ -31,6 +36,7 @@ export interface Transition {
   readonly append: readonly Draft[]
   /** The status that it leads to, or null for a checkpoint: the run stays leased. */
   readonly status: NextStatus | null
+  /** Of meaning only together with a status: a run that stays leased is not due. */
   readonly due: Due | null
   /** Park only if no message arrived since the holder looked: otherwise append, keep the lease and say so. */
   readonly parkIf: { readonly inbox: number } | null

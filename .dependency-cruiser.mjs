@@ -1,0 +1,140 @@
+// The import rule: which room of src/ may know which other. The tables below are the rule; the rest turns them into
+// dependency-cruiser's form. Type imports count like any other. Run it with `npm run imports`, which also proves that
+// the tool saw every module and catches planted violations.
+
+/** What each room may import besides itself: rooms and files of src/, `node:` modules and npm packages. */
+export const rooms = {
+  core: { src: [] },
+  functions: { src: ['core'] },
+  deciders: { src: ['core'] },
+  graphs: { src: ['core'] },
+  engine: { src: ['core', 'store.ts'] },
+  client: { src: ['core', 'store.ts', 'engine'] },
+  worker: { src: ['core', 'store.ts', 'engine'] },
+  projections: { src: ['core', 'store.ts', 'engine'] },
+  outbox: { src: ['core', 'store.ts', 'engine'] },
+  telemetry: { src: ['core'], packages: ['@opentelemetry/api'] },
+  testing: {
+    src: ['core', 'store.ts', 'stores/memory', 'engine', 'client', 'worker', 'system.ts'],
+    builtins: true,
+  },
+  http: { src: ['core', 'client'], builtins: true, packages: ['hono', '@hono/node-server', 'cloudevents'] },
+}
+
+/** Each store may import core, the port, node: modules and the drivers named here; never another store. */
+export const stores = {
+  memory: [],
+  sqlite: ['libsql'],
+  turso: ['@tursodatabase/database', '@libsql/client'],
+  postgres: ['pg'],
+}
+
+/** Files that stand directly in src/. Only holdfast.ts and index.ts, where the rooms are put together, may see all. */
+const files = {
+  'store.ts': { src: ['core'] },
+  'system.ts': { src: ['core'], builtins: true },
+}
+
+const source = '^src/'
+const packages = 'node_modules/'
+const escape = (text) => text.replaceAll(/[.+^$]/g, '\\$&')
+const inside = (names) => names.map((name) => `^src/${escape(name)}${name.endsWith('.ts') ? '$' : '/'}`)
+// A package that is not installed is reported under its bare name.
+const named = (names) => names.flatMap((name) => [`node_modules/${name}/`, `node_modules/@types/${name}/`, `^${name}$`])
+
+/** A room may import itself and what its row names: everything else is forbidden. */
+function allowOnly(name, from, self, { src, builtins = false, packages: allowed = [] }) {
+  const rules = [
+    {
+      name,
+      severity: 'error',
+      from,
+      to: { dependencyTypesNot: ['core'], pathNot: [self, ...inside(src), ...named(allowed)] },
+    },
+  ]
+  if (!builtins) rules.push({ name: `${name}-no-node`, severity: 'error', from, to: { dependencyTypes: ['core'] } })
+  return rules
+}
+
+const forbidden = [
+  ...Object.entries(rooms).flatMap(([room, row]) =>
+    allowOnly(`room-${room}`, { path: `^src/${room}/` }, `^src/${room}/`, row),
+  ),
+  ...Object.entries(stores).flatMap(([store, drivers]) =>
+    allowOnly(`store-${store}`, { path: `^src/stores/${store}/` }, `^src/stores/${store}/`, {
+      src: ['core', 'store.ts'],
+      builtins: store !== 'memory',
+      packages: drivers,
+    }),
+  ),
+  ...Object.entries(files).flatMap(([file, row]) =>
+    allowOnly(`file-${file}`, { path: `^src/${escape(file)}$` }, `^src/${escape(file)}$`, row),
+  ),
+  {
+    name: 'no-unknown-room',
+    comment: 'A new folder or file of src/ needs a row in the tables of .dependency-cruiser.mjs.',
+    severity: 'error',
+    from: {
+      path: source,
+      pathNot: [
+        `^src/(?:${[...Object.keys(rooms), 'cli'].join('|')})/`,
+        `^src/stores/(?:${Object.keys(stores).join('|')})/`,
+        `^src/(?:${[...Object.keys(files), 'holdfast.ts', 'index.ts'].map(escape).join('|')})$`,
+      ],
+    },
+    to: {},
+  },
+  {
+    name: 'system-only-where-wired',
+    comment: 'The real clock and randomness enter in one place, so that a test can own them.',
+    severity: 'error',
+    from: { path: source, pathNot: '^src/(?:holdfast\\.ts$|system\\.ts$|testing/)' },
+    to: { path: '^src/system\\.ts$' },
+  },
+  {
+    name: 'not-from-outside-in',
+    comment: 'Nothing but the package entry imports holdfast.ts, and nothing imports the entry.',
+    severity: 'error',
+    from: { path: source, pathNot: '^src/(?:index\\.ts$|cli/)' },
+    to: { path: '^src/(?:holdfast|index)\\.ts$' },
+  },
+  {
+    name: 'process-only-in-cli',
+    comment: 'The global is refused by the linter; this is its module.',
+    severity: 'error',
+    from: { path: source, pathNot: '^src/(?:cli/|system\\.ts$)' },
+    to: { path: '^(?:node:)?process$' },
+  },
+  { name: 'no-cycles', severity: 'error', from: { path: source }, to: { circular: true } },
+  {
+    name: 'no-orphans',
+    severity: 'error',
+    from: { orphan: true, path: source, pathNot: '^src/(?:index\\.ts|(?:testing|http)/index\\.ts)$' },
+    to: {},
+  },
+  {
+    name: 'src-only',
+    comment: 'What is published stands in src/.',
+    severity: 'error',
+    from: { path: source },
+    to: { pathNot: [source, packages], dependencyTypes: ['local', 'localmodule', 'aliased'] },
+  },
+  {
+    name: 'declared-packages-only',
+    severity: 'error',
+    from: { path: source },
+    to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'npm-bundled', 'undetermined'] },
+  },
+  { name: 'resolvable', severity: 'error', from: { path: source }, to: { couldNotResolve: true } },
+]
+
+export default {
+  forbidden,
+  options: {
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'types', 'node', 'default'] },
+    builtInModules: { add: ['node:sqlite', 'node:test'] },
+  },
+}

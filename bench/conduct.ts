@@ -1,0 +1,73 @@
+// Starts the processes that measure, one after another, and gathers what they tell.
+
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { Task, Told } from './child.ts'
+import { median } from './numbers.ts'
+import type { Case, Goal, Scenario, Settings } from './scenario.ts'
+
+/** One line of the table: a metric of a case over all its samples. */
+export interface Result {
+  readonly scenario: string
+  readonly case: string
+  readonly metric: string
+  readonly unit: string
+  /** The median of the samples. */
+  readonly value: number
+  readonly samples: readonly number[]
+  readonly goal: Goal | null
+}
+
+const child = fileURLToPath(new URL('child.js', import.meta.url))
+
+export async function measureScenario(
+  scenario: Scenario,
+  settings: Settings,
+  progress: (text: string) => void,
+): Promise<readonly Result[]> {
+  const results: Result[] = []
+  for (const [index, one] of scenario.cases(settings).entries()) {
+    progress(`${scenario.name}${one.name === '' ? '' : `: ${one.name}`}`)
+    results.push(...(await measureCase(scenario, one, index, settings)))
+  }
+  return results
+}
+
+/** Performs a task in a fresh process and gives back its samples. */
+export function perform(task: Task, nodeOptions: readonly string[] = []): Promise<readonly Told[]> {
+  return new Promise((resolve, reject) => {
+    const told: Told[] = []
+    const process = fork(child, [JSON.stringify(task)], { execArgv: ['--expose-gc', ...nodeOptions] })
+    process.on('message', (sample) => told.push(sample as Told))
+    process.on('error', reject)
+    process.on('exit', (code, signal) => {
+      if (code === 0 && told.length === task.samples) resolve(told)
+      else reject(new Error(`Measuring "${task.scenario}" ended with ${signal ?? `exit code ${code}`}; see above.`))
+    })
+  })
+}
+
+async function measureCase(
+  scenario: Scenario,
+  one: Case,
+  index: number,
+  settings: Settings,
+): Promise<readonly Result[]> {
+  const samples = settings.quick ? 3 : 5
+  const task = { scenario: scenario.name, index, settings, warmUpMs: settings.quick ? 1_500 : 3_000, samples }
+  const told: Told[] = []
+  if (one.isolated === true) {
+    for (let count = 0; count < 3; count += 1) told.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
+  } else told.push(...(await perform(task)))
+  return (told[0] ?? []).map(({ metric, unit, goal }, at) => {
+    const values = told.map((readings) => readings[at]?.value ?? Number.NaN)
+    const shared = { scenario: scenario.name, case: one.name, metric, unit }
+    // Goals are set for the memory store: another one has other limits.
+    return {
+      ...shared,
+      value: median(values),
+      samples: values,
+      goal: settings.store === 'memory:' ? (goal ?? null) : null,
+    }
+  })
+}

@@ -1,0 +1,37 @@
+// `npm run bench`: measures the compiled package, one fresh process after another, and shows a table.
+
+import { measureScenario, type Result } from './conduct.ts'
+import { helpText, parseOptions, UsageError, type Options } from './options.ts'
+import { profileScenario } from './profile.ts'
+import { storeName, thisMachine, writeReport } from './report.ts'
+import { scenarios } from './scenarios.ts'
+import { renderTable } from './table.ts'
+
+async function main(options: Options): Promise<void> {
+  if (options.help) return console.log(helpText())
+  const { store, quick } = options
+  const profiled = scenarios.find(({ name }) => name === options.profile)
+  if (profiled !== undefined) {
+    console.log(`Profiling ${profiled.name} …`)
+    return console.log(await profileScenario(profiled, { store, quick }))
+  }
+  const began = performance.now()
+  const seconds = (): string => `${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s`
+  const results: Result[] = []
+  for (const scenario of scenarios) {
+    if (options.only !== undefined && scenario.name !== options.only) continue
+    const progress = (text: string): void => console.log(`${seconds()}  ${text}`)
+    results.push(...(await measureScenario(scenario, { store, quick }, progress)))
+  }
+  const { node, cores, platform } = thisMachine()
+  console.log(`${seconds()}  done\n\nnode ${node}, ${cores} cores, ${platform}, store ${storeName(store)}\n`)
+  console.log(renderTable(results))
+  if (options.json !== undefined) await writeReport(options.json, { store, quick }, results)
+}
+
+try {
+  await main(parseOptions(process.argv.slice(2)))
+} catch (error) {
+  console.error(error instanceof UsageError ? error.message : error)
+  process.exitCode = error instanceof UsageError ? 2 : 1
+}

@@ -1,0 +1,33 @@
+// How long one run takes when nothing else happens: a step, one run at a time, from `start` to `result()`.
+
+import { workflow, type Holdfast } from 'holdfast'
+import { quantile } from '../numbers.ts'
+import { withHoldfast, type Reading, type Scenario } from '../scenario.ts'
+
+const oneStep = workflow('bench.one-step', (ctx, order: number) => ctx.step('charge', async () => order))
+
+export const latency: Scenario = {
+  name: 'latency',
+  about: 'a run of one step, start to result, one at a time',
+  cases: ({ store, quick }) => [
+    {
+      name: '',
+      sample: () => withHoldfast(store, [oneStep], (holdfast) => measure(holdfast, quick ? 3_000 : 15_000)),
+    },
+  ],
+}
+
+async function measure(holdfast: Holdfast, runs: number): Promise<readonly Reading[]> {
+  await holdfast.work()
+  const times: number[] = []
+  for (let count = 0; count < runs; count += 1) {
+    const began = performance.now()
+    const run = await holdfast.start(oneStep, count)
+    await run.result()
+    times.push((performance.now() - began) * 1_000)
+  }
+  return [
+    { metric: 'p50', unit: 'µs', value: quantile(times, 0.5) },
+    { metric: 'p99', unit: 'µs', value: quantile(times, 0.99) },
+  ]
+}

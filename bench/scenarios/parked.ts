@@ -1,0 +1,67 @@
+// What a run costs that waits for a day: memory after a collection, minus memory before, by the number of runs. Once
+// with every frame kept in memory, once with none. On the memory store both include the stored run itself.
+
+import { workflow, type Holdfast } from 'holdfast'
+import { withHoldfast, type Case, type Reading, type Scenario } from '../scenario.ts'
+
+const sleeper = workflow('bench.sleeper', async (ctx, order: number) => {
+  await ctx.sleep('1 day')
+  return order
+})
+
+export const parked: Scenario = {
+  name: 'parked',
+  about: 'resident bytes per run that sleeps',
+  cases: ({ store, quick }) =>
+    [10_000, quick ? 20_000 : 100_000].flatMap((runs) => [
+      parkedCase(store, runs, 'frames kept', runs),
+      parkedCase(store, runs, 'frames dropped', 0),
+    ]),
+}
+
+function parkedCase(store: string, runs: number, name: string, frames: number): Case {
+  return {
+    name: `${runs.toLocaleString('en-US')} runs, ${name}`,
+    isolated: true,
+    sample: () => withHoldfast(store, [sleeper], (holdfast) => measure(holdfast, runs, frames)),
+  }
+}
+
+async function measure(holdfast: Holdfast, runs: number, frames: number): Promise<readonly Reading[]> {
+  await holdfast.work({ concurrency: 1_000, parked: frames })
+  await park(holdfast, 1_000)
+  const before = await settledMemory()
+  await park(holdfast, runs)
+  const after = await settledMemory()
+  return [
+    { metric: 'heap per run', unit: 'bytes', value: (after.heapUsed - before.heapUsed) / runs },
+    { metric: 'RSS per run', unit: 'bytes', value: (after.rss - before.rss) / runs },
+  ]
+}
+
+/** Starts so many runs and waits until each of them is parked. */
+async function park(holdfast: Holdfast, runs: number): Promise<void> {
+  const ids: string[] = []
+  while (ids.length < runs) {
+    const batch = Array.from({ length: Math.min(1_000, runs - ids.length) }, (_, order) =>
+      holdfast.start(sleeper, order),
+    )
+    for (const run of await Promise.all(batch)) ids.push(run.id)
+  }
+  for (const id of ids) {
+    while ((await holdfast.run(id).status()) !== 'waiting') await nextTurn()
+  }
+}
+
+async function settledMemory(): Promise<NodeJS.MemoryUsage> {
+  if (globalThis.gc === undefined) throw new Error('This scenario needs node --expose-gc.')
+  for (let count = 0; count < 5; count += 1) {
+    await nextTurn()
+    globalThis.gc()
+  }
+  return process.memoryUsage()
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 5))
+}

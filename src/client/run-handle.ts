@@ -1,0 +1,133 @@
+// A run that somebody started or asked for, and what they can do with it from outside.
+
+import { formatMs, toMs, type Duration } from '../core/duration.ts'
+import { HoldfastError } from '../core/error.ts'
+import type { Cancel } from '../core/ports.ts'
+import type { RunStatus } from '../core/run.ts'
+import { checkOptions } from '../core/suggest.ts'
+import type { Ending, Watcher } from '../engine/endings.ts'
+import type { Engine } from '../engine/engine.ts'
+
+export interface ResultOptions {
+  /** Give up waiting after this; the run goes on. @default no limit */
+  readonly timeout?: Duration
+}
+
+export class RunHandle<Output> {
+  readonly id: string
+  /** False if the run existed before. */
+  readonly created: boolean
+  private readonly engine: Engine
+
+  constructor(engine: Engine, id: string, created: boolean) {
+    this.engine = engine
+    this.id = id
+    this.created = created
+  }
+
+  /**
+   * Waits for the run to end and gives back what it returned. Throws RUN_FAILED, with the error as its `cause`, or
+   * RUN_CANCELLED if it ended otherwise, and RESULT_TIMEOUT if it has not ended in time.
+   */
+  async result(options: ResultOptions = {}): Promise<Output> {
+    checkOptions(options, ['timeout'], 'run.result()')
+    const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of run.result()')
+    this.engine.assertOpen()
+    const ending = await this.ending(timeoutMs)
+    const { runId, seq, status } = ending
+    const { payloads } = this.engine
+    const value =
+      ending.data === null ? undefined : payloads.decode(await payloads.fetch(ending.data), { runId, seq, name: null })
+    switch (status) {
+      case 'succeeded':
+        return value as Output
+      case 'failed':
+        throw new HoldfastError('RUN_FAILED', `Run ${this.id} failed: ${messageOf(value)}`, {
+          cause: value,
+          details: { runId },
+        })
+      case 'cancelled':
+        throw new HoldfastError('RUN_CANCELLED', `Run ${this.id} was cancelled.`, { details: { runId } })
+    }
+  }
+
+  async status(): Promise<RunStatus> {
+    this.engine.assertOpen()
+    const [run] = await this.engine.store.get([this.id])
+    if (run === undefined) throw runNotFound(this.id)
+    return run.status
+  }
+
+  private ending(timeoutMs: number | null): Promise<Ending> {
+    return new Promise((resolve, reject) => {
+      const wait = new EndingWait(this.engine, this.id, resolve, reject)
+      if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
+      // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
+      if (!this.engine.isMoving(this.id)) wait.look()
+    })
+  }
+
+  private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
+    const status = await this.status().catch(() => 'of unknown status')
+    return new HoldfastError(
+      'RESULT_TIMEOUT',
+      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}. It goes on; ask again later.`,
+      { details: { runId: this.id, status } },
+    )
+  }
+}
+
+/** Somebody who waits for the end of a run. */
+class EndingWait implements Watcher {
+  private readonly engine: Engine
+  private readonly runId: string
+  private readonly resolve: (ending: Ending) => void
+  private readonly reject: (error: unknown) => void
+  private cancelTimeout: Cancel | null = null
+
+  constructor(engine: Engine, runId: string, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
+    this.engine = engine
+    this.runId = runId
+    this.resolve = resolve
+    this.reject = reject
+    engine.endings.watch(runId, this)
+  }
+
+  ended(ending: Ending): void {
+    this.cancelTimeout?.()
+    this.resolve(ending)
+  }
+
+  closed(): void {
+    this.cancelTimeout?.()
+    const message = `This Holdfast was closed before run ${this.runId} ended. The run may go on elsewhere.`
+    this.reject(new HoldfastError('CLOSED', message, { details: { runId: this.runId } }))
+  }
+
+  /** Gives up after a time. */
+  limit(ms: number, error: () => Promise<HoldfastError>): void {
+    this.cancelTimeout = this.engine.ports.clock.after(ms, () => void error().then((reason) => this.giveUp(reason)))
+  }
+
+  /** Finds out whether the run has ended already, or is not there at all. */
+  look(): void {
+    this.engine.endings.look([this.runId]).then(
+      ([run]) => run ?? this.giveUp(runNotFound(this.runId)),
+      (error: unknown) => this.giveUp(error),
+    )
+  }
+
+  private giveUp(error: unknown): void {
+    this.engine.endings.unwatch(this.runId, this)
+    this.cancelTimeout?.()
+    this.reject(error)
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+export function runNotFound(id: string): HoldfastError {
+  return new HoldfastError('RUN_NOT_FOUND', `There is no run ${id} in this store.`, { details: { runId: id } })
+}

@@ -1,0 +1,142 @@
+// The way of a payload between a user's value and the journal: value ↔ text (the codec), text ↔ what is kept (inline,
+// or a reference to where a large text was put). Whatever a codec or a port does, only HoldfastErrors leave here.
+// A failure must always be recordable: `encodeFailure` gives up detail step by step and never throws.
+
+import { exceedsUtf8 } from './bytes.ts'
+import { corrupt, type Codec, type Place } from './codec.ts'
+import { isError } from './error-data.ts'
+import { HoldfastError, isHoldfastError } from './error.ts'
+
+/** Where large payloads go instead of the journal: an object store, a table of their own. */
+export interface Offload {
+  /** Texts of more bytes of UTF-8 than this are put. */
+  readonly thresholdBytes: number
+  /** Stores a text and answers with a reference to it. May be called again for the same place. */
+  put(text: string, place: Place): Promise<string>
+  get(reference: string): Promise<string>
+}
+
+const offloaded = 'offload:'
+const inline = 'inline:'
+const longestPart = 2000
+const unknownFailure = '{"$error":{"name":"Error","message":"Something was thrown that cannot be stored"}}'
+
+export class Payloads {
+  private readonly codec: Codec
+  private readonly offload: Offload | undefined
+
+  constructor(codec: Codec, offload?: Offload) {
+    this.codec = codec
+    this.offload = offload
+  }
+
+  /** The text of a value. Throws NOT_STORABLE. */
+  encode(value: unknown, place: Place): string {
+    let text: unknown
+    try {
+      text = this.codec.encode(value, place)
+    } catch (cause) {
+      if (isHoldfastError(cause, 'NOT_STORABLE')) throw cause
+      throw notStorable('the codec failed', cause)
+    }
+    // A codec written in JavaScript may well be asynchronous by mistake.
+    if (typeof text !== 'string') throw notStorable('the codec did not return a string')
+    return text
+  }
+
+  /** The text of whatever was thrown. Never throws. */
+  encodeFailure(error: unknown, place: Place): string {
+    let refusal: unknown
+    for (const attempt of [() => error, () => reduced(error, true), () => reduced(error, false, refusal)]) {
+      try {
+        return this.encode(attempt(), place)
+      } catch (cause) {
+        refusal ??= cause
+      }
+    }
+    try {
+      return this.encode(new Error('Something was thrown that cannot be stored'), place)
+    } catch {
+      return unknownFailure
+    }
+  }
+
+  /** The value of a text. Throws PAYLOAD_CORRUPT. */
+  decode(text: string, place: Place): unknown {
+    try {
+      return this.codec.decode(text, place)
+    } catch (cause) {
+      if (isHoldfastError(cause, 'PAYLOAD_CORRUPT')) throw cause
+      throw corrupt(place, 'the codec failed', cause)
+    }
+  }
+
+  /** What the journal keeps of a text: itself, or a marked reference when it is large and there is an offload port. */
+  keep(text: string, place: Place): string | Promise<string> {
+    if (this.offload !== undefined && exceedsUtf8(text, this.offload.thresholdBytes)) {
+      return put(this.offload, text, place)
+    }
+    return text.startsWith(offloaded) || text.startsWith(inline) ? inline + text : text
+  }
+
+  /** The text of what the journal keeps. Synchronous unless the text was offloaded. */
+  fetch(kept: string): string | Promise<string> {
+    if (kept.startsWith(inline)) return kept.slice(inline.length)
+    return kept.startsWith(offloaded) ? get(this.offload, kept.slice(offloaded.length)) : kept
+  }
+}
+
+async function put(offload: Offload, text: string, place: Place): Promise<string> {
+  try {
+    const reference: unknown = await offload.put(text, place)
+    if (typeof reference !== 'string') throw new TypeError('offload.put did not resolve to a string')
+    return offloaded + reference
+  } catch (cause) {
+    const message = `A payload of run ${place.runId} could not be offloaded. It is tried again with the entry.`
+    throw new HoldfastError('STORE_UNAVAILABLE', message, { cause, details: { ...place } })
+  }
+}
+
+async function get(offload: Offload | undefined, reference: string): Promise<string> {
+  try {
+    if (offload === undefined) throw new TypeError('no offload port is configured here')
+    const text: unknown = await offload.get(reference)
+    if (typeof text !== 'string') throw new TypeError('offload.get did not resolve to a string')
+    return text
+  } catch (cause) {
+    const message =
+      'An offloaded payload could not be fetched. Check the offload port and that it still has the object.'
+    throw new HoldfastError('STORE_UNAVAILABLE', message, { cause, details: { reference } })
+  }
+}
+
+/** A new error with nothing but the name and message of what was thrown, and its class if that is asked for. */
+function reduced(thrown: unknown, isClassKept: boolean, refusal?: unknown): Error {
+  const source = (typeof thrown === 'object' ? thrown : undefined) as Error
+  const told = shortText(() => (refusal as Error).message) ?? ''
+  const plain = new Error(shortText(() => source.message) ?? `What was thrown has no message. ${told}`.trim())
+  delete plain.stack
+  const name = shortText(() => source.name) ?? 'Error'
+  Object.defineProperty(plain, 'name', { value: name, configurable: true })
+  if (isClassKept) {
+    if (!isError(source)) throw new TypeError('No error was thrown')
+    Object.setPrototypeOf(plain, Object.getPrototypeOf(source) as object)
+  }
+  return plain
+}
+
+function shortText(read: () => unknown): string | undefined {
+  try {
+    const text = read()
+    return typeof text === 'string' ? text.slice(0, longestPart) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function notStorable(told: string, cause?: unknown): HoldfastError {
+  return new HoldfastError('NOT_STORABLE', `The value at $ cannot be stored: ${told}.`, {
+    details: { path: '$', reason: 'codec' },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}

@@ -1,0 +1,46 @@
+// Validation through any library that follows the Standard Schema convention (zod, valibot, arktype and others).
+// Only the part of the convention that we use is described here, by structure, so that no dependency is needed.
+
+import { HoldfastError } from './error.ts'
+
+export interface Schema<Input = unknown, Output = Input> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined
+  }
+}
+
+export type SchemaResult<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] }
+
+export interface SchemaIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+}
+
+/** Tells whether a value has the one property that makes it a schema; some libraries use functions. */
+export function isSchema(value: unknown): value is Schema {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  const standard = (value as Partial<Schema>)['~standard']
+  return typeof standard?.validate === 'function'
+}
+
+/** Gives back what the schema makes of a value, or throws INVALID_INPUT with every issue and its path. */
+export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown, what: string): Promise<Output> {
+  const result = await schema['~standard'].validate(value)
+  if (result.issues === undefined) return result.value
+  const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
+  const lines = issues.map(({ path, message }) => `${path}: ${message}`)
+  throw new HoldfastError('INVALID_INPUT', `${what} does not fit its schema. ${lines.join('; ')}`, {
+    details: { issues },
+  })
+}
+
+function pathOf({ path = [] }: SchemaIssue): string {
+  return path.reduce<string>((text, part) => {
+    const key = typeof part === 'object' ? part.key : part
+    return typeof key === 'number' ? `${text}[${key}]` : `${text}.${String(key)}`
+  }, '$')
+}

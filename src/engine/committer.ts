@@ -1,0 +1,71 @@
+// The way in which every transition of this process reaches the store: gathered, merged per run, answered in order.
+// A refusal is an error for the one who submitted it and for nobody else.
+
+import type { Acknowledged } from '../core/definition.ts'
+import { HoldfastError } from '../core/error.ts'
+import type { Ports } from '../core/ports.ts'
+import { mayMerge, mergeTransitions, type Transition } from '../core/transition.ts'
+import type { Committed, Refusal, Store } from '../store.ts'
+import { Batcher, type BatcherOptions } from './batcher.ts'
+
+export type Committer = Batcher<Transition, Committed, Acknowledged>
+
+export interface CommitterOptions extends Pick<
+  BatcherOptions<Transition, Committed, Acknowledged>,
+  'maxItems' | 'maxBytes' | 'highWater'
+> {
+  /** Called with the store's time, once per flush that was answered. */
+  readonly onTime?: (at: number) => void
+}
+
+export function createCommitter(
+  store: Pick<Store, 'commit'>,
+  ports: Ports,
+  { onTime = () => undefined, ...limits }: CommitterOptions = {},
+): Committer {
+  return new Batcher(ports, {
+    ...limits,
+    flush: async (transitions) => {
+      const answers = await store.commit(transitions)
+      const told = answers.find((answer) => answer.outcome === 'committed')
+      if (told !== undefined) onTime(told.at)
+      return answers
+    },
+    keyOf: (transition) => transition.runId,
+    sizeOf,
+    resultOf: acknowledge,
+    merge: { may: mayMerge, both: mergeTransitions },
+  })
+}
+
+/** What an entry costs besides its payload. */
+const entryOverheadBytes = 100
+
+function sizeOf({ append }: Transition): number {
+  let bytes = entryOverheadBytes
+  for (const { data } of append) bytes += entryOverheadBytes + (data?.length ?? 0)
+  return bytes
+}
+
+function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {
+  if (answer.outcome === 'refused') throw refusal(transition.runId, answer.reason)
+  const { seq, at, inbox, released } = answer
+  if (last) return { seq, at, inbox, released }
+  return { seq: transition.guard.seq + transition.append.length, at, inbox, released: false }
+}
+
+function refusal(runId: string, reason: Refusal): HoldfastError {
+  const details = { runId, reason }
+  switch (reason) {
+    case 'lease-lost':
+      return new HoldfastError('LEASE_LOST', `Run ${runId} is no longer held here: another worker may go on with it.`, {
+        details,
+      })
+    case 'stale':
+      return new HoldfastError('STALE_WRITE', `The journal of run ${runId} has moved on: this write came too late.`, {
+        details,
+      })
+    case 'not-found':
+      return new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId} in this store.`, { details })
+  }
+}

@@ -1,0 +1,124 @@
+// What client and worker of one Holdfast share: the store, the way to it, and what this process knows.
+
+import type { Acknowledged, Definition } from '../core/definition.ts'
+import type { Entry } from '../core/entry.ts'
+import { HoldfastError } from '../core/error.ts'
+import { createRunIds, type RunIds } from '../core/id.ts'
+import type { Payloads } from '../core/payload.ts'
+import type { Ports } from '../core/ports.ts'
+import type { Lease, Run } from '../core/run.ts'
+import type { Transition } from '../core/transition.ts'
+import type { NewRun, Started, Store } from '../store.ts'
+import { Batcher } from './batcher.ts'
+import { createCommitter, type Committer } from './committer.ts'
+import { Endings } from './endings.ts'
+import { Registry } from './registry.ts'
+import { StoreClock } from './store-clock.ts'
+
+export interface EngineOptions {
+  readonly store: Store
+  readonly ports: Ports
+  readonly payloads: Payloads
+  readonly definitions: Iterable<Definition>
+}
+
+/** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
+export interface Desk {
+  /** Takes a free slot for a run of this workflow; null if there is none, or if others have waited longer. */
+  reserve(definition: Definition): Lease | null
+  /** Begins a run that was inserted with that lease. */
+  begin(run: Run, lease: Lease, entries: readonly Entry[]): void
+  /** Gives the slot back. */
+  cancel(): void
+  /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
+  isMoving(runId: string): boolean
+}
+
+export class Engine {
+  readonly store: Store
+  readonly ports: Ports
+  readonly payloads: Payloads
+  readonly registry: Registry
+  readonly endings: Endings
+  readonly clock: StoreClock
+  readonly runIds: RunIds
+  /** This process, as the store knows it: fresh at every start. */
+  readonly session: string
+  desk: Desk | null = null
+  /** Called when something may have become claimable. */
+  onReady: () => void = () => undefined
+  private readonly committer: Committer
+  private readonly starter: Batcher<NewRun, Started, Started>
+  private transitions = 0
+  private closed = false
+  private unlisten: () => void = () => undefined
+
+  constructor({ store, ports, payloads, definitions }: EngineOptions) {
+    this.store = store
+    this.ports = ports
+    this.payloads = payloads
+    this.registry = new Registry(definitions)
+    this.endings = new Endings(store, ports)
+    this.clock = new StoreClock(ports.clock)
+    this.runIds = createRunIds(ports)
+    this.session = this.runIds.next(0)
+    this.committer = createCommitter(store, ports, { onTime: (at) => this.clock.observe(at) })
+    this.starter = new Batcher(ports, {
+      flush: async (runs) => {
+        const started = await store.start(runs)
+        const created = started.find((answer) => answer.created)
+        if (created !== undefined) this.clock.observe(created.run.createdAt)
+        return started
+      },
+      sizeOf: (run) => 200 + (run.first.data?.length ?? 0),
+      resultOf: (_run, started) => started,
+    })
+  }
+
+  async open(): Promise<void> {
+    await this.store.migrate()
+    this.unlisten = await this.store.listen((hint) => {
+      if (hint.kind === 'ready') this.onReady()
+      else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)
+    })
+  }
+
+  /** Tells whether a worker of this process holds the run. */
+  isMoving(runId: string): boolean {
+    return this.desk?.isMoving(runId) ?? false
+  }
+
+  /** An id that no other transition has: the session is unique, and so is the count within it. */
+  readonly transitionId = (): string => {
+    this.transitions += 1
+    return `${this.session}.${this.transitions.toString(36)}`
+  }
+
+  /** Inserts a run; waits when too many are on their way already. */
+  start(run: NewRun): Promise<Started> {
+    return this.starter.isFull ? this.starter.room().then(() => this.starter.submit(run)) : this.starter.submit(run)
+  }
+
+  /** Commits a transition of a run that this process holds. */
+  readonly commit = (transition: Transition): Promise<Acknowledged> => this.committer.submit(transition)
+
+  /** Sends everything that was accepted. */
+  async drain(): Promise<void> {
+    await this.starter.drain()
+    await this.committer.drain()
+  }
+
+  /** Throws CLOSED once it is. */
+  assertOpen(): void {
+    if (this.closed) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    this.endings.close()
+    this.unlisten()
+    this.starter.close()
+    this.committer.close()
+    await this.drain()
+  }
+}

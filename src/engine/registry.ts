@@ -1,0 +1,79 @@
+// The workflows that one Holdfast knows, by type and version. Nothing here is global: two instances know nothing of each
+// other's.
+
+import type { Definition } from '../core/definition.ts'
+import { HoldfastError } from '../core/error.ts'
+import { didYouMean } from '../core/suggest.ts'
+
+export class Registry {
+  private readonly byType = new Map<string, Map<number, Definition>>()
+
+  constructor(definitions: Iterable<Definition>) {
+    for (const definition of definitions) this.add(definition)
+  }
+
+  all(): readonly Definition[] {
+    return [...this.byType.values()].flatMap((versions) => [...versions.values()])
+  }
+
+  /** The definition of exactly that type and version, if this process has it. */
+  find(type: string, version: number): Definition | undefined {
+    return this.byType.get(type)?.get(version)
+  }
+
+  /** The newest version of a type. */
+  newest(type: string): Definition {
+    const versions = this.byType.get(type)
+    if (versions === undefined) throw this.unknown(type)
+    return versions.get(Math.max(...versions.keys())) as Definition
+  }
+
+  /** The definition itself, if it is registered here. */
+  own(definition: Definition): Definition {
+    const found = this.find(definition.type, definition.version)
+    if (found === definition) return found
+    if (found === undefined) throw this.unknown(definition.type, definition.version)
+    throw new HoldfastError(
+      'WORKFLOW_UNKNOWN',
+      `Another workflow is registered as "${definition.type}" version ${definition.version}. ` +
+        'Use the one that was given to createHoldfast: a module may have been loaded twice.',
+      { details: { type: definition.type, version: definition.version } },
+    )
+  }
+
+  private add(definition: Definition): void {
+    const { type, version } = definition
+    const versions = this.byType.get(type) ?? new Map<number, Definition>()
+    // A module may export one workflow under two names.
+    if (versions.get(version) === definition) return
+    if (versions.has(version)) {
+      throw new HoldfastError(
+        'WORKFLOW_EXISTS',
+        `Two workflows are called "${type}" version ${version}. Rename one, or give it another version.`,
+        { details: { type, version } },
+      )
+    }
+    versions.set(version, definition)
+    this.byType.set(type, versions)
+  }
+
+  private unknown(type: string, version?: number): HoldfastError {
+    const versions = this.byType.get(type)
+    if (versions !== undefined) {
+      return new HoldfastError(
+        'WORKFLOW_UNKNOWN',
+        `Workflow "${type}" is registered here, but not its version ${version}. ` +
+          `Registered: version ${[...versions.keys()].join(', ')}. Add it to createHoldfast({ workflows: […] }).`,
+        { details: { type, version } },
+      )
+    }
+    const known = [...this.byType.keys()]
+    const list = known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, 10).join(', ')}`
+    return new HoldfastError(
+      'WORKFLOW_UNKNOWN',
+      `No workflow "${type}" is registered here.${didYouMean(type, known)} ${list}. ` +
+        'Add it to createHoldfast({ workflows: […] }).',
+      { details: { type } },
+    )
+  }
+}

@@ -1,0 +1,83 @@
+// The calls that a body has made and that have not settled yet. A call is settled by its outcome in the journal, once.
+
+import type { RetryPolicy } from '../core/retry.ts'
+import type { Condition } from '../core/wait.ts'
+import type { Attempt, StepTools } from './attempt.ts'
+
+export type Call = StepCall | WaitCall
+
+export interface CallOutcome {
+  readonly failed: boolean
+  readonly value: unknown
+}
+
+class Pending {
+  readonly name: string
+  /** What the body awaits. */
+  readonly promise: Promise<unknown>
+  /** The outcome that the body has not seen yet. */
+  outcome: CallOutcome | null = null
+  /** The neighbours among the calls of the body, in the order in which they were made. */
+  previous: Call | null = null
+  next: Call | null = null
+  private fulfil!: (value: unknown) => void
+  private refuse!: (error: unknown) => void
+
+  constructor(name: string) {
+    this.name = name
+    this.promise = new Promise((resolve, reject) => {
+      this.fulfil = resolve
+      this.refuse = reject
+    })
+  }
+
+  settle({ failed, value }: CallOutcome): void {
+    if (!failed) return this.fulfil(value)
+    // A body may begin a step now and await it later. If it fails in between, that must not end the process.
+    this.promise.catch(() => undefined)
+    this.refuse(value)
+  }
+}
+
+export class StepCall extends Pending {
+  readonly kind = 'step'
+  readonly perform: (tools: StepTools) => unknown
+  readonly policy: RetryPolicy
+  readonly timeoutMs: number | undefined
+  /** Attempts that failed so far. */
+  failures = 0
+  /** The attempt that is running. */
+  attempt: Attempt | null = null
+  /** The delay before the next attempt, while there is one. */
+  delay: Delay | null = null
+
+  constructor(
+    name: string,
+    perform: (tools: StepTools) => unknown,
+    options: { readonly policy: RetryPolicy; readonly timeoutMs: number | undefined },
+  ) {
+    super(name)
+    this.perform = perform
+    this.policy = options.policy
+    this.timeoutMs = options.timeoutMs
+  }
+}
+
+export interface Delay {
+  readonly ms: number
+  /** The time of the entry that announced it; null until that is durable. */
+  since: number | null
+}
+
+export class WaitCall extends Pending {
+  readonly kind = 'wait'
+  readonly conditions: readonly Condition[]
+  /** The time of the entry that registered it; null until that is durable. */
+  registeredAt: number | null
+
+  constructor(name: string, conditions: readonly Condition[], registeredAt: number | null) {
+    super(name)
+    this.conditions = conditions
+    this.registeredAt = registeredAt
+  }
+}

@@ -1,0 +1,259 @@
+// What the body of a function is given. Every call here is recorded under its identity, so that a replay of the body
+// finds what it found before; a call that was not recorded yet happens now.
+
+import { toMs, type Duration } from '../core/duration.ts'
+import { HoldfastError } from '../core/error.ts'
+import type { Entry, WokenMeta } from '../core/entry.ts'
+import { randomFraction } from '../core/ports.ts'
+import { retryPolicy, type Retry } from '../core/retry.ts'
+import type { Run } from '../core/run.ts'
+import { checkOptions } from '../core/suggest.ts'
+import { fatal } from '../core/verdict.ts'
+import type { Condition } from '../core/wait.ts'
+import type { StepTools } from './attempt.ts'
+import { StepCall, WaitCall } from './call.ts'
+import { checkName, type Scope } from './scope.ts'
+import type { Stage } from './stage.ts'
+import { Wait, type TimeReached } from './wait.ts'
+
+/** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
+export interface Services {}
+
+export interface StepOptions {
+  /** How often, and after which delays, a failing step is tried again. @default the workflow's */
+  readonly retry?: Retry
+  /** How long one attempt may take. @default no limit */
+  readonly timeout?: Duration
+}
+
+export interface Context {
+  /** The run that this is. */
+  readonly run: { readonly id: string; readonly type: string; readonly version: number }
+  readonly services: Services
+
+  /**
+   * Runs `perform` once and records what it returns; later, and on every replay, that is what this call returns.
+   *
+   * @example
+   * const payment = await ctx.step('charge', (step) => pay(99, { key: step.idempotencyKey }), { timeout: '30s' })
+   */
+  step<Result>(
+    name: string,
+    perform: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions,
+  ): Promise<Result>
+
+  /** Runs part of the body in a scope of its own, so that its calls keep their identity whatever happens beside it. */
+  branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result>
+
+  /** Waits for a time. The run holds no slot and no lease meanwhile, and survives any restart. */
+  sleep(duration: Duration): Wait<TimeReached>
+  sleepUntil(time: Date | number): Wait<TimeReached>
+
+  /** The time, the same on every replay. */
+  now(): Date
+  /** A number in [0, 1), the same on every replay. */
+  random(): number
+  /** A random id, the same on every replay. */
+  uuid(): string
+
+  /** Writes a line to the run's journal and to the logger, once, however often the body is replayed. */
+  log(message: string, data?: unknown): void
+  /** Tells how far the run is, from 0 to 1. */
+  progress(fraction: number, text?: string): void
+
+  /** Lends a resource to `use`: acquired anew on every replay, released also when the run is parked meanwhile. */
+  withResource<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    use: (resource: Resource) => Promise<Result>,
+  ): Promise<Result>
+}
+
+export function createContext(stage: Stage, scope: Scope, run: Run): Context {
+  return new FunctionContext(stage, scope, { id: run.id, type: run.type, version: run.version })
+}
+
+class FunctionContext implements Context {
+  readonly run: Context['run']
+  private readonly stage: Stage
+  private readonly scope: Scope
+
+  constructor(stage: Stage, scope: Scope, run: Context['run']) {
+    this.stage = stage
+    this.scope = scope
+    this.run = run
+  }
+
+  get services(): Services {
+    return this.stage.host.services as Services
+  }
+
+  step<Result>(
+    name: string,
+    perform: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions,
+  ): Promise<Result> {
+    checkName(name, 'A step')
+    if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
+    if (this.stage.performing !== null) throw insideStep(`Step "${name}"`, this.stage.performing)
+    if (!this.stage.admits()) return never()
+    const { stage } = this
+    let policy = stage.policy
+    let timeoutMs: number | undefined
+    if (options !== undefined) {
+      const where = `step "${name}"`
+      checkOptions(options, ['retry', 'timeout'], where)
+      policy = retryPolicy(options.retry, policy, `${where}: retry`)
+      timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, `The timeout of ${where}`)
+    }
+    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs })
+    stage.enterStep(call)
+    return call.promise as Promise<Result>
+  }
+
+  branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result> {
+    checkName(name, 'A branch')
+    if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
+    const ctx = new FunctionContext(this.stage, this.scope.child(name), this.run)
+    return quietly((async () => body(ctx))())
+  }
+
+  sleep(duration: Duration): Wait<TimeReached> {
+    const ms = toMs(duration, 'ctx.sleep')
+    return this.time({ tag: 'sleep', kind: 'delay', ms })
+  }
+
+  sleepUntil(time: Date | number): Wait<TimeReached> {
+    const at = typeof time === 'number' ? time : time.getTime()
+    if (!Number.isFinite(at)) {
+      throw new HoldfastError('INVALID_DURATION', 'ctx.sleepUntil needs a valid Date or milliseconds since 1970.')
+    }
+    return this.time({ tag: 'sleep', kind: 'time', at })
+  }
+
+  now(): Date {
+    return new Date(this.record('now', () => this.stage.host.now()))
+  }
+
+  random(): number {
+    return this.record('random', () => randomFraction(this.stage.host.ports.random))
+  }
+
+  uuid(): string {
+    return this.record('uuid', () => randomUuid(() => this.stage.host.ports.random.uint32()))
+  }
+
+  log(message: string, data?: unknown): void {
+    const { stage } = this
+    if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
+    const name = this.note('log')
+    if (name === null) return
+    const line = data === undefined ? { message } : { message, data }
+    stage.writer.append({ kind: 'logged', name, meta: null, data: stage.encode(line, name) })
+    stage.host.ports.logger.info(message, {
+      run: this.run.id,
+      type: this.run.type,
+      ...(data === undefined ? {} : { data }),
+    })
+    stage.stir()
+  }
+
+  progress(fraction: number, text?: string): void {
+    const { stage } = this
+    if (!(fraction >= 0 && fraction <= 1)) {
+      throw new HoldfastError('INVALID_OPTION', `ctx.progress needs a fraction from 0 to 1. Got ${String(fraction)}.`)
+    }
+    const name = this.note('progress')
+    if (name === null) return
+    stage.writer.append({ kind: 'progressed', name, meta: { fraction, text: text ?? null }, data: null })
+    stage.stir()
+  }
+
+  withResource<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    use: (resource: Resource) => Promise<Result>,
+  ): Promise<Result> {
+    if (!this.stage.admits()) return never()
+    return quietly(this.stage.resources.use(acquire, release, use))
+  }
+
+  private time(condition: Condition): Wait<TimeReached> {
+    return new Wait(async () => {
+      const { trueAt, seenAt } = await this.wait('sleep', [condition])
+      return { scheduledAt: new Date(trueAt), firedAt: new Date(seenAt) }
+    })
+  }
+
+  private wait(name: string, conditions: readonly Condition[]): Promise<WokenMeta> {
+    const { stage } = this
+    if (stage.performing !== null) throw insideStep(`ctx.${name}`, stage.performing)
+    if (!stage.admits()) return never()
+    const identity = this.scope.next('wait', name)
+    const recorded = stage.history.wait(identity)
+    if (recorded === undefined) {
+      stage.writer.append({ kind: 'waiting', name: identity, meta: { conditions }, data: null })
+    }
+    const call = new WaitCall(identity, recorded?.meta.conditions ?? conditions, recorded?.at ?? null)
+    stage.enterWait(call)
+    return call.promise as Promise<WokenMeta>
+  }
+
+  private read({ data, seq, name }: Extract<Entry, { kind: 'recorded' }>): unknown {
+    try {
+      return this.stage.decode(data, seq, name)
+    } catch (error) {
+      this.stage.unreadable(error)
+      throw error
+    }
+  }
+
+  private record<Value>(name: string, make: () => Value): Value {
+    const { stage } = this
+    const identity = this.scope.next('value', name)
+    const recorded = stage.history.value(identity)
+    if (recorded !== undefined) return this.read(recorded) as Value
+    const value = make()
+    if (stage.admits()) {
+      stage.writer.append({ kind: 'recorded', name: identity, meta: null, data: stage.encode(value, identity) })
+      stage.stir()
+    }
+    return value
+  }
+
+  /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
+  private note(name: string): string | null {
+    const identity = this.scope.next('note', name)
+    return this.stage.history.hasNote(identity) || !this.stage.admits() ? null : identity
+  }
+}
+
+/** A body may begin something now and await it later. If it fails in between, that must not end the process. */
+function quietly<Value>(promise: Promise<Value>): Promise<Value> {
+  promise.catch(() => undefined)
+  return promise
+}
+
+function never<Value>(): Promise<Value> {
+  return new Promise(() => undefined)
+}
+
+/** A replay does not call the functions of recorded steps, so it would miss what they ask of the context. */
+function insideStep(what: string, step: string): Error {
+  const message =
+    `${what} was called inside of step "${step}". Call it in the body, before or after that step, ` +
+    'or use ctx.branch to group several steps.'
+  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step } }))
+}
+
+function notAFunction(what: string): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', `${what} needs a function to perform.`)
+}
+
+function randomUuid(uint32: () => number): string {
+  const hex = (value: number): string => value.toString(16).padStart(8, '0')
+  const [a, b, c, d] = [hex(uint32()), hex(uint32()), hex(uint32()), hex(uint32())]
+  const variant = '89ab'[Number.parseInt(c.charAt(0), 16) & 3] ?? '8'
+  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-${variant}${c.slice(1, 4)}-${c.slice(4)}${d}`
+}

@@ -1,0 +1,100 @@
+// Things that live only as long as a stay in memory: connections, files, locks. They are acquired anew on every replay and
+// released, last first, when their block ends and also when the run is parked, ends or is lost.
+//
+// Acquiring and releasing take real time, which no journal knows of. So they happen one at a time, in the order in which
+// the body asked for them, and while one is under way no call of the body settles: the order stays the same on replay.
+
+import type { Host } from '../core/definition.ts'
+
+interface Owner {
+  readonly host: Host
+  readonly runId: string
+  readonly isLive: boolean
+  stir(): void
+}
+
+interface Held {
+  readonly release: () => unknown
+}
+
+export class Resources {
+  private readonly owner: Owner
+  private readonly held: Held[] = []
+  private readonly asked: (() => Promise<void>)[] = []
+  private working = false
+
+  constructor(owner: Owner) {
+    this.owner = owner
+  }
+
+  /** Something is being acquired or released, or is about to be. */
+  get isBusy(): boolean {
+    return this.working || this.asked.length > 0
+  }
+
+  get areHeld(): boolean {
+    return this.held.length > 0
+  }
+
+  /** Begins the next acquisition or release. False if there is none. */
+  proceed(): boolean {
+    if (this.working) return true
+    const next = this.asked.shift()
+    if (next === undefined) return false
+    this.working = true
+    void next().then(() => {
+      this.working = false
+      this.owner.stir()
+    })
+    return true
+  }
+
+  async use<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    body: (resource: Resource) => Promise<Result>,
+  ): Promise<Result> {
+    const resource = await this.inOrder(acquire)
+    const held: Held = { release: () => release(resource) }
+    this.held.push(held)
+    if (!this.owner.isLive) {
+      // The run ended or went elsewhere meanwhile: nobody else would release this.
+      await this.release(held)
+      return new Promise(() => undefined)
+    }
+    try {
+      return await body(resource)
+    } finally {
+      await this.inOrder(() => this.release(held))
+    }
+  }
+
+  /** Releases what is still held, last first. An error of one is logged and does not keep the others. */
+  async releaseAll(): Promise<void> {
+    for (let held = this.held.at(-1); held !== undefined; held = this.held.at(-1)) await this.release(held)
+  }
+
+  private async release(held: Held): Promise<void> {
+    const at = this.held.indexOf(held)
+    if (at === -1) return
+    this.held.splice(at, 1)
+    try {
+      await held.release()
+    } catch (error) {
+      this.owner.host.ports.logger.error(`A resource of run ${this.owner.runId} could not be released.`, { error })
+    }
+  }
+
+  private inOrder<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.asked.push(async () => {
+        try {
+          resolve(await work())
+        } catch (error) {
+          reject(error)
+        }
+      })
+      this.owner.stir()
+    })
+  }
+}

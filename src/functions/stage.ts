@@ -1,0 +1,45 @@
+// What the frame offers to the parts that it is made of: the context that the body speaks to, the step runner and the
+// resources. They know this and not the frame.
+
+import type { Host } from '../core/definition.ts'
+import type { RetryPolicy } from '../core/retry.ts'
+import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
+import type { History } from './history.ts'
+import type { Resources } from './resources.ts'
+import type { Resting } from './resting.ts'
+import type { Writer } from './writer.ts'
+
+export interface Stage {
+  readonly host: Host
+  readonly runId: string
+  /** The workflow's own policy: the default of its steps. */
+  readonly policy: RetryPolicy
+  readonly history: History
+  readonly writer: Writer
+  readonly resting: Resting
+  readonly resources: Resources
+  /** Attempts that are running, or about to. */
+  busy: number
+  /** The step whose function is being called right now: the body must not be spoken for from inside it. */
+  performing: string | null
+
+  /** True while the run is held here and its body goes on. */
+  readonly isLive: boolean
+  /** As `isLive`; says so once in the log when calls of the body no longer mean anything. */
+  admits(): boolean
+  /** Takes a step of the body: it settles when the journal has its outcome. */
+  enterStep(call: StepCall): void
+  /** Takes a wait of the body. Its relative times count from the commit of its registration. */
+  enterWait(call: WaitCall): void
+  /** Gives the body the outcome of a call, whose entry has just been appended, as soon as its turn comes. */
+  ripen(call: Call, outcome: CallOutcome): void
+  /** Something happened: once the microtasks that follow from it have run out, see what comes next. */
+  stir(): void
+
+  /** What was recorded cannot be read any more: the run fails. */
+  unreadable(error: unknown): void
+
+  encode(value: unknown, name: string | null): string
+  encodeFailure(error: unknown, name: string | null): string
+  decode(text: string, seq: number, name: string | null): unknown
+}

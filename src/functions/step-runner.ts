@@ -1,0 +1,170 @@
+// Runs the steps of one frame: attempts, their results and errors, and the delays between them.
+// An attempt begins only when every earlier entry of the run is durable (the barrier), and what it gives back reaches the
+// body as it will be read from the journal, so that the first execution and a replay see the same.
+
+import type { Entry } from '../core/entry.ts'
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import { afterFailure } from '../core/retry.ts'
+import { Attempt } from './attempt.ts'
+import type { Delay, StepCall } from './call.ts'
+import type { Stage } from './stage.ts'
+
+type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
+
+export class StepRunner {
+  /** Delays so short that they are waited in memory; while there is one, the run does not park. */
+  inlineDelays = 0
+  private readonly stage: Stage
+  /** Errors that the body got from failed steps: thrown on, they would only come back on every replay. */
+  private failures: Set<unknown> | null = null
+
+  constructor(stage: Stage) {
+    this.stage = stage
+  }
+
+  /** Takes a step that has no outcome yet: runs it now, or after the delay that its last attempt announced. */
+  enter(call: StepCall, failed: AttemptFailed | undefined): void {
+    if (failed === undefined) return this.begin(call)
+    call.failures = failed.meta.attempt
+    call.delay = { ms: failed.meta.delayMs, since: failed.at }
+    if (this.isInline(call.delay.ms)) this.inlineDelays += 1
+    this.stage.resting.add(call)
+  }
+
+  begin(call: StepCall): void {
+    const { stage } = this
+    if (call.delay !== null && this.isInline(call.delay.ms)) this.inlineDelays -= 1
+    call.delay = null
+    stage.busy += 1
+    this.beginWhenDurable(call)
+  }
+
+  private beginWhenDurable(call: StepCall): void {
+    const { writer, isLive } = this.stage
+    if (!isLive) return
+    // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
+    if (writer.isDurable) this.attempt(call)
+    else writer.barrier(() => this.beginWhenDurable(call))
+  }
+
+  remember(error: unknown): void {
+    this.failures ??= new Set()
+    this.failures.add(error)
+  }
+
+  isStepFailure(error: unknown): boolean {
+    return this.failures?.has(error) ?? false
+  }
+
+  private attempt(call: StepCall): void {
+    const { stage } = this
+    const attempt = new Attempt(stage, call.name, call.failures + 1)
+    if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(call, attempt, error))
+    call.attempt = attempt
+    let result: unknown
+    stage.performing = call.name
+    try {
+      result = call.perform(attempt)
+    } catch (error) {
+      if (attempt.close()) this.failed(call, attempt, error)
+      return
+    } finally {
+      stage.performing = null
+    }
+    Promise.resolve(result).then(
+      (value) => {
+        if (attempt.close()) this.succeeded(call, attempt, value)
+      },
+      (error: unknown) => {
+        if (attempt.close()) this.failed(call, attempt, error)
+      },
+    )
+  }
+
+  private succeeded(call: StepCall, attempt: Attempt, value: unknown): void {
+    const { stage } = this
+    const { name } = call
+    let data: string
+    let decoded: unknown
+    try {
+      data = stage.encode(value, name)
+      decoded = this.readBack(data, name)
+    } catch (error) {
+      return this.failed(call, attempt, error)
+    }
+    this.over(call)
+    const meta = { attempt: attempt.attempt, ms: attempt.ms }
+    stage.writer.append({ kind: 'step-succeeded', name, meta, data })
+    stage.ripen(call, { failed: false, value: decoded })
+  }
+
+  private failed(call: StepCall, attempt: Attempt, error: unknown): void {
+    const { stage } = this
+    const { name } = call
+    this.over(call)
+    const number = attempt.attempt
+    // A result that cannot be stored would be no better the next time, and the work has been done.
+    const next = isHoldfastError(error, 'NOT_STORABLE')
+      ? { retry: false as const }
+      : afterFailure(call.policy, number, error, stage.host.ports.random)
+    const data = stage.encodeFailure(nameStep(error, name), name)
+    if (next.retry) {
+      call.failures = number
+      const meta = { attempt: number, ms: attempt.ms, delayMs: next.delayMs }
+      stage.writer.append({ kind: 'attempt-failed', name, meta, data })
+      return this.delay(call, next.delayMs)
+    }
+    const decoded = this.readFailureBack(data, name, error)
+    stage.writer.append({ kind: 'step-failed', name, meta: { attempt: number, ms: attempt.ms }, data })
+    stage.ripen(call, { failed: true, value: decoded })
+  }
+
+  private delay(call: StepCall, ms: number): void {
+    const { stage } = this
+    const delay: Delay = { ms, since: null }
+    call.delay = delay
+    if (this.isInline(ms)) this.inlineDelays += 1
+    stage.resting.add(call)
+    stage.writer.whenDurable((at) => {
+      delay.since = at
+      stage.resting.registered()
+      stage.stir()
+    })
+    stage.stir()
+  }
+
+  /** The value as a replay will read it. A codec that cannot read it is as bad as one that could not write it. */
+  private readBack(data: string, name: string): unknown {
+    const { stage } = this
+    try {
+      return stage.decode(data, stage.writer.seq + 1, name)
+    } catch (cause) {
+      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read what it wrote.', { cause })
+    }
+  }
+
+  private readFailureBack(data: string, name: string, error: unknown): unknown {
+    try {
+      return this.readBack(data, name)
+    } catch {
+      return error
+    }
+  }
+
+  private over(call: StepCall): void {
+    call.attempt = null
+    this.stage.busy -= 1
+  }
+
+  private isInline(ms: number): boolean {
+    return ms <= this.stage.host.inlineRetryMs
+  }
+}
+
+/** A refused result says which step returned it. */
+function nameStep(error: unknown, step: string): unknown {
+  if (!isHoldfastError(error, 'NOT_STORABLE')) return error
+  return new HoldfastError('NOT_STORABLE', `The result of step "${step}" cannot be stored. ${error.message}`, {
+    details: { ...error.details, step },
+  })
+}

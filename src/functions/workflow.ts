@@ -1,0 +1,95 @@
+// `workflow()`: the definition of a durable function.
+
+import type { Claim, Definition, Host } from '../core/definition.ts'
+import { HoldfastError } from '../core/error.ts'
+import { retryPolicy, retryPresets, type Retry } from '../core/retry.ts'
+import { isSchema, validate, type Schema } from '../core/schema.ts'
+import { checkOptions } from '../core/suggest.ts'
+import type { Context } from './context.ts'
+import { FunctionFrame } from './frame.ts'
+
+export interface WorkflowOptions<Input = unknown, Validated = Input> {
+  /** Checks the input when a run is started; the body gets what the schema makes of it. Any Standard Schema library. */
+  readonly input?: Schema<Input, Validated>
+  /** Runs keep the version that they began with. @default 1 */
+  readonly version?: number
+  /** How often a failing body is tried again, and the default for its steps. @default three attempts */
+  readonly retry?: Retry
+}
+
+/** A durable function. `Input` is what `start` takes, `Output` what `result()` gives. */
+export interface Workflow<Input, Output> extends Definition {
+  readonly style: 'function'
+  /** Only for the compiler; there is no such value. */
+  readonly types?: { readonly input: Input; readonly output: Output }
+}
+
+export type Body<Input, Returned> = (ctx: Context, input: Input) => Returned
+
+/**
+ * Defines a workflow: a function whose steps happen once, whatever happens to the process that runs it.
+ *
+ * @example
+ * const greet = workflow('demo.greet', async (ctx, name: string) => {
+ *   const greeting = await ctx.step('greet', () => `Hello, ${name}`)
+ *   await ctx.sleep('1 s')
+ *   return greeting
+ * })
+ */
+export function workflow<Input, Validated, Returned>(
+  type: string,
+  options: WorkflowOptions<Input, Validated> & { readonly input: Schema<Input, Validated> },
+  body: Body<Validated, Returned>,
+): Workflow<Input, Awaited<Returned>>
+export function workflow<Input = void, Returned = unknown>(
+  type: string,
+  options: WorkflowOptions & { readonly input?: never },
+  body: Body<Input, Returned>,
+): Workflow<Input, Awaited<Returned>>
+export function workflow<Input = void, Returned = unknown>(
+  type: string,
+  body: Body<Input, Returned>,
+): Workflow<Input, Awaited<Returned>>
+export function workflow(
+  type: string,
+  optionsOrBody: WorkflowOptions | Body<never, unknown>,
+  bodyOrNothing?: Body<never, unknown>,
+): Workflow<never, unknown> {
+  const [options, body] = typeof optionsOrBody === 'function' ? [{}, optionsOrBody] : [optionsOrBody, bodyOrNothing]
+  checkType(type)
+  const where = `workflow "${type}"`
+  checkOptions(options, ['input', 'version', 'retry'], where)
+  if (typeof body !== 'function') {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The last argument of ${where} must be its body: a function (ctx, input).`,
+    )
+  }
+  const { input, version = 1, retry } = options
+  if (!Number.isInteger(version) || version < 1) {
+    throw new HoldfastError('INVALID_OPTION', `The version of ${where} must be a whole number from 1. Got ${version}.`)
+  }
+  if (input !== undefined && !isSchema(input)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The input of ${where} must be a schema that follows Standard Schema: of zod, valibot, arktype or another library.`,
+    )
+  }
+  const policy = retryPolicy(retry, retryPresets.simpleWorkflow, `${where}: retry`)
+  return {
+    type,
+    version,
+    style: 'function',
+    validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
+    open: (host: Host, claim: Claim) => new FunctionFrame({ policy, body }, host, claim),
+  }
+}
+
+function checkType(type: unknown): void {
+  if (typeof type === 'string' && type.length <= 200 && /^[A-Za-z0-9][\w.:-]*$/.test(type)) return
+  throw new HoldfastError(
+    'INVALID_NAME',
+    `A workflow needs a type like "billing.charge" or "billing.charge.v1": letters, digits and . : _ -, ` +
+      `at most 200. Got ${typeof type === 'string' ? JSON.stringify(type.slice(0, 40)) : typeof type}.`,
+  )
+}

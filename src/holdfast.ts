@@ -1,0 +1,171 @@
+// `createHoldfast`: where a store, the engine, a client and a worker become one object. Everything it makes belongs to
+// that object; two of them in one process know nothing of each other.
+
+import { Client, type RunReference, type StartOptions } from './client/client.ts'
+import type { RunHandle } from './client/run-handle.ts'
+import type { JournalEntry, RunView } from './client/run-view.ts'
+import { jsonCodec, type Codec } from './core/codec.ts'
+import type { Definition } from './core/definition.ts'
+import { HoldfastError } from './core/error.ts'
+import { Payloads, type Offload } from './core/payload.ts'
+import { harmless, type Clock, type Logger, type Ports } from './core/ports.ts'
+import { checkOptions, didYouMean, shown } from './core/suggest.ts'
+import { Engine } from './engine/engine.ts'
+import type { Services } from './functions/context.ts'
+import type { Workflow } from './functions/workflow.ts'
+import type { Store, StoreAdmin } from './store.ts'
+import { MemoryStore } from './stores/memory/store.ts'
+import { systemClock, systemPorts } from './system.ts'
+import { Worker, type WorkOptions } from './worker/worker.ts'
+
+export type HoldfastOptions = {
+  /** Where runs live: `'memory:'`, or a store that you made. */
+  readonly store: string | Store
+  /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
+  readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
+  /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
+  readonly codec?: Codec
+  /** Where large payloads go instead of the journal. */
+  readonly offload?: Offload
+  /** @default the console, without debug lines */
+  readonly logger?: Logger
+  /** Time, chance and order, for tests that own them. @default the machine's */
+  readonly ports?: Partial<Omit<Ports, 'logger'>>
+} & ({} extends Services ? { readonly services?: Services } : { readonly services: Services })
+
+/** What `start` takes after the workflow: a workflow without input needs none. */
+type StartArguments<Input> = undefined extends Input
+  ? [input?: Input, options?: StartOptions]
+  : [input: Input, options?: StartOptions]
+
+export interface Holdfast {
+  /** Starts a run of a workflow by its name. */
+  start(type: string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>>
+  // The compiler explains a wrong call by the last overload: that must be the one that most people use.
+  /** Starts a run: when this returns, the run is stored and will be performed, now or after any crash. */
+  start<Input, Output>(workflow: Workflow<Input, Output>, ...rest: StartArguments<Input>): Promise<RunHandle<Output>>
+  /** A handle on a run that exists. */
+  run<Output = unknown>(reference: RunReference): RunHandle<Output>
+  /** How a run stands, with its output or error once it has ended. */
+  get(reference: RunReference): Promise<RunView>
+  /** Everything that happened to a run, in order. */
+  journal(reference: RunReference): Promise<readonly JournalEntry[]>
+  /** Makes this process perform runs, too. */
+  work(options?: WorkOptions): Promise<Pick<Worker, 'stop'>>
+  /** Stops the worker, sends what was accepted and lets go of the store. */
+  close(): Promise<void>
+}
+
+const optionNames = ['store', 'workflows', 'services', 'codec', 'offload', 'logger', 'ports']
+
+/**
+ * Opens a store and gives back what starts, performs and reads runs in it.
+ *
+ * @example
+ * const holdfast = await createHoldfast({ store: 'memory:', workflows: [greet] })
+ * await holdfast.work()
+ * const run = await holdfast.start(greet, 'Ada')
+ * console.log(await run.result())
+ */
+export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
+  checkOptions(options, optionNames, 'createHoldfast()')
+  const { workflows = [], codec = jsonCodec(), offload, logger, services } = options
+  const system = systemPorts(logger)
+  const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
+  const ownsStore = typeof options.store === 'string'
+  const store = typeof options.store === 'string' ? openStore(options.store, ports) : checkStore(options.store)
+  const definitions = collect(workflows)
+  const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions })
+  await engine.open()
+  return assemble(engine, services, ownsStore)
+}
+
+function assemble(engine: Engine, services: unknown, ownsStore: boolean): Holdfast {
+  const client = new Client(engine)
+  let worker: Worker | null = null
+  let closing: Promise<void> | null = null
+
+  const close = async (): Promise<void> => {
+    await worker?.stop()
+    await engine.drain()
+    await engine.close()
+    if (ownsStore) await engine.store.close()
+  }
+  const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
+    client.start(workflow, input, options)
+
+  return {
+    start,
+    run: <Output>(reference: RunReference) => client.handle(reference) as RunHandle<Output>,
+    get: (reference) => client.get(reference),
+    journal: (reference) => client.journal(reference),
+    async work(options) {
+      if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
+      if (worker !== null) {
+        throw new HoldfastError(
+          'INVALID_OPTION',
+          'This Holdfast works already. Stop its worker first, or create a second Holdfast.',
+        )
+      }
+      const working = new Worker(engine, services, options)
+      worker = working
+      working.start()
+      return {
+        async stop() {
+          await working.stop()
+          if (worker === working) worker = null
+        },
+      }
+    },
+    close: () => (closing ??= close()),
+  }
+}
+
+/** A store that lives as long as this process. Hand it to several Holdfasts to let them share their runs. */
+export function createMemoryStore(clock: Pick<Clock, 'now'> = systemClock): Store & StoreAdmin {
+  return new MemoryStore({ clock })
+}
+
+function openStore(url: string, ports: Ports): Store {
+  if (url === 'memory:') return createMemoryStore(ports.clock)
+  // No more than the scheme is shown: the rest may hold a password.
+  const scheme = url.includes(':') ? url.slice(0, url.indexOf(':') + 1) : url.slice(0, 20)
+  throw new HoldfastError(
+    'STORE_UNKNOWN',
+    `There is no store for ${shown(scheme)}.${didYouMean(scheme, ['memory:'])} ` +
+      "Use 'memory:', or hand over a store object.",
+  )
+}
+
+function checkStore(store: unknown): Store {
+  const isStore = typeof store === 'object' && store !== null && 'commit' in store && 'claim' in store
+  if (isStore) return store as unknown as Store
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `createHoldfast({ store }) needs an address such as 'memory:', or a store object. Got ${shown(store)}.`,
+  )
+}
+
+function collect(workflows: readonly Definition[] | Readonly<Record<string, unknown>>): readonly Definition[] {
+  const found = Object.values(workflows)
+  // A module may export one workflow under two names, for example also as its default.
+  if (!Array.isArray(workflows)) return [...new Set(found.filter(isDefinition))]
+  const wrong = found.findIndex((entry) => !isDefinition(entry))
+  if (wrong === -1) return found as readonly Definition[]
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `createHoldfast({ workflows }) takes what workflow() returns; number ${wrong + 1} of the list is something else.`,
+  )
+}
+
+function isDefinition(value: unknown): value is Definition {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'style' in value &&
+    'open' in value &&
+    typeof value.open === 'function' &&
+    'type' in value &&
+    typeof value.type === 'string'
+  )
+}

@@ -1,0 +1,101 @@
+// Who is to be claimed next. Each type and version has a queue of its own: a heap of ready runs in the order in which they
+// are claimed, and a heap of timed ones by due time, from which they move over when that comes. A row stands in at most
+// one heap; `readiness` says in which.
+
+import type { Selector } from '../../store.ts'
+import { Heap } from './heap.ts'
+import type { Row } from './row.ts'
+
+/** The runs of one type and version that nobody holds and that time or a worker will move. */
+export class Queue {
+  readonly ready = new Heap<Row>(claimedBefore)
+  readonly timed = new Heap<Row>(dueBefore)
+}
+
+export class Queues {
+  private readonly byType = new Map<string, Map<number, Queue>>()
+
+  /** Makes the row due, and leads it to where that says, given the present time. */
+  enqueue(row: Row, due: number, now: number): void {
+    const queue = this.queueOf(row)
+    this.leave(row, queue)
+    row.due = due
+    row.readiness = due > now ? 'timed' : 'ready'
+    queue[row.readiness].push(row)
+  }
+
+  /** Takes the row out: it is leased, or idle, and not due. */
+  remove(row: Row, readiness: 'leased' | 'idle'): void {
+    if (row.place !== -1) this.leave(row, this.queueOf(row))
+    row.readiness = readiness
+    row.due = null
+  }
+
+  /** The queues of those selected, with everything that has come due where it can be claimed. */
+  select(selectors: readonly Selector[], now: number): readonly Queue[] {
+    const queues: Queue[] = []
+    for (const { type, version } of selectors) {
+      const queue = this.byType.get(type)?.get(version)
+      if (queue === undefined) continue
+      promote(queue, now)
+      queues.push(queue)
+    }
+    return queues
+  }
+
+  private leave(row: Row, queue: Queue): void {
+    if (row.place !== -1) queue[row.readiness === 'timed' ? 'timed' : 'ready'].remove(row)
+  }
+
+  private queueOf({ type, version }: Selector): Queue {
+    let versions = this.byType.get(type)
+    if (versions === undefined) this.byType.set(type, (versions = new Map<number, Queue>()))
+    let queue = versions.get(version)
+    if (queue === undefined) versions.set(version, (queue = new Queue()))
+    return queue
+  }
+}
+
+/** The ready run that goes first; it stays. */
+export function firstReady(queues: readonly Queue[]): Row | undefined {
+  let first: Row | undefined
+  for (const { ready } of queues) {
+    const candidate = ready.peek()
+    if (candidate !== undefined && (first === undefined || claimedBefore(candidate, first))) first = candidate
+  }
+  return first
+}
+
+/** When the next of the timed runs comes due. */
+export function nextDue(queues: readonly Queue[]): number | null {
+  let next: number | null = null
+  for (const { timed } of queues) {
+    const due = timed.peek()?.due ?? null
+    if (due !== null && (next === null || due < next)) next = due
+  }
+  return next
+}
+
+function promote({ ready, timed }: Queue, now: number): void {
+  for (let row = timed.peek(); row !== undefined && dueOf(row) <= now; row = timed.peek()) {
+    timed.remove(row)
+    row.readiness = 'ready'
+    ready.push(row)
+  }
+}
+
+/** Higher priority first, then longer due, then the lower id. */
+function claimedBefore(a: Row, b: Row): boolean {
+  return a.priority === b.priority ? dueBefore(a, b) : a.priority > b.priority
+}
+
+function dueBefore(a: Row, b: Row): boolean {
+  const dueA = dueOf(a)
+  const dueB = dueOf(b)
+  return dueA === dueB ? a.id < b.id : dueA < dueB
+}
+
+/** Whoever stands in a queue is due at some time. */
+function dueOf(row: Row): number {
+  return row.due ?? 0
+}

@@ -1,0 +1,223 @@
+// What a case of the contract works with: the store under test, its clock, and short ways to bring a run to where the case
+// begins. Nothing here asserts more than that these ways were open.
+
+import assert from 'node:assert/strict'
+import type { Draft, Entry } from '../../core/entry.ts'
+import { createRunIds } from '../../core/id.ts'
+import type { Random } from '../../core/ports.ts'
+import type { Lease, Run } from '../../core/run.ts'
+import type { Transition } from '../../core/transition.ts'
+import type {
+  Claimed,
+  ClaimRequest,
+  Committed,
+  Delivered,
+  Message,
+  NewMessage,
+  NewRun,
+  Selector,
+  Store,
+  StoreAdmin,
+} from '../../store.ts'
+import { createSeededRandom } from '../seeded-random.ts'
+import { started, step } from './drafts.ts'
+
+/** The store's own time. It stands still but for `advance`. */
+export interface ContractClock {
+  now(): number
+  advance(ms: number): void | Promise<void>
+}
+
+/** What a case needs: a store that is empty and migrated, and the clock that it reads. */
+export interface ContractSubject {
+  readonly store: Store & StoreAdmin
+  readonly clock: ContractClock
+}
+
+/** A run that the case holds, and where its journal stands as far as the holder knows. */
+export interface Held {
+  readonly runId: string
+  readonly lease: Lease
+  seq: number
+}
+
+export type Success = Extract<Committed, { readonly outcome: 'committed' }>
+
+export interface ContractBench extends ContractSubject {
+  /** Runs of the bench have this type and version 1 unless a case says otherwise. */
+  readonly selector: Selector
+  /** Repeats itself: the same cases do the same on every store. */
+  readonly random: Random
+  /** A text that no other call gives. */
+  readonly unique: (what: string) => string
+  readonly newRun: (changes?: Partial<NewRun>) => NewRun
+  /** Starts a run that anybody may claim. */
+  readonly start: (changes?: Partial<NewRun>) => Promise<Run>
+  /** Starts a run that is leased to the case. */
+  readonly hold: (changes?: Partial<NewRun>) => Promise<Held>
+  readonly claim: (request?: Partial<ClaimRequest>) => Promise<Claimed>
+  /** Claims, and expects exactly this run. */
+  readonly take: (runId: string, session?: string) => Promise<Held>
+  /** A checkpoint of a held run, but for the changes. */
+  readonly transition: (held: Held, changes?: Partial<Transition>) => Transition
+  /** Commits for a held run, and expects success. */
+  readonly commit: (held: Held, changes?: Partial<Transition>) => Promise<Success>
+  /** Commits one transition. */
+  readonly send: (transition: Transition) => Promise<Committed>
+  /** Parks a held run without a due time, and expects success. */
+  readonly park: (held: Held, changes?: Partial<Transition>) => Promise<Success>
+  readonly message: (runId: string, changes?: Partial<NewMessage>) => NewMessage
+  readonly deliver: (message: NewMessage) => Promise<Delivered>
+  readonly run: (runId: string) => Promise<Run>
+  readonly journal: (runId: string) => Promise<readonly Entry[]>
+  readonly mailbox: (runId: string) => Promise<readonly Message[]>
+}
+
+/** Makes the bench for one case. Every case wants a store of its own. */
+export function createContractBench({ store, clock }: ContractSubject): ContractBench {
+  const random = createSeededRandom(1)
+  const now = (): number => clock.now()
+  const runIds = createRunIds({ clock: { now, monotonic: now, after: () => () => undefined }, random })
+  const selector: Selector = { type: 'contract.plain', version: 1 }
+  let count = 0
+  const unique = (what: string): string => `${what}-${(count += 1)}`
+
+  const newRun = (changes: Partial<NewRun> = {}): NewRun => ({
+    id: runIds.next(0),
+    shard: 0,
+    ...selector,
+    priority: 0,
+    delayMs: null,
+    lease: null,
+    transition: unique('start'),
+    first: started(),
+    ...changes,
+  })
+
+  async function start(changes?: Partial<NewRun>): Promise<Run> {
+    const [answer] = await store.start([newRun(changes)])
+    assert.ok(answer?.created, 'a run with a new id is created')
+    return answer.run
+  }
+
+  async function hold(changes: Partial<NewRun> = {}): Promise<Held> {
+    const lease = changes.lease ?? { session: unique('session'), token: 1 }
+    const run = await start({ ...changes, lease })
+    return { runId: run.id, lease, seq: run.seq }
+  }
+
+  const claim = (request: Partial<ClaimRequest> = {}): Promise<Claimed> =>
+    store.claim({ session: 'claimer', selectors: [selector], limit: 100, ...request })
+
+  async function take(runId: string, session = unique('session')): Promise<Held> {
+    const { runs } = await claim({ session })
+    assert.deepEqual(ids(runs), [runId], 'exactly this run can be claimed')
+    const [run] = runs as [Run]
+    return { runId, lease: { session, token: run.token }, seq: run.seq }
+  }
+
+  const transition = (held: Held, changes: Partial<Transition> = {}): Transition => ({
+    id: unique('transition'),
+    runId: held.runId,
+    guard: { seq: held.seq, lease: held.lease },
+    append: [step()],
+    status: null,
+    due: null,
+    parkIf: null,
+    ...changes,
+  })
+
+  async function send(given: Transition): Promise<Committed> {
+    const answers = await store.commit([given])
+    assert.equal(answers.length, 1, 'one transition gets one answer')
+    return answers[0] as Committed
+  }
+
+  async function commit(held: Held, changes?: Partial<Transition>): Promise<Success> {
+    const answer = succeeded(await send(transition(held, changes)))
+    held.seq = answer.seq
+    return answer
+  }
+
+  const get = async (runId: string): Promise<Run> => {
+    const [run] = await store.get([runId])
+    assert.ok(run, 'the run exists')
+    return run
+  }
+
+  return {
+    store,
+    clock,
+    selector,
+    random,
+    unique,
+    newRun,
+    start,
+    hold,
+    claim,
+    take,
+    transition,
+    commit,
+    send,
+    park: (held, changes) => commit(held, { status: 'waiting', parkIf: { inbox: 0 }, ...changes }),
+    message: (runId, changes) => ({ id: unique('message'), runId, name: 'approved', data: '{"by":"Ada"}', ...changes }),
+    async deliver(message) {
+      const answers = await store.deliver([message])
+      assert.equal(answers.length, 1, 'one message gets one answer')
+      return answers[0] as Delivered
+    },
+    run: get,
+    async journal(runId) {
+      const [loaded] = await store.load([{ runId, after: 0, limit: 100_000 }])
+      return loaded?.entries ?? []
+    },
+    async mailbox(runId) {
+      const [loaded] = await store.load([{ runId, after: 0, limit: 0 }])
+      return loaded?.messages ?? []
+    },
+  }
+}
+
+export function ids(runs: readonly Run[]): readonly string[] {
+  return runs.map(({ id }) => id)
+}
+
+/** The answer of a transition that must have been committed. */
+export function succeeded(answer: Committed | undefined): Success {
+  assert.equal(answer?.outcome, 'committed', `expected a commit, got ${JSON.stringify(answer)}`)
+  return answer
+}
+
+/** What a draft became, without its place and time. */
+export function draftOf({ kind, name, meta, data }: Entry): Draft {
+  return { kind, name, meta, data } as Draft
+}
+
+/** Changes everything in a value that lets itself be changed. */
+export function spoil(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return
+  for (const key of Object.keys(value)) {
+    spoil(Reflect.get(value, key))
+    Reflect.set(value, key, 'spoilt')
+  }
+  if (Array.isArray(value)) Reflect.set(value, 'length', 0)
+}
+
+/** Does it `count` times at once. */
+export function atOnce<Result>(count: number, make: (index: number) => Promise<Result>): Promise<Result[]> {
+  return Promise.all(Array.from({ length: count }, (_, index) => make(index)))
+}
+
+/** Waits, in the machine's time, until something that may come late has come. */
+export async function eventually<Result>(
+  look: () => Promise<Result | null> | Result | null,
+  what: string,
+): Promise<Result> {
+  const deadline = Date.now() + 5_000
+  for (;;) {
+    const found = await look()
+    if (found !== null) return found
+    assert.ok(Date.now() < deadline, `${what} within 5 s`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}

@@ -1,0 +1,196 @@
+// Who gets which run, and in what order.
+
+import assert from 'node:assert/strict'
+import { randomFraction } from '../../core/ports.ts'
+import { atOnce, ids, type ContractBench } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { dueOrder } from './scheduling.ts'
+
+export const claiming: readonly ContractCase[] = [
+  {
+    name: 'a higher priority goes first, then what has been due longer, then the lower id',
+    async run({ clock, start, claim }) {
+      const older = await start({ priority: 1 })
+      await clock.advance(5)
+      const low = await start({ priority: -1 })
+      const newer = await start({ priority: 1 })
+      const newest = await start({ priority: 1 })
+      const urgent = await start({ priority: 10 })
+      const { runs } = await claim()
+      assert.deepEqual(ids(runs), ids([urgent, older, newer, newest, low]))
+    },
+  },
+  {
+    name: 'runs of one millisecond are claimed in the order of their ids, however they were inserted',
+    async run({ store, newRun, claim }) {
+      const made = Array.from({ length: 20 }, () => newRun())
+      const shuffled = made.map((_, index) => made[(index * 7) % 20] as (typeof made)[number])
+      await store.start(shuffled.slice(0, 12))
+      await store.start(shuffled.slice(12))
+      assert.deepEqual(
+        ids((await claim()).runs),
+        made.map(({ id }) => id),
+      )
+    },
+  },
+  {
+    name: 'a claim takes no more than its limit and leaves the rest for the next',
+    async run({ start, claim }) {
+      const made = [await start(), await start(), await start()]
+      const first = await claim({ limit: 2 })
+      const second = await claim({ limit: 2 })
+      assert.deepEqual(ids(first.runs), ids(made.slice(0, 2)))
+      assert.deepEqual(ids(second.runs), ids(made.slice(2)))
+      assert.deepEqual((await claim({ limit: 2 })).runs, [])
+      assert.deepEqual([first.more, second.more], [true, false], 'it says whether some were left')
+    },
+  },
+  {
+    name: 'a claim of nothing leases nothing and still tells the time',
+    async run({ clock, start, run, claim }) {
+      const ready = await start()
+      const timed = await start({ delayMs: 1_000 })
+      assert.deepEqual(await claim({ limit: 0 }), { runs: [], more: true, nextDue: timed.due, now: clock.now() })
+      assert.deepEqual(await claim({ selectors: [] }), { runs: [], more: false, nextDue: null, now: clock.now() })
+      assert.deepEqual(await run(ready.id), ready)
+    },
+  },
+  {
+    name: 'a worker never gets a type or version that it did not select',
+    async run({ start, claim }) {
+      const selected = await start({ type: 'billing', version: 2 })
+      await start({ type: 'billing', version: 1 })
+      await start({ type: 'billing.invoice', version: 2 })
+      await start({ type: 'Billing', version: 2 })
+      assert.deepEqual((await claim({ selectors: [{ type: 'unheard-of', version: 1 }] })).runs, [])
+      assert.deepEqual((await claim({ selectors: [{ type: 'billing', version: 3 }] })).runs, [])
+      const { runs } = await claim({ selectors: [{ type: 'billing', version: 2 }] })
+      assert.deepEqual(ids(runs), [selected.id])
+    },
+  },
+  {
+    name: 'several selectors are served in one order, and one that is named twice leases nothing twice',
+    async run({ start, claim }) {
+      const a = { type: 'a', version: 1 }
+      const b = { type: 'b', version: 3 }
+      const made = [await start(b), await start(a), await start(a), await start(b)]
+      const urgent = await start({ ...b, priority: 5 })
+      const { runs } = await claim({ selectors: [a, b, a, b], limit: 4 })
+      assert.deepEqual(ids(runs), ids([urgent, ...made.slice(0, 3)]))
+    },
+  },
+  {
+    name: 'a claim leases the run to the session under a new token, counts a possible crash and writes no entry',
+    async run({ clock, start, claim, run, journal }) {
+      const before = await start()
+      await clock.advance(10)
+      const { runs } = await claim({ session: 'me' })
+      const expected = { status: 'running', readiness: 'leased', session: 'me', token: 1, crashes: 1, due: null }
+      assert.deepEqual(runs, [{ ...before, ...expected }])
+      assert.deepEqual(await run(before.id), runs[0])
+      assert.equal((await journal(before.id)).length, 1)
+    },
+  },
+  {
+    name: 'a leased run is not claimed again, however long it takes',
+    async run({ clock, start, claim }) {
+      await start()
+      assert.equal((await claim({ session: 'one' })).runs.length, 1)
+      assert.deepEqual((await claim({ session: 'two' })).runs, [])
+      await clock.advance(1_000)
+      assert.deepEqual((await claim({ session: 'one' })).runs, [])
+    },
+  },
+  {
+    name: 'the token grows by one with every claim, whoever claims',
+    async run({ store, start, claim }) {
+      const { id } = await start()
+      for (const token of [1, 2, 3]) {
+        const { runs } = await claim({ session: 'me' })
+        assert.deepEqual([runs[0]?.id, runs[0]?.token, runs[0]?.crashes], [id, token, 1])
+        await store.release([{ runId: id, session: 'me', token }])
+      }
+    },
+  },
+  {
+    name: 'a claim tells when the next run that matches comes due',
+    async run({ clock, start, claim }) {
+      assert.equal((await claim()).nextDue, null)
+      await start({ type: 'other', delayMs: 10 })
+      await start({ version: 2, delayMs: 20 })
+      assert.equal((await claim()).nextDue, null, 'nobody who matches is due')
+      const later = await start({ delayMs: 2_000 })
+      const sooner = await start({ delayMs: 1_000 })
+      assert.equal((await claim()).nextDue, sooner.due)
+      await clock.advance(1_000)
+      const { runs, nextDue, now } = await claim()
+      assert.deepEqual(ids(runs), [sooner.id])
+      assert.equal(nextDue, later.due)
+      assert.equal(now, clock.now())
+    },
+  },
+  {
+    name: 'timed runs that have come due are claimed in the order in which they came due, among those that were ready',
+    async run({ clock, start, claim }) {
+      const third = await start({ delayMs: 30 })
+      const first = await start({ delayMs: 10 })
+      await clock.advance(20)
+      const second = await start()
+      await clock.advance(20)
+      const fourth = await start()
+      assert.deepEqual(ids((await claim()).runs), ids([first, second, third, fourth]))
+    },
+  },
+  {
+    name: 'many claimers at once take each run exactly once',
+    async run({ store, newRun, random, claim, run }) {
+      const made = Array.from({ length: 120 }, () => newRun({ priority: random.uint32() % 3 }))
+      await store.start(made)
+      const taken = new Map<string, string>()
+      await atOnce(8, async (index) => {
+        const session = `claimer-${index}`
+        for (;;) {
+          const { runs } = await claim({ session, limit: 1 + (random.uint32() % 9) })
+          if (runs.length === 0) return
+          for (const { id, session: holder, token } of runs) {
+            assert.ok(!taken.has(id), `run ${id} was claimed by ${taken.get(id)} and ${session}`)
+            assert.deepEqual([holder, token], [session, 1])
+            taken.set(id, session)
+          }
+        }
+      })
+      // An empty answer may mean that others had locked what was left: what nobody took is there for the next.
+      for (const { id } of (await claim({ session: 'last', limit: 1_000 })).runs) taken.set(id, 'last')
+      assert.equal(taken.size, made.length)
+      for (const [id, session] of taken) assert.equal((await run(id)).session, session)
+    },
+  },
+  {
+    name: 'whatever happened before, a claim takes all that is due, nothing else, and in order',
+    run: shuffleAndClaim,
+  },
+]
+
+/** Runs are timed, woken, given back and timed anew at random; the rows themselves say what each claim must take. */
+async function shuffleAndClaim(bench: ContractBench): Promise<void> {
+  const { store, clock, random, newRun, claim, park, message } = bench
+  const below = (limit: number): number => Math.floor(randomFraction(random) * limit)
+  const made = Array.from({ length: 24 }, () => newRun({ priority: below(2), delayMs: below(50) }))
+  await store.start(made)
+  for (let round = 0; round < 60; round += 1) {
+    await clock.advance(below(8))
+    await store.deliver(made.filter(() => below(10) === 0).map(({ id }) => message(id)))
+    const rows = (await store.get(made.map(({ id }) => id))).filter((run) => run !== undefined)
+    const due = rows.filter((run) => run.due !== null && run.due <= clock.now()).sort(dueOrder)
+    const limit = below(12)
+    const { runs, nextDue } = await claim({ session: 'me', limit })
+    assert.deepEqual(ids(runs), ids(due.slice(0, limit)), `round ${round}`)
+    const later = rows.flatMap((run) => (run.due !== null && run.due > clock.now() ? [run.due] : []))
+    assert.equal(nextDue, later.length === 0 ? null : Math.min(...later), `round ${round}`)
+    for (const { id, token, seq, inbox } of runs) {
+      const lease = { session: 'me', token }
+      if (below(4) === 0) await store.release([{ runId: id, ...lease }])
+      else await park({ runId: id, lease, seq }, { due: { at: null, afterMs: below(100) }, parkIf: { inbox } })
+    }
+  }
+}

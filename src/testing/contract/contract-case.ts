@@ -1,0 +1,13 @@
+// One promise of a store, and how to find out whether a store keeps it.
+
+import type { Capabilities } from '../../store.ts'
+import type { ContractBench } from './bench.ts'
+
+export interface ContractCase {
+  /** The hazard that it guards against. */
+  readonly name: string
+  /** It means something only for a store that has this capability; skip it visibly for others. */
+  readonly needs?: keyof Capabilities
+  /** Rejects with a readable message if the store breaks the promise. */
+  readonly run: (bench: ContractBench) => Promise<void>
+}

@@ -1,0 +1,46 @@
+// What every store must do, as plain data: run each case on a store of its own, under any test runner. A store that passes
+// may take the place of any other, and no workflow will notice.
+
+import type { ContractCase } from './contract-case.ts'
+import { claiming } from './claiming.ts'
+import { committing } from './committing.ts'
+import { ending } from './ending.ts'
+import { feed } from './feed.ts'
+import { fencing } from './fencing.ts'
+import { hints } from './hints.ts'
+import { lifecycle } from './lifecycle.ts'
+import { mailbox } from './mailbox.ts'
+import { parking } from './parking.ts'
+import { reading } from './reading.ts'
+import { releasing } from './releasing.ts'
+import { repeating } from './repeating.ts'
+import { scheduling } from './scheduling.ts'
+import { starting } from './starting.ts'
+
+/**
+ * The contract of a store.
+ *
+ * @example
+ * for (const { name, run } of storeContract) {
+ *   test(name, async () => {
+ *     const clock = createVirtualClock()
+ *     await run(createContractBench({ store: await openMyStore({ clock }), clock }))
+ *   })
+ * }
+ */
+export const storeContract: readonly ContractCase[] = [
+  ...lifecycle,
+  ...starting,
+  ...claiming,
+  ...scheduling,
+  ...committing,
+  ...fencing,
+  ...repeating,
+  ...ending,
+  ...parking,
+  ...mailbox,
+  ...releasing,
+  ...reading,
+  ...feed,
+  ...hints,
+]

@@ -1,0 +1,111 @@
+// The feed: every entry of every run once, in an order that never changes and in which no run runs backwards.
+
+import assert from 'node:assert/strict'
+import type { Change, Store } from '../../store.ts'
+import { atOnce, eventually, spoil, succeeded } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { ending, step } from './drafts.ts'
+
+/** Follows the feed in pages until so many entries have come: it may lag behind. */
+async function follow(store: Store, count: number, pageSize: number): Promise<readonly Change[]> {
+  const seen: Change[] = []
+  return eventually(async () => {
+    for (;;) {
+      const page = await store.changes(seen.length, pageSize)
+      assert.ok(page.length <= pageSize, 'a page is not longer than its limit')
+      seen.push(...page)
+      if (page.length === 0) return seen.length >= count ? seen : null
+    }
+  }, `${count} entries are in the feed`)
+}
+
+function places(changes: readonly Change[]): readonly unknown[] {
+  return changes.map(({ runId, entry }) => [runId, entry.seq])
+}
+
+/** Positions are 1, 2, 3 …, and the entries of each run come in order, without a gap. */
+function assertInOrder(changes: readonly Change[]): void {
+  const last = new Map<string, number>()
+  for (const [index, { position, runId, entry }] of changes.entries()) {
+    assert.equal(position, index + 1)
+    assert.equal(entry.seq, (last.get(runId) ?? 0) + 1, `run ${runId} at position ${position}`)
+    last.set(runId, entry.seq)
+  }
+}
+
+export const feed: readonly ContractCase[] = [
+  {
+    name: 'the feed has every entry once, at dense positions from 1, in the order of the commits',
+    async run({ store, clock, hold, commit, journal }) {
+      assert.deepEqual(await store.changes(0, 10), [])
+      const a = await hold()
+      const b = await hold()
+      await commit(b, { append: [step('b1'), step('b2')] })
+      await clock.advance(5)
+      await commit(a, { append: [ending('succeeded')], status: 'succeeded' })
+      const changes = await follow(store, 5, 100)
+      assertInOrder(changes)
+      assert.deepEqual(places(changes), [
+        [a.runId, 1],
+        [b.runId, 1],
+        [b.runId, 2],
+        [b.runId, 3],
+        [a.runId, 2],
+      ])
+      const [first, , , , last] = changes
+      assert.deepEqual([first?.entry, last?.entry], await journal(a.runId))
+    },
+  },
+  {
+    name: 'the feed is read in pages that neither overlap nor leave anything out, and twice the same',
+    async run({ store, hold, commit }) {
+      for (let index = 0; index < 5; index += 1) await commit(await hold(), { append: [step(), step()] })
+      const whole = structuredClone(await follow(store, 15, 100))
+      assert.equal(whole.length, 15)
+      assertInOrder(whole)
+      assert.deepEqual(await follow(store, 15, 4), whole)
+      assert.deepEqual(await store.changes(7, 3), whole.slice(7, 10))
+      spoil(await store.changes(0, 100))
+      assert.deepEqual(await store.changes(0, 100), whole, 'whoever changes what was handed out changes nothing')
+      assert.deepEqual(await store.changes(15, 3), [])
+      assert.deepEqual(await store.changes(0, 0), [])
+    },
+  },
+  {
+    name: 'what was refused or repeated, claims and messages are not in the feed',
+    async run({ store, start, take, transition, send, deliver, message }) {
+      const { id } = await start()
+      const held = await take(id)
+      const given = transition(held)
+      await send(given)
+      await send(given)
+      await send(transition(held))
+      await deliver(message(id))
+      await store.release([{ runId: id, ...held.lease }])
+      assert.deepEqual(places(await follow(store, 2, 100)), [
+        [id, 1],
+        [id, 2],
+      ])
+    },
+  },
+  {
+    name: 'a reader that follows the feed while many write misses nothing and sees no run backwards',
+    async run({ store, newRun, transition }) {
+      const made = Array.from({ length: 12 }, (_, index) => newRun({ lease: { session: `s${index}`, token: 1 } }))
+      const following = follow(store, 12 * 6, 7)
+      await atOnce(made.length, async (index) => {
+        const given = made[index] as (typeof made)[number]
+        await store.start([given])
+        for (let seq = 1; seq <= 5; seq += 1) {
+          const held = { runId: given.id, lease: given.lease ?? { session: '', token: 0 }, seq }
+          const [answer] = await store.commit([transition(held)])
+          succeeded(answer)
+        }
+      })
+      const changes = await following
+      assert.equal(changes.length, 12 * 6)
+      assertInOrder(changes)
+      assert.deepEqual(await follow(store, 12 * 6, 100), changes, 'the order stays what it was')
+    },
+  },
+]

@@ -1,0 +1,97 @@
+// Hints: what saves a worker from waiting for its next look. They may be lost, so a case waits for one and counts none.
+
+import assert from 'node:assert/strict'
+import type { Hint } from '../../store.ts'
+import { eventually, type ContractBench } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { ending } from './drafts.ts'
+
+/** Listens while something is done, and waits for this hint. */
+async function expectHint({ store }: ContractBench, hint: Hint, act: () => Promise<unknown>): Promise<void> {
+  const heard: Hint[] = []
+  const unsubscribe = await store.listen((one) => heard.push(one))
+  await act()
+  const wanted = JSON.stringify(hint)
+  await eventually(() => (heard.some((one) => JSON.stringify(one) === wanted) ? true : null), `a hint ${wanted}`)
+  unsubscribe()
+}
+
+const ready: Hint = { kind: 'ready', type: 'contract.plain' }
+
+export const hints: readonly ContractCase[] = [
+  {
+    name: 'a run that is started is hinted at, and can be claimed by then',
+    needs: 'notifies',
+    async run({ store, start, claim }) {
+      const claimed: number[] = []
+      const unsubscribe = await store.listen(() => void claim().then(({ runs }) => claimed.push(runs.length)))
+      await start()
+      await eventually(() => (claimed.includes(1) ? true : null), 'the run is claimed by the one who was told')
+      unsubscribe()
+    },
+  },
+  {
+    name: 'a delayed run is hinted at, so that whoever sleeps longer than its delay learns of it',
+    needs: 'notifies',
+    run: (bench) => expectHint(bench, ready, () => bench.start({ delayMs: 100 })),
+  },
+  {
+    name: 'a run that is given back is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await expectHint(bench, ready, () => bench.store.release([{ runId: held.runId, ...held.lease }]))
+      const again = await bench.take(held.runId)
+      await expectHint(bench, ready, () => bench.commit(again, { status: 'pending' }))
+    },
+  },
+  {
+    name: 'a run that a message wakes is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await bench.park(held)
+      await expectHint(bench, ready, () => bench.deliver(bench.message(held.runId)))
+    },
+  },
+  {
+    name: 'a run that parks until a time is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await expectHint(bench, ready, () => bench.park(held, { due: { at: null, afterMs: 10 } }))
+    },
+  },
+  {
+    name: 'a run that ends is hinted at, however it ends',
+    needs: 'notifies',
+    async run(bench) {
+      for (const status of ['succeeded', 'failed', 'cancelled'] as const) {
+        const held = await bench.hold()
+        const hint: Hint = { kind: 'ended', runId: held.runId }
+        await expectHint(bench, hint, () => bench.commit(held, { append: [ending(status)], status }))
+      }
+    },
+  },
+  {
+    name: 'every listener is told, and none after it has unsubscribed',
+    needs: 'notifies',
+    async run({ store, start }) {
+      const [first, second]: [Hint[], Hint[]] = [[], []]
+      const stopFirst = await store.listen((hint) => first.push(hint))
+      const stopSecond = await store.listen((hint) => second.push(hint))
+      await start()
+      await eventually(() => (first.length > 0 && second.length > 0 ? true : null), 'both are told')
+      stopFirst()
+      stopFirst()
+      const heard = first.length
+      await start({ type: 'after.unsubscribing' })
+      await eventually(
+        () => (second.some((hint) => hint.kind === 'ready' && hint.type === 'after.unsubscribing') ? true : null),
+        'the other is told',
+      )
+      assert.equal(first.length, heard)
+      stopSecond()
+    },
+  },
+]

@@ -1,0 +1,30 @@
+// Opening and closing.
+
+import assert from 'node:assert/strict'
+import { isHoldfastError } from '../../core/error.ts'
+import { atOnce } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+
+export const lifecycle: readonly ContractCase[] = [
+  {
+    name: 'migrating again, and from many places at once, harms nothing',
+    async run({ store, start, run }) {
+      const before = await start()
+      await atOnce(5, () => store.migrate())
+      await store.migrate()
+      assert.deepEqual(await run(before.id), before)
+    },
+  },
+  {
+    name: 'a closed store refuses to work and may be closed again',
+    async run({ store, start, newRun, claim }) {
+      const { id } = await start()
+      await store.close()
+      await store.close()
+      const closed = (error: unknown): boolean => isHoldfastError(error, 'CLOSED')
+      await assert.rejects(store.start([newRun()]), closed)
+      await assert.rejects(claim(), closed)
+      await assert.rejects(store.get([id]), closed)
+    },
+  },
+]

@@ -1,0 +1,36 @@
+// Frames of runs that wait, kept in memory so that waking them needs no replay. Bounded: the one that has rested longest
+// goes first. Losing a frame costs a replay, never correctness.
+
+import type { Frame } from '../core/definition.ts'
+
+export class Parked {
+  private readonly limit: number
+  private readonly frames = new Map<string, Frame>()
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  get size(): number {
+    return this.frames.size
+  }
+
+  put(runId: string, frame: Frame): void {
+    if (this.limit === 0) return
+    this.frames.delete(runId)
+    this.frames.set(runId, frame)
+    if (this.frames.size <= this.limit) return
+    const [oldest] = this.frames.keys()
+    if (oldest !== undefined) this.frames.delete(oldest)
+  }
+
+  take(runId: string): Frame | undefined {
+    const frame = this.frames.get(runId)
+    this.frames.delete(runId)
+    return frame
+  }
+
+  clear(): void {
+    this.frames.clear()
+  }
+}

@@ -1,0 +1,26 @@
+// Runs the contract on a store under vitest, one test a case. Every store's test calls this and nothing else.
+
+import { describe, expect, it } from 'vitest'
+import { createContractBench, storeContract, type ContractSubject } from '../../src/testing/index.ts'
+
+/** `open` gives an empty store for every case, on a clock that only the case moves. */
+export function runContract(store: string, open: () => Promise<ContractSubject>): void {
+  describe(`HE-X1 ${store} keeps the contract of every store`, () => {
+    const cases = storeContract.map((one) => [one.name, one] as const)
+    it.for(cases)('%s', async ([, { needs, run }], context) => {
+      const subject = await open()
+      try {
+        await subject.store.migrate()
+        if (needs !== undefined && !subject.store.capabilities[needs]) context.skip(`${store} lacks ${needs}`)
+        await run(createContractBench(subject))
+      } finally {
+        await subject.store.close()
+      }
+    })
+
+    it('no two cases have one name, so that a failure says which', () => {
+      const names = storeContract.map(({ name }) => name)
+      expect(new Set(names).size).toBe(names.length)
+    })
+  })
+}

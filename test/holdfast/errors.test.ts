@@ -1,0 +1,208 @@
+// Every code that can be met through the public surface, each provoked once. What is left is listed with the reason why
+// nobody can meet it yet, so that a new code must be put on one side or the other.
+
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import {
+  createHoldfast,
+  HoldfastError,
+  isHoldfastError,
+  jsonCodec,
+  workflow,
+  type ErrorCode,
+  type HoldfastOptions,
+} from 'holdfast'
+import { errorCodes } from '../../src/core/error.ts'
+import type { Store } from '../../src/store.ts'
+import { systemPorts } from '../../src/system.ts'
+import { until } from './gate.ts'
+import { hurriedClock } from './hurried-clock.ts'
+import { keepLines, memoryStore, open, openWorking } from './open.ts'
+
+const greet = workflow('greet', (_ctx, name: string) => name)
+const checked = workflow('checked', { input: z.string() }, (_ctx, text) => text)
+const id = '01890a5d-ac96-774b-bcce-b302099a8057'
+
+/** Runs a workflow and gives what its run failed with. */
+async function causeOf(body: Parameters<typeof workflow>[1]): Promise<unknown> {
+  const failing = workflow('failing', { retry: 'none' }, body as () => unknown)
+  const holdfast = await openWorking([failing])
+  const error: unknown = await (await holdfast.start(failing)).result().catch((thrown: unknown) => thrown)
+  return (error as Error).cause
+}
+
+/** The memory store, but for what one test needs to go wrong. */
+function faulty(change: (store: Store) => Partial<Store>): Store {
+  const store: Store = memoryStore()
+  const changed = change(store)
+  return new Proxy(store, {
+    get(target, key) {
+      const value: unknown = Reflect.get(key in changed ? changed : target, key)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+/** What the log says about a run whose commits the store refuses. */
+async function loggedAfter(reason: 'lease-lost' | 'stale'): Promise<unknown> {
+  const logger = keepLines()
+  const store = faulty(() => ({ commit: () => Promise.resolve([{ outcome: 'refused', reason } as const]) }))
+  const holdfast = await openWorking([greet], { store, logger })
+  await holdfast.start(greet, 'Ada')
+  await until(() => logger.lines.length > 0)
+  return logger.lines[0]?.details['error']
+}
+
+async function thrownBy(ask: () => unknown): Promise<unknown> {
+  try {
+    return await ask()
+  } catch (error) {
+    return error
+  }
+}
+
+const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
+  INVALID_OPTION: () => thrownBy(() => createHoldfast({ store: 'memory:', workers: 4 } as HoldfastOptions)),
+  INVALID_INPUT: async () => {
+    const holdfast = await open({ workflows: [checked] })
+    return thrownBy(() => holdfast.start('checked', 42))
+  },
+  INVALID_DURATION: () => causeOf(async (ctx) => void (await ctx.sleep('5 fortnights' as never))),
+  INVALID_NAME: () => causeOf((ctx) => ctx.step('', () => 1)),
+  NOT_STORABLE: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    return thrownBy(() => holdfast.start('greet', () => 'a function'))
+  },
+  WORKFLOW_EXISTS: () =>
+    thrownBy(() => createHoldfast({ store: 'memory:', workflows: [greet, workflow('greet', () => 1)] })),
+  WORKFLOW_UNKNOWN: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    return thrownBy(() => holdfast.start('great', 'Ada'))
+  },
+  STORE_UNKNOWN: () => thrownBy(() => createHoldfast({ store: 'papyrus:scroll' })),
+  CLOSED: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    await holdfast.close()
+    return thrownBy(() => holdfast.start(greet, 'Ada'))
+  },
+  RUN_NOT_FOUND: async () => {
+    const holdfast = await open()
+    return thrownBy(() => holdfast.get(id))
+  },
+  RUN_EXISTS: async () => {
+    const holdfast = await open({ workflows: [greet, checked] })
+    await holdfast.start(greet, 'Ada', { id })
+    return thrownBy(() => holdfast.start(checked, 'Ada', { id }))
+  },
+  STALE_WRITE: () => loggedAfter('stale'),
+  LEASE_LOST: () => loggedAfter('lease-lost'),
+  RUN_FAILED: async () => {
+    const failing = workflow('failing', { retry: 'none' }, () => Promise.reject(new Error('No')))
+    const holdfast = await openWorking([failing])
+    const run = await holdfast.start(failing)
+    return thrownBy(() => run.result())
+  },
+  RUN_CANCELLED: async () => {
+    const store = faulty((real) => ({
+      get: async (ids) => (await real.get(ids)).map((run) => run && { ...run, status: 'cancelled' as const }),
+    }))
+    const holdfast = await open({ store, workflows: [greet] })
+    const run = await holdfast.start(greet, 'Ada')
+    return thrownBy(() => run.result())
+  },
+  ENTRY_REJECTED: async () => {
+    let refused = false
+    const store = faulty((real) => ({
+      async commit(transitions) {
+        if (refused) return real.commit(transitions)
+        refused = true
+        throw new HoldfastError('ENTRY_REJECTED', 'This entry can never be stored. Nothing else is harmed.')
+      },
+    }))
+    const holdfast = await openWorking([greet], { store })
+    const run = await holdfast.start(greet, 'Ada')
+    return ((await thrownBy(() => run.result())) as Error).cause
+  },
+  BUG: async () => {
+    const store = faulty((real) => ({
+      claim: async (request) => {
+        const claimed = await real.claim({ ...request, selectors: [{ type: 'greet', version: 1 }] })
+        return { ...claimed, runs: claimed.runs.map((run) => ({ ...run, type: 'unheard-of' })) }
+      },
+    }))
+    const starter = await open({ store, workflows: [greet] })
+    const run = await starter.start(greet, 'Ada')
+    await openWorking([checked], { store })
+    return ((await thrownBy(() => run.result())) as Error).cause
+  },
+  STEP_TIMEOUT: () => causeOf((ctx) => ctx.step('hang', () => new Promise<never>(() => undefined), { timeout: 1 })),
+  PAYLOAD_CORRUPT: async () => {
+    const store = memoryStore()
+    const json = jsonCodec()
+    const secret = { ...json, encode: () => 'encrypted under a key that the reader does not have' }
+    const writer = await open({ store, workflows: [greet], codec: secret })
+    const run = await writer.start(greet, 'Ada')
+    const reader = await open({ store })
+    return thrownBy(() => reader.journal(run))
+  },
+  RESULT_TIMEOUT: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    const run = await holdfast.start(greet, 'Ada')
+    return thrownBy(() => run.result({ timeout: 0 }))
+  },
+  STORE_UNAVAILABLE: async () => {
+    const offload = {
+      thresholdBytes: 1,
+      put: () => Promise.reject(new Error('The bucket is gone')),
+      get: () => Promise.reject(new Error('The bucket is gone')),
+    }
+    const holdfast = await open({ workflows: [greet], offload })
+    return thrownBy(() => holdfast.start(greet, 'Ada'))
+  },
+}
+
+/** Codes that another test here meets, because more has to happen first. */
+const metBelow: readonly ErrorCode[] = ['DRIFT']
+
+describe('error codes', () => {
+  it('are all provoked here', () => {
+    expect([...Object.keys(provocations), ...metBelow].toSorted()).toEqual(errorCodes.toSorted())
+  })
+
+  it.each(Object.entries(provocations))('%s is met, with a message of whole sentences', async (code, provoke) => {
+    const error = await provoke()
+    expect(isHoldfastError(error, code as ErrorCode)).toBe(true)
+    expect(error).toBeInstanceOf(HoldfastError)
+    const { message, family } = error as HoldfastError
+    expect(message).toMatch(/^[A-Za-z].{20,}$/s)
+    expect(family).toBe(new HoldfastError(code as ErrorCode, '').family)
+  })
+})
+
+describe('drift', () => {
+  it('pauses a run whose code no longer asks for what its journal has, and says so in journal and log', async () => {
+    const store = memoryStore()
+    const logger = keepLines()
+    const before = workflow('changing', async (ctx) => {
+      await ctx.step('charge', () => 1)
+      await ctx.step('hang', () => new Promise<never>(() => undefined))
+    })
+    const after = workflow('changing', (ctx) => ctx.step('bill', () => 1))
+    const first = await open({ store, workflows: [before] })
+    const worker = await first.work({ shutdownTimeout: 0 })
+    const run = await first.start(before)
+    await until(async () => (await first.journal(run)).length === 2)
+    await worker.stop()
+
+    const { turns, random } = systemPorts()
+    const ports = { clock: hurriedClock(), turns, random }
+    const second = await openWorking([after], { store, logger, ports })
+    await until(async () => (await run.status()) === 'paused')
+    const message = expect.stringMatching(/step-succeeded "charge".*step "bill"/) as string
+    expect((await second.journal(run)).at(-1)).toMatchObject({ kind: 'paused', meta: { reason: 'drift', message } })
+    expect(logger.lines.map(({ details }) => details['error'])).toContainEqual(
+      expect.objectContaining({ code: 'DRIFT' }),
+    )
+    expect(logger.lines).toContainEqual(expect.objectContaining({ level: 'error', message }))
+  })
+})

@@ -1,0 +1,202 @@
+// Whatever a programmer gets wrong is said where it is wrong, in words that lead to the right spelling.
+
+import { describe, expect, it } from 'vitest'
+import { createHoldfast, workflow, type HoldfastOptions, type StartOptions, type WorkOptions } from 'holdfast'
+import { gate } from './gate.ts'
+import { open, openWorking } from './open.ts'
+
+const greet = workflow('greet', (_ctx, name: string) => name)
+
+describe('a misspelt option', () => {
+  it('of createHoldfast is refused with the right spelling', async () => {
+    const options = { store: 'memory:', workflow: [greet] } as HoldfastOptions
+    await expect(createHoldfast(options)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('Did you mean "workflows"?') as string,
+    })
+  })
+
+  it('of workflow is refused when the module is loaded', () => {
+    expect(() => workflow('misspelt', { retrys: 3 } as never, () => 1)).toThrow(/"retrys".*Did you mean "retry"\?/)
+  })
+
+  it('of a workflow’s retry policy is refused when the module is loaded, not when a run has failed', () => {
+    const retry = { maxAttempt: 3 } as never
+    expect(() => workflow('misspelt', { retry }, () => 1)).toThrow(/"maxAttempt".*Did you mean "maxAttempts"\?/)
+  })
+
+  it('of start is refused and names the workflow', async () => {
+    const holdfast = await open({ workflows: [greet] })
+    const options = { priorty: 1 } as StartOptions
+    await expect(holdfast.start(greet, 'Ada', options)).rejects.toThrow(/"greet".*Did you mean "priority"\?/)
+  })
+
+  it('of work is refused, and working is still possible', async () => {
+    const holdfast = await open({ workflows: [greet] })
+    await expect(holdfast.work({ concurency: 5 } as WorkOptions)).rejects.toThrow(/Did you mean "concurrency"\?/)
+    await holdfast.work({ concurrency: 5 })
+    expect(await (await holdfast.start(greet, 'Ada')).result()).toBe('Ada')
+  })
+
+  it('of result is refused', async () => {
+    const holdfast = await openWorking([greet])
+    const run = await holdfast.start(greet, 'Ada')
+    await expect(run.result({ timeOut: 1 } as never)).rejects.toThrow(/Did you mean "timeout"\?/)
+  })
+
+  it('of a step reaches the body as an error of that step’s call', async () => {
+    const careless = workflow('careless', { retry: 'none' }, (ctx) =>
+      ctx.step('pay', () => 1, { timout: '1s' } as never),
+    )
+    const holdfast = await openWorking([careless])
+    await expect((await holdfast.start(careless)).result()).rejects.toMatchObject({
+      cause: {
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/step "pay".*Did you mean "timeout"\?/) as string,
+      },
+    })
+  })
+})
+
+describe('a value that is out of range', () => {
+  it.each([{ concurrency: 0 }, { concurrency: 1.5 }, { parked: -1 }, { concurrency: '5' as never }])(
+    'work(%j) is refused',
+    async (options) => {
+      const holdfast = await open()
+      await expect(holdfast.work(options)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    },
+  )
+
+  it.each([{ inlineRetry: -1 }, { shutdownTimeout: 'soon' as never }])(
+    'work(%j) is refused as a duration',
+    async (options) => {
+      const holdfast = await open()
+      await expect(holdfast.work(options)).rejects.toMatchObject({ code: 'INVALID_DURATION' })
+    },
+  )
+
+  it.each([0.5, Number.NaN, 2 ** 40])('start with priority %d is refused', async (priority) => {
+    const holdfast = await open({ workflows: [greet] })
+    await expect(holdfast.start(greet, 'Ada', { priority })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it.each(['', ' ', 'two words', '.hidden', 'a'.repeat(201), 'ümlaut', 42 as never])(
+    'workflow(%j) is refused as a name, with an example of a good one',
+    (type) => {
+      expect(() => workflow(type, () => 1)).toThrow(/billing\.charge/)
+    },
+  )
+
+  it.each([0, -1, 1.5])('version %d is refused', (version) => {
+    expect(() => workflow('versioned', { version }, () => 1)).toThrow(/whole number/)
+  })
+
+  it('a workflow without a body is refused', () => {
+    expect(() => workflow('bodiless', {} as never)).toThrow(/body/)
+  })
+
+  it.each([
+    ['a fortnight', /number/],
+    ['5 fortnights', /unknown unit/],
+    ['5', /no unit.*"5 ms"/],
+    [-1, /negative/],
+    [Number.POSITIVE_INFINITY, /100 years/],
+  ])('ctx.sleep(%j) fails the run and says why', async (duration, why) => {
+    const sleepy = workflow('sleepy', { retry: 'none' }, async (ctx) => void (await ctx.sleep(duration as never)))
+    const holdfast = await openWorking([sleepy])
+    const error: unknown = await (await holdfast.start(sleepy)).result().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({
+      cause: { code: 'INVALID_DURATION', message: expect.stringMatching(why) as string },
+    })
+  })
+})
+
+describe('something that is no run', () => {
+  it.each([undefined, null, 5, {}])('%j is refused', async (reference) => {
+    const holdfast = await open()
+    await expect(holdfast.get(reference as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    await expect(holdfast.journal(reference as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    expect(() => holdfast.run(reference as never)).toThrow('id')
+  })
+})
+
+describe('createHoldfast', () => {
+  it.each([
+    ['memry:', 'memory:'],
+    ['Memory:', 'memory:'],
+  ])('suggests a store for %j', async (store, meant) => {
+    await expect(createHoldfast({ store })).rejects.toMatchObject({
+      code: 'STORE_UNKNOWN',
+      message: expect.stringContaining(`Did you mean "${meant}"?`) as string,
+    })
+  })
+
+  it('never shows the password of a store’s address', async () => {
+    const error: unknown = await createHoldfast({ store: 'mysql://app:s3cret@db/app' }).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toMatchObject({ code: 'STORE_UNKNOWN' })
+    expect(JSON.stringify([error, String(error)])).not.toContain('s3cret')
+  })
+
+  it('says what is wrong with the address "memory"', async () => {
+    await expect(createHoldfast({ store: 'memory' })).rejects.toThrow(
+      /no store for "memory"\. Did you mean "memory:"\?/,
+    )
+  })
+
+  it.each([undefined, null, 5, {}])('says that %j is no store', async (store) => {
+    await expect(createHoldfast({ store } as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it('refuses something that is no workflow, and says which of the list', async () => {
+    const workflows = [greet, () => 1] as never
+    await expect(createHoldfast({ store: 'memory:', workflows })).rejects.toThrow(/number 2/)
+  })
+
+  it('keeps nothing of a failed attempt to open it', async () => {
+    await expect(
+      createHoldfast({ store: 'memory:', workflows: [greet, workflow('greet', () => 'another')] }),
+    ).rejects.toThrow('greet')
+    const holdfast = await openWorking([greet])
+    expect(await (await holdfast.start(greet, 'Ada')).result()).toBe('Ada')
+  })
+})
+
+describe('a failing logger', () => {
+  const fail = (): never => {
+    throw new Error('The log is full')
+  }
+  const logger = { debug: fail, info: fail, warn: fail, error: fail }
+
+  it('harms no run that logs', async () => {
+    const chatty = workflow('chatty', { retry: 'none' }, (ctx) => {
+      ctx.log('Hello')
+      return 'done'
+    })
+    const holdfast = await openWorking([chatty], { logger })
+    expect(await (await holdfast.start(chatty)).result()).toBe('done')
+  })
+
+  it('harms no run whose resource cannot be released', async () => {
+    const sticky = workflow('sticky', { retry: 'none' }, (ctx) =>
+      ctx.withResource(
+        () => 'glue',
+        () => Promise.reject(new Error('Stuck')),
+        () => Promise.resolve('done'),
+      ),
+    )
+    const holdfast = await openWorking([sticky], { logger })
+    expect(await (await holdfast.start(sticky)).result()).toBe('done')
+  })
+
+  it('does not keep a worker from stopping', async () => {
+    const { passed, open: letGo } = gate()
+    const stuck = workflow('stuck', (ctx) => ctx.step('stuck', () => passed))
+    const holdfast = await open({ workflows: [stuck], logger })
+    const worker = await holdfast.work({ shutdownTimeout: 0 })
+    const run = await holdfast.start(stuck)
+    await worker.stop().finally(letGo)
+    expect(await run.status()).toBe('pending')
+  })
+})

@@ -1,0 +1,277 @@
+// A replay must show the body what it saw before: over programs, orders of completion and every place at which a
+// process may have died. A failing case prints the program, the choices and the seed.
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Entry } from '../../src/core/entry.ts'
+import {
+  drive,
+  essence,
+  isOutcome,
+  Play,
+  programs,
+  type Event,
+  type Program,
+  type Seen,
+} from '../support/function-program.ts'
+import { FunctionRig, type Held } from '../support/function-rig.ts'
+
+interface Performed {
+  readonly rig: FunctionRig
+  readonly play: Play
+  readonly held: Held
+  readonly journal: readonly Entry[]
+}
+
+interface PerformOptions {
+  readonly how?: 'in memory' | 'replayed'
+  readonly swallow?: boolean
+  /** Let several attempts end in one burst. */
+  readonly bursts?: boolean
+}
+
+/** REPLAY_RUNS=20 looks at twenty times as many programs. */
+const runs = (usual: number): number => usual * Number(process.env['REPLAY_RUNS'] ?? 1)
+
+const choices = fc.array(fc.nat(11), { minLength: 1, maxLength: 24 })
+
+/** Runs a program live; the choices say which attempt ends next, or whether time passes. */
+async function perform(program: Program, picks: readonly number[], options: PerformOptions = {}): Promise<Performed> {
+  const rig = new FunctionRig({ seed: 7 })
+  const play = new Play(rig, program, options)
+  const held = await rig.start(play.definition)
+  play.held = held
+  await held.begin()
+  let event = 0
+  await drive(
+    rig,
+    held,
+    ({ gates, timeAt }): Event => {
+      const pick = picks[event++ % picks.length] ?? 0
+      const at = pick % (gates.length + (timeAt === null ? 0 : 1))
+      if (at === gates.length) return 'time'
+      const rotated = [...gates.slice(at), ...gates.slice(0, at)]
+      return { gates: options.bursts === true ? rotated.slice(0, 1 + (pick % 3)) : rotated.slice(0, 1) }
+    },
+    options.how,
+  )
+  return { rig, play, held, journal: await held.journal() }
+}
+
+/** Takes a run over from a journal that ends somewhere, and goes on as that journal's first execution did. */
+async function takeOver(
+  program: Program,
+  first: Performed,
+  length: number,
+): Promise<Performed & { atRest: readonly Seen[] }> {
+  const rig = new FunctionRig({ seed: 8 })
+  const play = new Play(rig, program)
+  const held = await rig.adopt(play.definition, first.journal.slice(0, length))
+  play.held = held
+  await held.begin()
+  const atRest = [...play.seen]
+  let known: readonly Entry[] = []
+  const refresh = async (): Promise<void> => void (known = await held.journal())
+  await refresh()
+  const quiet = rig.quiet.bind(rig)
+  rig.quiet = async () => {
+    await quiet()
+    await refresh()
+  }
+  await drive(rig, held, ({ gates, timeAt }): Event => {
+    // What the body makes by itself may lie elsewhere after a burst; outcomes and failed attempts come in order.
+    const next = first.journal.filter(isEvent)[known.filter(isEvent).length]
+    const running = next !== undefined && next.name !== null && gates.includes(next.name)
+    if (next !== undefined && timeAt !== null && timeAt <= next.at) return 'time'
+    return running ? { gates: [next.name ?? ''] } : 'time'
+  })
+  return { rig, play, held, journal: await held.journal(), atRest }
+}
+
+function isEvent(entry: Entry): boolean {
+  return isOutcome(entry) || entry.kind === 'attempt-failed'
+}
+
+/** What was seen, without chance that the prefix had not recorded. */
+function comparable(seen: readonly Seen[], recorded: number): readonly string[] {
+  let chances = 0
+  return seen.map(({ what, value, chance }) => `${what}: ${chance && ++chances > recorded ? '?' : value}`)
+}
+
+function recordedIn(entries: readonly Entry[]): number {
+  return entries.filter(({ kind }) => kind === 'recorded').length
+}
+
+function essences(entries: readonly Entry[], recorded = Infinity): readonly unknown[] {
+  let at = 0
+  return entries.map((entry) => essence(entry, entry.kind === 'recorded' ? at++ : 0, recorded))
+}
+
+function attemptsIn(entries: readonly Entry[]): readonly string[] {
+  return entries
+    .filter(
+      (entry) => entry.kind === 'step-succeeded' || entry.kind === 'step-failed' || entry.kind === 'attempt-failed',
+    )
+    .filter(({ name }) => name !== null)
+    .map((entry) => `${entry.name}@${(entry.meta as { readonly attempt: number }).attempt}`)
+}
+
+async function checkPrefix(
+  program: Program,
+  first: Performed,
+  cut: number,
+  how: 'entry by entry' | 'by outcomes' = 'entry by entry',
+): Promise<void> {
+  const length = notBetweenWakings(first.journal, cut)
+  const prefix = first.journal.slice(0, length)
+  const second = await takeOver(program, first, length)
+  const recorded = recordedIn(prefix)
+  const before = comparable(first.play.seen, recorded)
+  expect(comparable(second.atRest, recorded)).toEqual(before.slice(0, second.atRest.length))
+  expect(comparable(second.play.seen, recorded)).toEqual(before)
+  const again = new Set(second.play.executed)
+  expect(attemptsIn(prefix).filter((attempt) => again.has(attempt))).toEqual([])
+  expect(second.play.broken).toEqual([])
+  expect(second.play.resourcesHeld).toBe(0)
+  const strict = how === 'entry by entry'
+  // The rest of a burst may have been recorded before the end that its first made, and need not be awaited again.
+  const compared = strict ? second.journal : second.journal.filter(isOutcome)
+  const expected = strict ? first.journal : first.journal.filter(isOutcome).slice(0, compared.length)
+  expect(essences(compared, recorded)).toEqual(essences(expected, recorded))
+}
+
+/** Waits that come due together are journalled together, and no process can have died between them. */
+function notBetweenWakings(entries: readonly Entry[], cut: number): number {
+  let length = cut
+  while (entries[length]?.kind === 'woken' && entries[length]?.transition === null) length += 1
+  return length
+}
+
+describe('replay', () => {
+  it('PQ-E3 WC-E9 a replay of any prefix shows the body what it saw and ends as the first execution did', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs(), choices, fc.nat(), async (program, picks, cut) => {
+        const first = await perform(program, picks)
+        const length = 1 + (cut % (first.journal.length - 1))
+        await checkPrefix(program, first, length)
+      }),
+      { numRuns: runs(600) },
+    )
+  })
+
+  it('every prefix of one journal can be taken over', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs(), choices, async (program, picks) => {
+        const first = await perform(program, picks)
+        for (let length = 1; length < Math.min(first.journal.length, 25); length += 1) {
+          await checkPrefix(program, first, length)
+        }
+      }),
+      { numRuns: runs(100) },
+    )
+  })
+
+  it('each order of completion replays as itself, also when attempts end in one burst', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs(), choices, choices, fc.nat(), async (program, these, those, cut) => {
+        for (const picks of [these, those]) {
+          const first = await perform(program, picks, { bursts: true })
+          await checkPrefix(program, first, 1 + (cut % (first.journal.length - 1)), 'by outcomes')
+        }
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('an empty catch around every call changes nothing: suspension is never thrown through the body', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('calm'), choices, async (program, picks) => {
+        const plain = await perform(program, picks)
+        const swallowing = await perform(program, picks, { swallow: true })
+        expect(swallowing.play.seen).toEqual(plain.play.seen)
+        expect(essences(swallowing.journal)).toEqual(essences(plain.journal))
+        expect(swallowing.rig.commits.map(({ status }) => status)).toEqual(
+          plain.rig.commits.map(({ status }) => status),
+        )
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('a run that was evicted while it was parked goes on as one that stayed in memory', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs(), choices, async (program, picks) => {
+        const stayed = await perform(program, picks, { how: 'in memory' })
+        const evicted = await perform(program, picks, { how: 'replayed' })
+        expect(evicted.play.seen.map(({ what, value }) => [what, value])).toEqual(
+          stayed.play.seen.map(({ what, value }) => [what, value]),
+        )
+        expect(essences(evicted.journal)).toEqual(essences(stayed.journal))
+        expect(evicted.play.executed.toSorted()).toEqual(stayed.play.executed.toSorted())
+        expect(await evicted.held.outcome()).toEqual(await stayed.held.outcome())
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('steps that end at once show themselves to a replay in the order in which they ended', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('hasty'), choices, async (program, picks) => {
+        const first = await perform(program, picks, { bursts: true })
+        const prefix = first.journal.slice(0, -1)
+        const rig = new FunctionRig({ seed: 8 })
+        const play = new Play(rig, program)
+        const held = await rig.adopt(play.definition, prefix)
+        await held.begin()
+        expect(comparable(play.seen, Infinity)).toEqual(comparable(first.play.seen, Infinity))
+        expect(essences((await held.journal()).slice(-1))).toEqual(essences(first.journal.slice(-1)))
+        expect(attemptsIn(prefix).filter((attempt) => play.executed.includes(attempt))).toEqual([])
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('what ends while a replay is under way is shown after everything that was recorded', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs(), choices, fc.nat(), async (program, picks, cut) => {
+        const { journal } = await perform(program, picks, { bursts: true })
+        const prefix = journal.slice(0, notBetweenWakings(journal, 1 + (cut % (journal.length - 1))))
+        const [patient, eager] = await Promise.all(
+          [false, true].map(async (eager) => {
+            const rig = new FunctionRig({ seed: 8 })
+            const play = new Play(rig, program, { eager })
+            await (await rig.adopt(play.definition, prefix)).begin()
+            return comparable(play.bodies[0] ?? [], recordedIn(prefix))
+          }),
+        )
+        expect(eager?.slice(0, patient?.length)).toEqual(patient)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('no step begins before everything that its run did earlier is durable', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('hasty'), choices, async (program, picks) => {
+        const { play, rig, held, journal } = await perform(program, picks, { bursts: true })
+        expect(play.broken).toEqual([])
+        expect(rig.committedSeq(held.runId)).toBe(journal.length)
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+
+  it('between two turns of the event loop one call settles at most, and in the order of the journal', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('hasty'), choices, async (program, picks) => {
+        const { play, journal } = await perform(program, picks, { bursts: true })
+        const settled = play.settled
+        expect(new Set(settled.map(({ turn }) => turn)).size).toBe(settled.length)
+        const outcomes = journal.filter(isOutcome).map(({ name }) => name)
+        const order = settled.filter(({ call }) => call !== null).map(({ call }) => outcomes.indexOf(call))
+        expect(order).toEqual(order.toSorted((a, b) => a - b))
+      }),
+      { numRuns: runs(300) },
+    )
+  })
+})

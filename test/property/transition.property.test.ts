@@ -1,0 +1,156 @@
+// Merging must change nothing: a queue of transitions, however it is merged, does to a run what it does one by one.
+// The run here is a model of four fields, and refuses what every store refuses.
+
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Draft } from '../../src/core/entry.ts'
+import { holds, type Lease, type RunStatus } from '../../src/core/run.ts'
+import { mayMerge, mergeTransitions, type Due, type NextStatus, type Transition } from '../../src/core/transition.ts'
+
+interface Model {
+  readonly entries: readonly Draft[]
+  readonly seq: number
+  readonly status: RunStatus
+  readonly session: string | null
+  readonly due: number | null
+  readonly refused: boolean
+}
+
+const lease: Lease = { session: 's', token: 1 }
+const now = 1000
+
+function apply(run: Model, inbox: number, { guard, append, status, due, parkIf }: Transition): Model {
+  if (run.refused || guard.seq !== run.seq || !holds({ ...run, token: 1 }, guard.lease))
+    return { ...run, refused: true }
+  const appended = { ...run, entries: [...run.entries, ...append], seq: run.seq + append.length }
+  const stays = status === null || (parkIf !== null && parkIf.inbox !== inbox)
+  return stays ? appended : { ...appended, status, session: null, due: dueAt(due) }
+}
+
+function dueAt(due: Due | null): number | null {
+  const times = [due?.at ?? null, typeof due?.afterMs === 'number' ? now + due.afterMs : null].filter(
+    (time) => time !== null,
+  )
+  return times.length === 0 ? null : Math.min(...times)
+}
+
+function runAt(seq: number): Model {
+  return { entries: [], seq, status: 'running', session: 's', due: null, refused: false }
+}
+
+const draft: fc.Arbitrary<Draft> = fc.record({
+  kind: fc.constant('recorded' as const),
+  name: fc.string(),
+  meta: fc.constant(null),
+  data: fc.string(),
+})
+
+const due = fc.option(fc.record({ at: fc.option(fc.nat(3000)), afterMs: fc.option(fc.nat(3000)) }))
+
+const ending = fc.record({
+  append: fc.array(draft, { maxLength: 3 }),
+  status: fc.option(fc.constantFrom<NextStatus>('pending', 'waiting', 'paused', 'succeeded', 'failed', 'cancelled')),
+  due,
+  inbox: fc.nat(2),
+})
+
+/** Checkpoints of one holder without a gap, the last of which may give the lease away. */
+const queue = fc
+  .tuple(
+    fc.nat(5),
+    fc.array(fc.record({ append: fc.array(draft, { maxLength: 3 }), due }), { minLength: 1, maxLength: 6 }),
+    ending,
+  )
+  .map(([start, checkpoints, last]) => {
+    let seq = start
+    const made = [...checkpoints.map((one) => ({ ...one, status: null, inbox: 0 })), last]
+    return made.map(({ append, status, due, inbox }, index): Transition => {
+      const guard = { seq, lease }
+      seq += append.length
+      return {
+        id: `t${index}`,
+        runId: 'r',
+        guard,
+        append,
+        status,
+        due,
+        parkIf: status === 'waiting' ? { inbox } : null,
+      }
+    })
+  })
+
+const merge = (transitions: readonly Transition[]): Transition => transitions.reduce(mergeTransitions)
+
+describe('merging', () => {
+  it('does what the transitions would have done one after the other', () => {
+    fc.assert(
+      fc.property(queue, fc.nat(2), (transitions, inbox) => {
+        const run = runAt(transitions[0]?.guard.seq ?? 0)
+        const oneByOne = transitions.reduce((model, transition) => apply(model, inbox, transition), run)
+        expect(oneByOne.refused).toBe(false)
+        expect(apply(run, inbox, merge(transitions))).toEqual(oneByOne)
+      }),
+    )
+  })
+
+  it('does so also when the queue is cut anywhere into several', () => {
+    fc.assert(
+      fc.property(queue, fc.nat(2), fc.nat(5), (transitions, inbox, cut) => {
+        const at = 1 + (cut % (transitions.length - 1))
+        const parts = [transitions.slice(0, at), transitions.slice(at)].map(merge)
+        const run = runAt(transitions[0]?.guard.seq ?? 0)
+        const inParts = parts.reduce((model, transition) => apply(model, inbox, transition), run)
+        expect(inParts).toEqual(apply(run, inbox, merge(transitions)))
+      }),
+    )
+  })
+
+  it('is associative', () => {
+    fc.assert(
+      fc.property(queue, (transitions) => {
+        const fromTheLeft = transitions.reduce(mergeTransitions)
+        const fromTheRight = transitions.reduceRight((later, earlier) => mergeTransitions(earlier, later))
+        expect(fromTheRight).toEqual(fromTheLeft)
+      }),
+    )
+  })
+
+  it('a stale queue is refused as a whole, merged or not', () => {
+    fc.assert(
+      fc.property(queue, fc.integer({ min: 1, max: 3 }), (transitions, ahead) => {
+        const run = runAt((transitions[0]?.guard.seq ?? 0) + ahead)
+        expect(apply(run, 0, merge(transitions))).toEqual({ ...run, refused: true })
+      }),
+    )
+  })
+})
+
+describe('mayMerge', () => {
+  it('allows exactly what the model would accept of the same holder, one after the other', () => {
+    const any = fc.record({
+      runId: fc.constantFrom('r', 'other'),
+      seq: fc.nat(4),
+      lease: fc.record({ session: fc.constantFrom('s', 'z'), token: fc.constantFrom(1, 2) }),
+      status: fc.constantFrom<NextStatus | null>(null, null, 'pending', 'succeeded'),
+      append: fc.array(draft, { maxLength: 2 }),
+    })
+    fc.assert(
+      fc.property(any, any, (one, other) => {
+        const [first, second] = [one, other].map(({ runId, seq, lease, status, append }): Transition => {
+          return { id: 't', runId, guard: { seq, lease }, append, status, due: null, parkIf: null }
+        }) as [Transition, Transition]
+        const follows =
+          one.runId === other.runId &&
+          JSON.stringify(one.lease) === JSON.stringify(other.lease) &&
+          !apply(followedAt(one), 0, { ...second, guard: { ...second.guard, lease } }).refused
+        expect(mayMerge(first, second)).toBe(follows)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+function followedAt({ seq, status, append }: { seq: number; status: NextStatus | null; append: Draft[] }): Model {
+  const first = { id: 't', runId: 'r', guard: { seq, lease }, append, status, due: null, parkIf: null }
+  return apply(runAt(seq), 0, first)
+}

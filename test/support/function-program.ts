@@ -1,0 +1,393 @@
+// Programs as data: bodies of durable functions that fast-check can make, shrink and print, and what runs them.
+// A body notes everything that it sees, in order; two executions are the same if their notes are.
+
+import fc from 'fast-check'
+import type { Entry } from '../../src/core/entry.ts'
+import type { StepTools } from '../../src/functions/attempt.ts'
+import type { Context } from '../../src/functions/context.ts'
+import { workflow, type Workflow } from '../../src/functions/workflow.ts'
+import type { FunctionRig, Held } from './function-rig.ts'
+
+export type Program =
+  | { readonly do: 'step'; readonly name: string; readonly ends: Ends }
+  | { readonly do: 'value'; readonly of: 'now' | 'random' | 'uuid' | 'log' | 'progress' }
+  | { readonly do: 'sleep'; readonly ms: number; readonly until: boolean }
+  | { readonly do: 'sequence'; readonly parts: readonly Program[] }
+  | { readonly do: 'together'; readonly how: 'all' | 'allSettled' | 'race' | 'any'; readonly parts: readonly Program[] }
+  | { readonly do: 'branch'; readonly name: string; readonly part: Program }
+  | { readonly do: 'loop'; readonly times: number; readonly part: Program }
+  | { readonly do: 'try'; readonly part: Program; readonly caught: Program; readonly at: 'catch' | 'finally' }
+  | { readonly do: 'resource'; readonly part: Program }
+  /** Several who await one step, each going on after some more awaits. */
+  | { readonly do: 'share'; readonly name: string; readonly waits: readonly number[]; readonly part: Program }
+  /** A step that nobody awaits. */
+  | { readonly do: 'loose'; readonly name: string }
+
+/** `at once` and `throws at once` are not gated: the order in which they end is not the test's to choose. */
+type Ends = 'well' | 'badly' | 'second try' | 'late second try' | 'at once' | 'throws at once' | 'throws twice at once'
+
+const name = fc.constantFrom('a', 'b', 'c#2', 'd/e%')
+
+const endings = {
+  /** Never fails in the end. */
+  calm: ['well', 'second try', 'late second try'],
+  any: ['well', 'well', 'well', 'well', 'badly', 'second try', 'late second try'],
+  hasty: [
+    'well',
+    'well',
+    'badly',
+    'second try',
+    'late second try',
+    'at once',
+    'at once',
+    'throws at once',
+    'throws twice at once',
+  ],
+} as const satisfies Record<string, readonly Ends[]>
+
+export function programs(mood: keyof typeof endings = 'any'): fc.Arbitrary<Program> {
+  const ends = fc.constantFrom<Ends>(...endings[mood])
+  const { program } = fc.letrec<{ program: Program; parts: readonly Program[] }>((tie) => ({
+    parts: fc.array(tie('program'), { minLength: 1, maxLength: 3 }),
+    program: fc.oneof(
+      { depthSize: 'small', withCrossShrink: true },
+      { weight: 5, arbitrary: fc.record({ do: fc.constant('step' as const), name, ends }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('value' as const),
+          of: fc.constantFrom('now' as const, 'random' as const, 'uuid' as const, 'log' as const, 'progress' as const),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('sleep' as const),
+          ms: fc.constantFrom(5, 40, 5_000),
+          until: fc.boolean(),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('loose' as const), name }) },
+      { weight: 4, arbitrary: fc.record({ do: fc.constant('sequence' as const), parts: tie('parts') }) },
+      {
+        weight: 5,
+        arbitrary: fc.record({
+          do: fc.constant('together' as const),
+          how: fc.constantFrom('all' as const, 'allSettled' as const, 'race' as const, 'any' as const),
+          parts: tie('parts'),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ do: fc.constant('branch' as const), name, part: tie('program') }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({
+          do: fc.constant('loop' as const),
+          times: fc.integer({ min: 2, max: 3 }),
+          part: tie('program'),
+        }),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('try' as const),
+          part: tie('program'),
+          caught: tie('program'),
+          at: fc.constantFrom('catch' as const, 'finally' as const),
+        }),
+      },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant('resource' as const), part: tie('program') }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constant('share' as const),
+          name,
+          waits: fc.array(fc.nat(4), { minLength: 2, maxLength: 3 }),
+          part: tie('program'),
+        }),
+      },
+    ),
+  }))
+  return program
+}
+
+/** Something that the body saw. `chance` marks what is made anew unless it is recorded. */
+export interface Seen {
+  readonly what: string
+  readonly value: string
+  readonly chance: boolean
+  /** The turn in which it was seen. */
+  readonly turn: number
+}
+
+/** A program that can be run, and what its executions leave behind besides the journal. */
+export class Play {
+  readonly definition: Workflow<unknown, unknown>
+  /** What each execution of the body saw; the last is the one that ended, or got furthest. */
+  readonly bodies: Seen[][] = []
+  /** Attempts that were executed, as `name@attempt`. */
+  readonly executed: string[] = []
+  /** What a step's function found wrong with the moment at which it was called. */
+  readonly broken: string[] = []
+  /** Calls of the body that settled, and the turn in which they did; the name only of steps that were executed here. */
+  readonly settled: { readonly call: string | null; readonly turn: number }[] = []
+  held: Held | null = null
+  resourcesHeld = 0
+  private readonly rig: FunctionRig
+  private readonly swallow: boolean
+  private readonly eager: boolean
+
+  /** `swallow`: every call of the context stands in a try with an empty catch. `eager`: no step waits for its gate. */
+  constructor(
+    rig: FunctionRig,
+    program: Program,
+    options: { readonly swallow?: boolean; readonly eager?: boolean } = {},
+  ) {
+    this.rig = rig
+    this.eager = options.eager ?? false
+    this.swallow = options.swallow ?? false
+    const retry = { maxAttempts: 2, base: 50, jitter: { mode: 'none' } } as const
+    this.definition = workflow<unknown>('replay.program', { retry }, async (ctx) => {
+      const seen: Seen[] = []
+      this.bodies.push(seen)
+      let ended = false
+      const note = (what: string, value: unknown, chance = false): void => {
+        if (!ended) seen.push({ what, value: String(value), chance, turn: rig.turns })
+      }
+      try {
+        return await this.perform(program, ctx, note, '')
+      } finally {
+        ended = true
+      }
+    })
+  }
+
+  get seen(): readonly Seen[] {
+    return this.bodies.at(-1) ?? []
+  }
+
+  private async perform(program: Program, ctx: Context, note: Note, path: string): Promise<unknown> {
+    switch (program.do) {
+      case 'step':
+        return this.note(note, `${path} step ${program.name}`, () => this.step(program, ctx))
+      case 'value':
+        return this.value(program.of, ctx, note, path)
+      case 'sleep': {
+        const at = program.until ? ctx.now() : null
+        if (at !== null) note(`${path} now`, at.getTime(), true)
+        return this.note(note, `${path} sleep`, async () => {
+          await this.wrapped(at === null ? ctx.sleep(program.ms) : ctx.sleepUntil(at.getTime() + program.ms))
+          return 'slept'
+        })
+      }
+      case 'sequence': {
+        const values: unknown[] = []
+        for (const [index, part] of program.parts.entries()) {
+          values.push(await this.perform(part, ctx, note, `${path}.${index}`))
+        }
+        return values
+      }
+      case 'together':
+        return this.note(note, `${path} ${program.how}`, () => {
+          const parts = program.parts.map((part, index) => this.perform(part, ctx, note, `${path}.${index}`))
+          return together[program.how](parts)
+        })
+      case 'branch':
+        return this.wrapped(ctx.branch(program.name, (inner) => this.perform(program.part, inner, note, `${path}/`)))
+      case 'loop':
+        for (let time = 0; time < program.times; time += 1) {
+          await this.perform(program.part, ctx, note, `${path}*${time}`)
+        }
+        return program.times
+      case 'try':
+        return this.attempt(program, ctx, note, path)
+      case 'resource':
+        return this.wrapped(
+          ctx.withResource(
+            async () => {
+              for (let turn = 0; turn < 2; turn += 1) await this.rig.turn()
+              this.resourcesHeld += 1
+            },
+            async () => {
+              await this.rig.turn()
+              this.resourcesHeld -= 1
+            },
+            () => this.perform(program.part, ctx, note, `${path}r`),
+          ),
+        )
+      case 'share':
+        return this.share(program, ctx, note, path)
+      case 'loose':
+        this.step({ name: program.name, ends: 'well' }, ctx).catch(() => undefined)
+        return 'loose'
+    }
+  }
+
+  private async attempt(
+    program: Extract<Program, { do: 'try' }>,
+    ctx: Context,
+    note: Note,
+    path: string,
+  ): Promise<unknown> {
+    if (program.at === 'finally') {
+      try {
+        return await this.perform(program.part, ctx, note, `${path}t`)
+      } finally {
+        await this.perform(program.caught, ctx, note, `${path}f`)
+      }
+    }
+    try {
+      return await this.perform(program.part, ctx, note, `${path}t`)
+    } catch {
+      return this.perform(program.caught, ctx, note, `${path}c`)
+    }
+  }
+
+  private share(program: Extract<Program, { do: 'share' }>, ctx: Context, note: Note, path: string): Promise<unknown> {
+    const shared = this.step({ name: program.name, ends: 'well' }, ctx)
+    return Promise.all(
+      program.waits.map(async (waits, index) => {
+        await this.note(note, `${path} awaiter ${index}`, () => shared)
+        for (let wait = 0; wait < waits; wait += 1) await Promise.resolve()
+        return this.perform(program.part, ctx, note, `${path}s${index}`)
+      }),
+    )
+  }
+
+  private value(of: Extract<Program, { do: 'value' }>['of'], ctx: Context, note: Note, path: string): unknown {
+    switch (of) {
+      case 'now':
+        return note(`${path} now`, ctx.now().getTime(), true)
+      case 'random':
+        return note(`${path} random`, ctx.random(), true)
+      case 'uuid':
+        return note(`${path} uuid`, ctx.uuid(), true)
+      case 'log':
+        return ctx.log(`at ${path}`)
+      case 'progress':
+        return ctx.progress(0.5)
+    }
+  }
+
+  private async step({ name, ends }: Pick<StepProgram, 'name' | 'ends'>, ctx: Context): Promise<unknown> {
+    const calledAt = this.appended
+    const maxAttempts = ends === 'throws twice at once' || ends === 'second try' || ends === 'late second try' ? 2 : 1
+    const base = ends === 'late second try' ? 60_000 : 20
+    let identity: string | null = null
+    const result = ctx.step(
+      name,
+      (tools) => {
+        identity = this.begins(tools, calledAt)
+        const fails =
+          ends === 'badly' ||
+          ends === 'throws twice at once' ||
+          ends === 'throws at once' ||
+          (maxAttempts === 2 && tools.attempt === 1)
+        const end = (): unknown => {
+          if (fails) throw new TypeError(`${name} is bad`)
+          return { step: name, attempt: tools.attempt }
+        }
+        const hasty = this.eager || ends === 'at once' || ends === 'throws at once' || ends === 'throws twice at once'
+        return hasty ? end() : this.rig.gated(tools).then(end)
+      },
+      { retry: { maxAttempts, base, kind: 'constant', jitter: { mode: 'none' } } },
+    )
+    const settled = (): void => void this.settled.push({ call: identity, turn: this.rig.turns })
+    result.then(settled, settled)
+    return this.wrapped(result)
+  }
+
+  /** A try around a call of the context, with a catch that is empty or throws on. Both take the same microtasks. */
+  private async wrapped(call: PromiseLike<unknown>): Promise<unknown> {
+    try {
+      return await call
+    } catch (error) {
+      if (!this.swallow) throw error
+    }
+    return undefined
+  }
+
+  private begins(tools: StepTools, calledAt: number): string {
+    const step = decodeURIComponent(tools.idempotencyKey.split(':')[2] ?? '')
+    this.executed.push(`${step}@${tools.attempt}`)
+    if (this.held === null) return step
+    const durable = this.rig.committedSeq(this.held.runId)
+    if (durable < calledAt) this.broken.push(`${step} began at ${durable}, was called at ${calledAt}`)
+    return step
+  }
+
+  /** How far the frame has written, durable or not. */
+  private get appended(): number {
+    const frame = this.held?.frame as { readonly writer?: { readonly seq: number } } | undefined
+    return frame?.writer?.seq ?? 1
+  }
+
+  private async note(note: Note, what: string, work: () => Promise<unknown>): Promise<unknown> {
+    try {
+      const value = await work()
+      note(what, JSON.stringify(value))
+      return value
+    } catch (error) {
+      note(what, `threw ${(error as Error).name}: ${(error as Error).message}`)
+      throw error
+    }
+  }
+}
+
+const together = {
+  all: (parts: readonly Promise<unknown>[]): Promise<unknown> => Promise.all(parts),
+  allSettled: (parts: readonly Promise<unknown>[]): Promise<unknown> => Promise.allSettled(parts),
+  race: (parts: readonly Promise<unknown>[]): Promise<unknown> => Promise.race(parts),
+  any: (parts: readonly Promise<unknown>[]): Promise<unknown> => Promise.any(parts),
+}
+
+type Note = (what: string, value: unknown, chance?: boolean) => void
+type StepProgram = Extract<Program, { do: 'step' }>
+
+/** What may happen next to a run at rest: an attempt ends, or time passes. */
+export type Event = { readonly gates: readonly string[] } | 'time'
+
+/** Moves a run from rest to rest until it has ended, as `choose` says. */
+export async function drive(
+  rig: FunctionRig,
+  held: Held,
+  choose: (options: { readonly gates: readonly string[]; readonly timeAt: number | null }) => Event,
+  how: 'in memory' | 'replayed' = 'in memory',
+): Promise<void> {
+  for (let event = 0; event < 400; event += 1) {
+    if (held.departure?.kind === 'ended') return
+    if (held.departure?.kind === 'lost') throw new Error('The run was lost', { cause: held.departure.reason })
+    if (held.departure !== null) {
+      await held.goOn(how)
+      continue
+    }
+    const gates = rig.gates.map(({ step }) => step).sort()
+    const timeAt = rig.clock.nextAt
+    if (gates.length === 0 && timeAt === null) throw new Error('Nothing can move the run on, and it has not ended')
+    const chosen = choose({ gates, timeAt })
+    if (chosen !== 'time') for (const step of chosen.gates) rig.gate(step).succeed()
+    else if (timeAt === null) throw new Error('No time to wait for')
+    else rig.clock.moveTo(timeAt)
+    await rig.quiet()
+  }
+  throw new Error('The program does not end')
+}
+
+/** An entry without what may differ between two executions that are the same. */
+export function essence(entry: Entry, index: number, recordedUpTo = Infinity): unknown {
+  const { kind, name } = entry
+  if (kind === 'recorded') return { kind, name, data: index < recordedUpTo ? entry.data : null }
+  if (kind === 'woken') return { kind, name, winner: entry.meta.winner }
+  if (kind === 'waiting') {
+    const conditions = entry.meta.conditions.map((one) => (one.kind === 'time' ? { ...one, at: 0 } : one))
+    return { kind, name, conditions }
+  }
+  const attempt = entry.meta !== null && 'attempt' in entry.meta ? entry.meta.attempt : null
+  return { kind, name, attempt, data: entry.data?.replace(/"stack":"(?:[^"\\]|\\.)*"/g, '') ?? null }
+}
+
+export function isOutcome({ kind }: Entry): boolean {
+  return kind === 'step-succeeded' || kind === 'step-failed' || kind === 'woken'
+}

@@ -1,0 +1,137 @@
+// What the compiler makes of a workflow: input and output, from annotations and from schemas. Never run.
+
+import * as v from 'valibot'
+import { z } from 'zod'
+import { workflow, type Duration, type StepTools, type TimeReached, type Wait, type Workflow } from 'holdfast'
+import { expectType, type Equal } from './expect-type.ts'
+
+// From the annotation of the body.
+
+const annotated = workflow('annotated', async (ctx, order: { id: string; total: number }) => {
+  const isPaid = await ctx.step('pay', () => order.total > 0)
+  return { id: order.id, isPaid }
+})
+expectType<Equal<typeof annotated, Workflow<{ id: string; total: number }, { id: string; isPaid: boolean }>>>(true)
+
+const sync = workflow('sync', (_ctx, n: number) => n.toFixed(2))
+expectType<Equal<typeof sync, Workflow<number, string>>>(true)
+
+const withOptions = workflow('with.options', { version: 2, retry: { maxAttempts: 5 } }, (_ctx, n: number) => n)
+expectType<Equal<typeof withOptions, Workflow<number, number>>>(true)
+
+const bare = workflow('bare', () => 42)
+expectType<Equal<typeof bare, Workflow<void, number>>>(true)
+
+const nothing = workflow('nothing', async (ctx) => {
+  await ctx.sleep('1s')
+})
+expectType<Equal<typeof nothing, Workflow<void, void>>>(true)
+
+const optional = workflow('optional', (_ctx, name?: string) => name ?? 'nobody')
+expectType<Equal<typeof optional, Workflow<string | undefined, string>>>(true)
+
+// From a schema: `start` takes what goes in, the body gets what comes out.
+
+const zod = workflow(
+  'zod',
+  { input: z.object({ at: z.string().transform((text) => new Date(text)), note: z.string().default('') }) },
+  (_ctx, input) => {
+    expectType<Equal<typeof input, { at: Date; note: string }>>(true)
+    return input.at
+  },
+)
+expectType<Equal<typeof zod, Workflow<{ at: string; note?: string | undefined }, Date>>>(true)
+
+const valibot = workflow(
+  'valibot',
+  { input: v.object({ total: v.pipe(v.string(), v.transform(Number)), tags: v.optional(v.array(v.string()), []) }) },
+  async (_ctx, input) => {
+    expectType<Equal<typeof input, { total: number; tags: string[] }>>(true)
+    return input.total
+  },
+)
+expectType<Equal<typeof valibot, Workflow<{ total: string; tags?: string[] | undefined }, number>>>(true)
+
+workflow('schema.and.annotation', { input: z.string() }, (_ctx, text: string) => text)
+
+// @ts-expect-error -- the schema makes a string, and the body asks for a number
+workflow('schema.against.annotation', { input: z.string() }, (_ctx, n: number) => n)
+
+// @ts-expect-error -- a shape is no schema
+workflow('no.schema', { input: { id: 'string' } }, () => 1)
+
+// @ts-expect-error -- there is no body
+workflow('no.body', { version: 1 })
+
+// @ts-expect-error -- misspelt: retry
+workflow('misspelt', { retries: { maxAttempts: 3 } }, () => 1)
+
+// @ts-expect-error -- misspelt beside a schema: version
+workflow('misspelt.with.schema', { input: z.string(), verison: 2 }, (_ctx, text) => text)
+
+// @ts-expect-error -- misspelt inside: maxAttempts
+workflow('misspelt.inside', { retry: { maxAttempt: 3 } }, () => 1)
+
+// @ts-expect-error -- there is no such preset
+workflow('unknown.preset', { retry: 'temporal' }, () => 1)
+
+// @ts-expect-error -- a misspelt unit: seconds
+workflow('misspelt.unit', { retry: { base: '5 secnods' } }, () => 1)
+
+// Inside of a body.
+
+workflow('inside', async (ctx) => {
+  expectType<Equal<typeof ctx.run, { readonly id: string; readonly type: string; readonly version: number }>>(true)
+
+  const sync = ctx.step('sync', () => 1)
+  expectType<Equal<typeof sync, Promise<number>>>(true)
+  const async = ctx.step('async', async () => ({ id: 'a' }))
+  expectType<Equal<typeof async, Promise<{ id: string }>>>(true)
+  const none = ctx.step('none', () => undefined)
+  expectType<Equal<typeof none, Promise<undefined>>>(true)
+  const never = ctx.step('never', () => {
+    throw new Error('Never')
+  })
+  expectType<Equal<typeof never, Promise<never>>>(true)
+  const tooled = ctx.step('tools', (step) => {
+    expectType<Equal<typeof step, StepTools>>(true)
+    return step.abortSignal
+  })
+  expectType<Equal<typeof tooled, Promise<AbortSignal>>>(true)
+
+  const sleep = ctx.sleep('2 days')
+  expectType<Equal<typeof sleep, Wait<TimeReached>>>(true)
+  const { firedAt } = await sleep
+  expectType<Equal<typeof firedAt, Date>>(true)
+
+  const together = await Promise.all([sync, ctx.sleep(5), async])
+  expectType<Equal<typeof together, [number, TimeReached, { id: string }]>>(true)
+
+  const branched = ctx.branch('eu', (eu) => eu.step('pay', () => 'paid'))
+  expectType<Equal<typeof branched, Promise<string>>>(true)
+
+  const lent = ctx.withResource(
+    () => Promise.resolve({ query: (): number => 5 }),
+    (connection) => connection.query(),
+    (connection) => Promise.resolve(connection.query()),
+  )
+  expectType<Equal<typeof lent, Promise<number>>>(true)
+
+  // @ts-expect-error -- misspelt: timeout
+  void ctx.step('misspelt', () => 1, { timeOut: '1s' })
+
+  // @ts-expect-error -- misspelt: minutes
+  await ctx.sleep('5 minuets')
+
+  // @ts-expect-error -- no unit
+  await ctx.sleep('5')
+
+  // @ts-expect-error -- months differ in length, so they are no unit
+  await ctx.sleep('1 month')
+
+  // @ts-expect-error -- the run cannot be changed
+  ctx.run.id = 'another'
+})
+
+const good: readonly Duration[] = [0, 250, '250ms', '5m', '1.5 hours', '2 days', '1 week']
+void good

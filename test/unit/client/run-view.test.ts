@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest'
+import { entryView, viewOf } from '../../../src/client/run-view.ts'
+import { jsonCodec } from '../../../src/core/codec.ts'
+import type { Entry } from '../../../src/core/entry.ts'
+import { Payloads } from '../../../src/core/payload.ts'
+import type { Run } from '../../../src/core/run.ts'
+
+const payloads = new Payloads(jsonCodec())
+const run: Run = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  shard: 1,
+  type: 'order',
+  version: 2,
+  status: 'running',
+  readiness: 'leased',
+  priority: 0,
+  due: 7_000,
+  seq: 3,
+  base: 1,
+  inbox: 0,
+  crashes: 1,
+  token: 4,
+  session: 'session',
+  createdAt: 1_000,
+  updatedAt: 2_000,
+  endedAt: null,
+}
+const ended = { seq: 3, at: 3_000, transition: 't', name: null, meta: null } as const
+
+describe('the view of a run', () => {
+  it('shows dates, and nothing of leases and scheduling', async () => {
+    expect(await viewOf(run, undefined, payloads)).toEqual({
+      id: run.id,
+      type: 'order',
+      version: 2,
+      status: 'running',
+      priority: 0,
+      createdAt: new Date(1_000),
+      updatedAt: new Date(2_000),
+      endedAt: null,
+      dueAt: new Date(7_000),
+    })
+  })
+
+  it('has an output that is undefined, rather than none, when a body returned nothing', async () => {
+    const last: Entry = { ...ended, kind: 'succeeded', data: jsonCodec().encode(undefined, place()) }
+    const view = await viewOf({ ...run, status: 'succeeded', endedAt: 3_000 }, last, payloads)
+    expect(view).toHaveProperty('output', undefined)
+    expect(view.dueAt).toBeNull()
+  })
+
+  it('has an error only when the run failed', async () => {
+    const last: Entry = { ...ended, kind: 'failed', data: jsonCodec().encode(new Error('No'), place()) }
+    const view = await viewOf({ ...run, status: 'failed', endedAt: 3_000 }, last, payloads)
+    expect(view.error).toMatchObject({ message: 'No' })
+    expect(view).not.toHaveProperty('output')
+  })
+
+  it('of an entry without a payload says undefined', async () => {
+    const entry: Entry = {
+      ...ended,
+      kind: 'progressed',
+      name: 'progress',
+      meta: { fraction: 1, text: null },
+      data: null,
+    }
+    expect(await entryView(run.id, entry, payloads)).toEqual({
+      seq: 3,
+      at: new Date(3_000),
+      kind: 'progressed',
+      name: 'progress',
+      meta: { fraction: 1, text: null },
+      data: undefined,
+    })
+  })
+
+  it('that cannot be read says which entry of which run', async () => {
+    const entry: Entry = { ...ended, kind: 'succeeded', data: '{' }
+    await expect(entryView(run.id, entry, payloads)).rejects.toMatchObject({
+      code: 'PAYLOAD_CORRUPT',
+      details: { runId: run.id, seq: 3 },
+    })
+  })
+})
+
+function place() {
+  return { runId: run.id, seq: 3, name: null }
+}

@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import type { Body } from '../../../src/functions/workflow.ts'
+import { workflow } from '../../../src/functions/workflow.ts'
+import { FunctionRig, type Held } from '../../support/function-rig.ts'
+
+const type = 'test.drift'
+
+const before: Body<unknown, unknown> = async (ctx) => {
+  const a = await ctx.step('a', () => 'A')
+  const b = await ctx.step('b', () => 'B')
+  await ctx.sleep('1 day')
+  const c = await ctx.step('c', () => 'C')
+  return [a, b, c]
+}
+
+/** Runs `before` until it sleeps, then lets other code take the run over. */
+async function deployed(after: Body<unknown, unknown>): Promise<{ readonly rig: FunctionRig; readonly held: Held }> {
+  const first = new FunctionRig()
+  const asleep = await (await first.start(workflow(type, before))).begin()
+  const rig = new FunctionRig()
+  const held = await (await rig.adopt(workflow(type, after), await asleep.journal())).begin()
+  return { rig, held }
+}
+
+async function pausedMessage(rig: FunctionRig, held: Held): Promise<string> {
+  await rig.pass(1_000)
+  const { status, readiness } = await rig.run(held.runId)
+  expect({ status, readiness, departure: held.departure?.kind }).toEqual({
+    status: 'paused',
+    readiness: 'idle',
+    departure: 'released',
+  })
+  const last = (await held.journal()).at(-1)
+  if (last?.kind !== 'paused') throw new Error('The last entry does not say why the run is paused')
+  expect(last.meta.reason).toBe('drift')
+  return last.meta.message
+}
+
+describe('code that changed under a live run', () => {
+  it('a renamed step pauses the run and says what was recorded and what was asked for', async () => {
+    const seen: unknown[] = []
+    const { rig, held } = await deployed(async (ctx) => {
+      seen.push(await ctx.step('a', () => 'again'))
+      seen.push(await ctx.step('renamed', () => 'new'))
+    })
+    const message = await pausedMessage(rig, held)
+    expect(message).toContain('Entry 3 of the journal is step-succeeded "b"')
+    expect(message).toContain('asks for step "renamed"')
+    expect(seen).toEqual(['A'])
+    expect((await held.story()).slice(0, 4)).toEqual([
+      'started',
+      'step-succeeded a',
+      'step-succeeded b',
+      'waiting sleep',
+    ])
+  })
+
+  it('a removed step pauses the run', async () => {
+    const { rig, held } = await deployed(async (ctx) => {
+      await ctx.step('a', () => 'again')
+      await ctx.sleep('1 day')
+    })
+    expect(await pausedMessage(rig, held)).toContain('is step-succeeded "b", but the code asks for wait "sleep"')
+  })
+
+  it('a body that ends without what was recorded pauses at once', async () => {
+    const { rig, held } = await deployed(async (ctx) => ctx.step('a', () => 'again'))
+    const { status } = await rig.run(held.runId)
+    expect(status).toBe('paused')
+    expect(await pausedMessage(rig, held)).toContain('ended without it')
+  })
+
+  it('reordered steps pause the run and run nothing again', async () => {
+    const ran: string[] = []
+    const { rig, held } = await deployed(async (ctx) => {
+      await ctx.step('b', () => void ran.push('b'))
+      await ctx.step('a', () => void ran.push('a'))
+    })
+    expect(await pausedMessage(rig, held)).toContain('is step-succeeded "a", but the code asks for step "b"')
+    expect(ran).toEqual([])
+  })
+
+  it('a step added in the middle pauses the run and binds no wrong result', async () => {
+    const seen: unknown[] = []
+    const { rig, held } = await deployed(async (ctx) => {
+      seen.push(await ctx.step('a', () => 'again'))
+      seen.push(await ctx.step('added', () => 'X'))
+      seen.push(await ctx.step('b', () => 'again'))
+    })
+    expect(await pausedMessage(rig, held)).toContain('asks for step "added"')
+    expect(seen).toEqual(['A'])
+  })
+
+  it('a step that became a sleep pauses the run', async () => {
+    const { rig, held } = await deployed(async (ctx) => {
+      await ctx.step('a', () => 'again')
+      await ctx.sleep('2 days')
+      await ctx.sleep('1 day')
+    })
+    expect(await pausedMessage(rig, held)).toContain('asks for wait "sleep"')
+  })
+
+  it('reordered steps that run side by side are no drift', async () => {
+    const { rig, held } = await deployed(async (ctx) => {
+      const [b, a] = await Promise.all([ctx.step('b', () => 'again'), ctx.step('a', () => 'again')])
+      await ctx.sleep('1 day')
+      return [a, b]
+    })
+    await held.goOn()
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: ['A', 'B'] })
+    expect(rig.lines).toEqual([])
+  })
+
+  it('a step added at the end, and changes after the last entry, are fine', async () => {
+    const { held } = await deployed(async (ctx) => {
+      const a = await ctx.step('a', () => 'again')
+      const b = await ctx.step('b', () => 'again')
+      await ctx.sleep('1 day')
+      const renamed = await ctx.step('renamed', () => 'R')
+      const added = await ctx.step('added', () => 'X')
+      return [a, b, renamed, added]
+    })
+    await held.goOn()
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: ['A', 'B', 'R', 'X'] })
+  })
+
+  it('WC-A8 lines and values that come or go are no drift', async () => {
+    const noisy: Body<unknown, unknown> = async (ctx) => {
+      ctx.log('begins')
+      const id = ctx.uuid()
+      ctx.progress(0.1)
+      await ctx.step('a', () => 'A')
+      ctx.now()
+      await ctx.sleep('1 day')
+      ctx.random()
+      return id
+    }
+    const silent: Body<unknown, unknown> = async (ctx) => {
+      await ctx.step('a', () => 'again')
+      await ctx.sleep('1 day')
+      return 'silent'
+    }
+    for (const [first, second] of [
+      [noisy, silent],
+      [silent, noisy],
+    ] as const) {
+      const rig = new FunctionRig()
+      const asleep = await (await rig.start(workflow(type, first))).begin()
+      const other = new FunctionRig()
+      const held = await (await other.adopt(workflow(type, second), await asleep.journal())).begin()
+      await held.goOn()
+      expect((await other.run(held.runId)).status).toBe('succeeded')
+    }
+  })
+
+  it('a body that is slow to ask for what was recorded is given time', async () => {
+    let slow: () => void = () => undefined
+    const { rig, held } = await deployed(async (ctx) => {
+      const a = ctx.step('a', () => 'again')
+      await a
+      const b = (async () => {
+        await new Promise<void>((resolve) => (slow = resolve))
+        return ctx.step('b', () => 'again')
+      })()
+      await Promise.all([b, ctx.sleep('1 day')])
+    })
+    await rig.pass(900)
+    slow()
+    await rig.quiet()
+    await rig.pass(5_000)
+    expect((await rig.run(held.runId)).status).toBe('waiting')
+  })
+})
