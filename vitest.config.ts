@@ -7,6 +7,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^holdfast$/, replacement: source('index.ts') },
+      { find: /^holdfast\/sqlite$/, replacement: source('stores/sqlite/index.ts') },
       { find: /^holdfast\/(\w+)$/, replacement: source('$1/index.ts') },
     ],
   },

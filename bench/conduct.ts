@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Task, Told } from './child.ts'
 import { median } from './numbers.ts'
 import type { Case, Goal, Scenario, Settings } from './scenario.ts'
+import { storeKindOf } from './stores.ts'
 
 /** One line of the table: a metric of a case over all its samples. */
 export interface Result {
@@ -53,21 +54,15 @@ async function measureCase(
   index: number,
   settings: Settings,
 ): Promise<readonly Result[]> {
-  const samples = settings.quick ? 3 : 5
+  const samples = one.samples ?? (one.isolated === true || settings.quick ? 3 : 5)
   const task = { scenario: scenario.name, index, settings, warmUpMs: settings.quick ? 1_500 : 3_000, samples }
   const told: Told[] = []
   if (one.isolated === true) {
-    for (let count = 0; count < 3; count += 1) told.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
+    for (let count = 0; count < samples; count += 1) told.push(...(await perform({ ...task, warmUpMs: 0, samples: 1 })))
   } else told.push(...(await perform(task)))
-  return (told[0] ?? []).map(({ metric, unit, goal }, at) => {
+  return (told[0] ?? []).map(({ metric, unit, goals }, at) => {
     const values = told.map((readings) => readings[at]?.value ?? Number.NaN)
     const shared = { scenario: scenario.name, case: one.name, metric, unit }
-    // Goals are set for the memory store: another one has other limits.
-    return {
-      ...shared,
-      value: median(values),
-      samples: values,
-      goal: settings.store === 'memory:' ? (goal ?? null) : null,
-    }
+    return { ...shared, value: median(values), samples: values, goal: goals?.[storeKindOf(settings.store)] ?? null }
   })
 }

@@ -3,8 +3,9 @@
 import { measureScenario, type Result } from './conduct.ts'
 import { helpText, parseOptions, UsageError, type Options } from './options.ts'
 import { profileScenario } from './profile.ts'
-import { storeName, thisMachine, writeReport } from './report.ts'
+import { thisMachine, writeReport } from './report.ts'
 import { scenarios } from './scenarios.ts'
+import { storeKindOf } from './stores.ts'
 import { renderTable } from './table.ts'
 
 async function main(options: Options): Promise<void> {
@@ -15,16 +16,18 @@ async function main(options: Options): Promise<void> {
     console.log(`Profiling ${profiled.name} …`)
     return console.log(await profileScenario(profiled, { store, quick }))
   }
+  const kind = storeKindOf(store)
   const began = performance.now()
   const seconds = (): string => `${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s`
   const results: Result[] = []
   for (const scenario of scenarios) {
     if (options.only !== undefined && scenario.name !== options.only) continue
+    if (scenario.onlyOn !== undefined && scenario.onlyOn !== kind) continue
     const progress = (text: string): void => console.log(`${seconds()}  ${text}`)
     results.push(...(await measureScenario(scenario, { store, quick }, progress)))
   }
   const { node, cores, platform } = thisMachine()
-  console.log(`${seconds()}  done\n\nnode ${node}, ${cores} cores, ${platform}, store ${storeName(store)}\n`)
+  console.log(`${seconds()}  done\n\nnode ${node}, ${cores} cores, ${platform}, store ${kind}\n`)
   console.log(renderTable(results))
   if (options.json !== undefined) await writeReport(options.json, { store, quick }, results)
 }

@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import { scenarios } from './scenarios.ts'
+import { storeKinds } from './stores.ts'
 
 export interface Options {
   readonly quick: boolean
@@ -36,19 +37,24 @@ export function parseOptions(args: readonly string[]): Options {
     if (token.kind === 'option') checkOption(token.name, token.rawName, token.value)
   }
   const text = (name: 'json' | 'store' | 'only' | 'profile'): string | undefined => values[name] as string | undefined
-  const only = scenarioNamed(text('only'))
-  const profile = scenarioNamed(text('profile'))
+  const store = checkStore(text('store') ?? 'memory')
+  const only = scenarioNamed(text('only'), store)
+  const profile = scenarioNamed(text('profile'), store)
   const { quick = false, help = false } = values as { quick?: boolean; help?: boolean }
-  return { quick, help, json: text('json'), store: text('store') ?? 'memory:', only, profile }
+  return { quick, help, json: text('json'), store, only, profile }
 }
 
 export function helpText(): string {
-  const list = scenarios.map(({ name, about }) => `  ${name.padEnd(22)}${about}`).join('\n')
+  const list = scenarios
+    .map(({ name, about, onlyOn }) => {
+      return `  ${name.padEnd(22)}${about}${onlyOn === undefined ? '' : ` (--store ${onlyOn} only)`}`
+    })
+    .join('\n')
   return `npm run bench -- [options]
 
-  --quick               fewer runs and samples: under two minutes
+  --quick               fewer runs and samples: under two minutes (on SQLite: four)
   --only <scenario>     only this scenario
-  --store <url>         the store to measure, as createHoldfast takes it (default memory:)
+  --store <store>       memory (default), sqlite (a fresh temporary file for each sample) or sqlite:<path>
   --json <file>         also write the results to a file
   --profile <scenario>  measure nothing; show in which functions the scenario's last case spends its time
   --help                this text
@@ -68,8 +74,19 @@ function checkOption(name: string, written: string, value: string | undefined): 
   if (type === 'boolean' && value !== undefined) throw new UsageError(`${written} takes no value.`)
 }
 
-function scenarioNamed(name: string | undefined): string | undefined {
+function checkStore(address: string): string {
+  const [kind = ''] = address.split(':', 1)
+  if (storeKinds.some((name) => name === kind)) return address
+  // No more than the kind is shown: the rest may hold a password.
+  throw new UsageError(`There is no store "${kind}" to measure.${didYouMean(kind, storeKinds)} ${seeHelp}`)
+}
+
+function scenarioNamed(name: string | undefined, store: string): string | undefined {
   const names = scenarios.map((scenario) => scenario.name)
+  const onlyOn = scenarios.find((scenario) => scenario.name === name)?.onlyOn
+  if (onlyOn !== undefined && !store.startsWith(onlyOn)) {
+    throw new UsageError(`The scenario "${name}" says something only with --store ${onlyOn}.`)
+  }
   if (name === undefined || names.includes(name)) return name
   const hint = didYouMean(name, names)
   throw new UsageError(`There is no scenario "${name}".${hint} The scenarios are: ${names.join(', ')}.`)

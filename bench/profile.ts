@@ -61,15 +61,19 @@ function renderProfile({ nodes, samples, timeDeltas }: CpuProfile): string {
   )
 }
 
-/** The file as seen from `dist`; empty for natives. */
+/** The file as seen from `dist`, or from the folder of packages; empty for natives. */
 function fileOf(url: string): string {
-  return url.replace(/^.*\/bench\/dist\//, 'bench/').replace(/^.*\/dist\//, '')
+  return url
+    .replace(/^.*\/node_modules\//, '')
+    .replace(/^.*\/bench\/dist\//, 'bench/')
+    .replace(/^.*\/dist\//, '')
 }
 
 function partOf(file: string, name: string): string {
   if (name === '(garbage collector)') return 'gc'
   if (file === '' || file.startsWith('node:')) return 'runtime'
   if (/^core\/(json|codec|payload|bytes|error-data|built-in)/.test(file)) return 'codec'
+  if (file.startsWith('libsql/') || file.startsWith('@neon-rs/')) return 'driver'
   if (file.startsWith('stores/')) return 'store'
   return file.includes('/') ? (file.split('/', 1)[0] ?? file) : 'other'
 }

@@ -4,6 +4,7 @@
 import { writeFile } from 'node:fs/promises'
 import { availableParallelism, totalmem } from 'node:os'
 import type { Result } from './conduct.ts'
+import { storeKindOf } from './stores.ts'
 
 export interface Machine {
   readonly cores: number
@@ -31,11 +32,6 @@ export function thisMachine(): Machine {
   }
 }
 
-/** The scheme of a store's URL: the rest may hold a password. */
-export function storeName(url: string): string {
-  return `${url.split(':', 1)[0] ?? ''}:`
-}
-
 export async function writeReport(
   file: string,
   settings: { readonly store: string; readonly quick: boolean },
@@ -45,7 +41,7 @@ export async function writeReport(
     shape: 1,
     date: new Date().toISOString(),
     machine: thisMachine(),
-    store: storeName(settings.store),
+    store: `${storeKindOf(settings.store)}:`,
     quick: settings.quick,
     results,
   }

@@ -1,9 +1,10 @@
 // What a scenario is: cases that are measured, each in a process of its own, so that the heap and the compiled code of
 // one do not colour the next. A case gives readings; the harness repeats it and takes medians.
 
-import { createHoldfast, type Holdfast, type HoldfastOptions, type Logger } from 'holdfast'
+import { createHoldfast, type Holdfast, type HoldfastOptions, type Logger, type Store } from 'holdfast'
+import { withStore, type StoreKind } from './stores.ts'
 
-/** What we want to reach on the memory store. */
+/** What we want to reach. */
 export interface Goal {
   readonly is: 'at least' | 'at most'
   readonly value: number
@@ -14,7 +15,8 @@ export interface Reading {
   readonly metric: string
   readonly unit: string
   readonly value: number
-  readonly goal?: Goal
+  /** By store: each has other limits. */
+  readonly goals?: Readonly<Partial<Record<StoreKind, Goal>>>
 }
 
 export interface Case {
@@ -22,11 +24,13 @@ export interface Case {
   readonly name: string
   /** Each sample needs a process of its own: what it measures is the process. @default false */
   readonly isolated?: boolean
+  /** How many samples, where a single one is a long mean already. @default by how thorough the benchmark is to be */
+  readonly samples?: number
   sample(): Promise<readonly Reading[]>
 }
 
 export interface Settings {
-  /** The store, as `createHoldfast` takes it. */
+  /** The address of the store: see stores.ts. */
   readonly store: string
   /** Fewer runs and samples: a first impression instead of a measurement. */
   readonly quick: boolean
@@ -35,6 +39,8 @@ export interface Settings {
 export interface Scenario {
   readonly name: string
   readonly about: string
+  /** The only store on which it says anything. @default all */
+  readonly onlyOn?: StoreKind
   cases(settings: Settings): readonly Case[]
 }
 
@@ -47,12 +53,13 @@ const logger: Logger = {
 
 type Workflows = NonNullable<HoldfastOptions['workflows']>
 
-/** Opens a Holdfast, lets `use` have it, and closes it whatever happens. */
+/** Opens a Holdfast on a store or the address of one, lets `use` have it, and closes it whatever happens. */
 export async function withHoldfast<Result>(
-  store: string,
+  store: string | Store,
   workflows: Workflows,
   use: (holdfast: Holdfast) => Promise<Result>,
 ): Promise<Result> {
+  if (typeof store === 'string') return withStore(store, (opened) => withHoldfast(opened, workflows, use))
   const holdfast = await createHoldfast({ store, workflows, logger })
   try {
     return await use(holdfast)

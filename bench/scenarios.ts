@@ -1,11 +1,14 @@
 // All scenarios, in the order in which they are run and shown.
 
 import type { Scenario } from './scenario.ts'
+import { ceiling } from './scenarios/ceiling.ts'
+import { disk } from './scenarios/disk.ts'
 import { enqueue } from './scenarios/enqueue.ts'
+import { idle } from './scenarios/idle.ts'
 import { latency } from './scenarios/latency.ts'
 import { parked } from './scenarios/parked.ts'
 import { replay } from './scenarios/replay.ts'
 import { runs } from './scenarios/runs.ts'
 import { steps } from './scenarios/steps.ts'
 
-export const scenarios: readonly Scenario[] = [runs, latency, steps, parked, enqueue, replay]
+export const scenarios: readonly Scenario[] = [disk, runs, ceiling, latency, steps, parked, enqueue, replay, idle]

@@ -8,18 +8,19 @@ import { jsonCodec, type Codec } from './core/codec.ts'
 import type { Definition } from './core/definition.ts'
 import { HoldfastError } from './core/error.ts'
 import { Payloads, type Offload } from './core/payload.ts'
-import { harmless, type Clock, type Logger, type Ports } from './core/ports.ts'
+import { harmless, type Cancel, type Clock, type Logger, type Ports } from './core/ports.ts'
 import { checkOptions, didYouMean, shown } from './core/suggest.ts'
 import { Engine } from './engine/engine.ts'
 import type { Services } from './functions/context.ts'
 import type { Workflow } from './functions/workflow.ts'
 import type { Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
-import { systemClock, systemPorts } from './system.ts'
+import { closeOnSignal, systemClock, systemPorts } from './system.ts'
+import type { TookOver } from './worker/rescuer.ts'
 import { Worker, type WorkOptions } from './worker/worker.ts'
 
 export type HoldfastOptions = {
-  /** Where runs live: `'memory:'`, or a store that you made. */
+  /** Where runs live: `'sqlite:app.db'`, `'sqlite::memory:'`, `'memory:'`, or a store that you made. */
   readonly store: string | Store
   /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
   readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
@@ -51,9 +52,16 @@ export interface Holdfast {
   /** Everything that happened to a run, in order. */
   journal(reference: RunReference): Promise<readonly JournalEntry[]>
   /** Makes this process perform runs, too. */
-  work(options?: WorkOptions): Promise<Pick<Worker, 'stop'>>
+  work(options?: WorkOptions): Promise<RunningWorker>
   /** Stops the worker, sends what was accepted and lets go of the store. */
   close(): Promise<void>
+}
+
+export interface RunningWorker {
+  /** What was taken over at the start from workers that had died. */
+  readonly tookOver: TookOver
+  /** Stops claiming, waits for what is moving, gives back the rest. Calling it again is fine. */
+  stop(): Promise<void>
 }
 
 const optionNames = ['store', 'workflows', 'services', 'codec', 'offload', 'logger', 'ports']
@@ -73,7 +81,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const system = systemPorts(logger)
   const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
   const ownsStore = typeof options.store === 'string'
-  const store = typeof options.store === 'string' ? openStore(options.store, ports) : checkStore(options.store)
+  const store = typeof options.store === 'string' ? await openStore(options.store, ports) : checkStore(options.store)
   const definitions = collect(workflows)
   const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions })
   await engine.open()
@@ -85,12 +93,14 @@ function assemble(engine: Engine, services: unknown, ownsStore: boolean): Holdfa
   let worker: Worker | null = null
   let closing: Promise<void> | null = null
 
+  let ignoreSignals: Cancel = () => undefined
   const close = async (): Promise<void> => {
+    ignoreSignals()
     await worker?.stop()
-    await engine.drain()
     await engine.close()
     if (ownsStore) await engine.store.close()
   }
+  const closeOnce = (): Promise<void> => (closing ??= close())
   const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
     client.start(workflow, input, options)
 
@@ -109,15 +119,21 @@ function assemble(engine: Engine, services: unknown, ownsStore: boolean): Holdfa
       }
       const working = new Worker(engine, services, options)
       worker = working
-      working.start()
+      const tookOver = await working.start().catch((error: unknown) => {
+        worker = null
+        throw error
+      })
+      if (options?.signals !== false) ignoreSignals = closeOnSignal(closeOnce)
       return {
+        tookOver,
         async stop() {
+          ignoreSignals()
           await working.stop()
           if (worker === working) worker = null
         },
       }
     },
-    close: () => (closing ??= close()),
+    close: closeOnce,
   }
 }
 
@@ -126,14 +142,21 @@ export function createMemoryStore(clock: Pick<Clock, 'now'> = systemClock): Stor
   return new MemoryStore({ clock })
 }
 
-function openStore(url: string, ports: Ports): Store {
+const schemes = ['memory:', 'sqlite:']
+
+async function openStore(url: string, ports: Ports): Promise<Store> {
   if (url === 'memory:') return createMemoryStore(ports.clock)
+  if (url.startsWith('sqlite:')) {
+    // Loaded when it is asked for: who keeps runs elsewhere needs no SQLite.
+    const { openSqliteStore } = await import('./stores/sqlite/index.ts')
+    return openSqliteStore({ path: url.slice('sqlite:'.length), logger: ports.logger })
+  }
   // No more than the scheme is shown: the rest may hold a password.
   const scheme = url.includes(':') ? url.slice(0, url.indexOf(':') + 1) : url.slice(0, 20)
   throw new HoldfastError(
     'STORE_UNKNOWN',
-    `There is no store for ${shown(scheme)}.${didYouMean(scheme, ['memory:'])} ` +
-      "Use 'memory:', or hand over a store object.",
+    `There is no store for ${shown(scheme)}.${didYouMean(scheme, schemes)} ` +
+      "Use 'sqlite:app.db' or 'memory:', or hand over a store object.",
   )
 }
 

@@ -1,6 +1,12 @@
 // Everything that an application imports from 'holdfast'.
 
-export { createHoldfast, createMemoryStore, type Holdfast, type HoldfastOptions } from './holdfast.ts'
+export {
+  createHoldfast,
+  createMemoryStore,
+  type Holdfast,
+  type HoldfastOptions,
+  type RunningWorker,
+} from './holdfast.ts'
 export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/workflow.ts'
 export type { Context, Services, StepOptions } from './functions/context.ts'
 export type { StepTools } from './functions/attempt.ts'
@@ -8,6 +14,7 @@ export type { TimeReached, Wait } from './functions/wait.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
 export type { RunReference, StartOptions } from './client/client.ts'
 export type { JournalEntry, RunView } from './client/run-view.ts'
+export type { TookOver } from './worker/rescuer.ts'
 export type { WorkOptions } from './worker/worker.ts'
 export { fatal, retryAfter } from './core/verdict.ts'
 export { retryPresets, type Jitter, type Retry, type RetryOptions } from './core/retry.ts'

@@ -7,7 +7,7 @@
 
 import type { Draft, Entry } from './core/entry.ts'
 import type { Lease, Run, RunStatus } from './core/run.ts'
-import type { Transition } from './core/transition.ts'
+import type { Due, Transition } from './core/transition.ts'
 
 export interface Store {
   readonly capabilities: Capabilities
@@ -23,7 +23,7 @@ export interface Store {
 
   /**
    * Leases what is due to a session: highest priority first, then the longest due, then the lowest id. A leased run is
-   * due no more.
+   * due no more. A run whose time is over is not handed out.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
@@ -43,7 +43,24 @@ export interface Store {
    */
   deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]>
 
-  /** Gives leased runs back unharmed: `pending`, due at once, no crash counted. Leases that are lost are passed over. */
+  /**
+   * Keeps a session alive and, with it, all its leases. The first beat opens the session, before it leases anything; one
+   * that has ended never comes back.
+   */
+  beat(request: BeatRequest): Promise<Beat>
+
+  /**
+   * Takes runs from holders that are dead or past their deadline, and ends runs whose time is over. First, in a
+   * transaction of its own, every session is marked as ended whose heartbeat ran out; then what such sessions hold (or
+   * sessions that never beat) is released: `pending`, due at once, with a `crashed` entry, or `failed` after too many
+   * crashes. Anyone may call it, any number at once.
+   */
+  rescue(request: RescueRequest): Promise<Rescued>
+
+  /**
+   * Gives leased runs back unharmed: `pending`, due at once, no crash counted and none of earlier holders forgotten. Leases
+   * that are lost are passed over.
+   */
   release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void>
 
   /** Reads rows. One answer per id, in order; undefined where there is no such run. */
@@ -81,10 +98,16 @@ export interface NewRun {
   readonly type: string
   readonly version: number
   readonly priority: number
-  /** Not to be claimed before this delay has passed; null for at once. */
-  readonly delayMs: number | null
-  /** Leases the run to the caller in the same insert. */
+  /** Not to be claimed before this; null for at once. */
+  readonly due: Due | null
+  /** It fails if it has not ended by then, counted from the insert; null for never. */
+  readonly timeoutMs: number | null
+  /** It fails if nobody has begun it by then, counted from the insert; null for never. */
+  readonly expiresInMs: number | null
+  /** Leases the run to the caller in the same insert, unless the caller's session has ended. */
   readonly lease: Lease | null
+  /** The deadline of that lease; null if only the session's heartbeat keeps it. */
+  readonly leaseMs: number | null
   /** Makes the repetition of this start a no-op: it is told that it created the run, as long as the run exists. */
   readonly transition: string
   readonly first: Draft
@@ -92,19 +115,25 @@ export interface NewRun {
 
 export interface Started {
   readonly created: boolean
-  /** The row as it is now; when `created` and a lease was asked for, leased to the caller. */
+  /** The row as it is now; when `created` and a lease was asked for, leased to the caller if its session is alive. */
   readonly run: Run
 }
 
 export interface ClaimRequest {
+  /** Who claims. A session that has ended gets nothing. */
   readonly session: string
-  readonly selectors: readonly Selector[]
+  readonly selectors: readonly ClaimSelector[]
   readonly limit: number
 }
 
 export interface Selector {
   readonly type: string
   readonly version: number
+}
+
+export interface ClaimSelector extends Selector {
+  /** The deadline of each claim of this type. @default null, only the session's heartbeat keeps it */
+  readonly leaseMs?: number | null
 }
 
 export interface Claimed {
@@ -114,6 +143,60 @@ export interface Claimed {
   /** When the next run that matches and is not due yet comes due by itself; null if there is none. */
   readonly nextDue: number | null
   readonly now: number
+}
+
+export interface BeatRequest {
+  readonly session: string
+  /** How long the session is alive without another beat. */
+  readonly leaseMs: number
+  /** Claims of this session whose deadline moves to so many milliseconds from now. */
+  readonly extend?: readonly { readonly runId: string; readonly token: number; readonly ms: number }[]
+  /** Ends the session. What it still holds is treated as a crash by the next rescue. */
+  readonly end?: boolean
+}
+
+export interface Beat {
+  /** False when the session has ended, by its own will or because others thought it dead: its leases are lost. */
+  readonly alive: boolean
+  /** Those of `extend` that this session does not hold any more. */
+  readonly lost: readonly string[]
+  /** Runs that this session holds although the time for the whole run is over: their holder must fail them. */
+  readonly timedOut: readonly string[]
+  readonly now: number
+}
+
+export interface RescueRequest {
+  /** At most so many runs at once. */
+  readonly limit: number
+  /** A run whose holders died so many times in a row fails. */
+  readonly maxCrashes: number
+  /** What is written as the data of a `failed` entry, by reason. */
+  readonly failures: Readonly<Record<RescueFailure, string>>
+}
+
+/** `crashed`: too many holders died. `timed-out`: the whole run took too long. `expired`: nobody began it in time. */
+export type RescueFailure = 'crashed' | 'timed-out' | 'expired'
+
+export interface Rescued {
+  /** How many sessions were found dead. */
+  readonly sessionsEnded: number
+  /** Runs that were taken from their holders and are pending again. */
+  readonly takenOver: readonly TakenOver[]
+  /** Runs that were ended. */
+  readonly failed: readonly { readonly runId: string; readonly type: string; readonly reason: RescueFailure }[]
+  /** There may be more to do: rescue again at once. */
+  readonly more: boolean
+  /** When the next session, deadline or timeout that is known now runs out, if nothing happens; null if there is none. */
+  readonly next: number | null
+  readonly now: number
+}
+
+export interface TakenOver {
+  readonly runId: string
+  readonly type: string
+  /** Who held it. */
+  readonly session: string
+  readonly crashes: number
 }
 
 export interface LoadRequest {
@@ -141,8 +224,8 @@ export type Committed =
   | { readonly outcome: 'refused'; readonly reason: Refusal }
 
 /**
- * `not-found`: no such run. `stale`: the journal is not where the writer thinks. `lease-lost`: it is, but somebody else
- * holds the run, or nobody.
+ * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
+ * journal is not where it thinks.
  */
 export type Refusal = 'stale' | 'lease-lost' | 'not-found'
 

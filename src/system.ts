@@ -49,6 +49,31 @@ function createRandom(): Random {
   }
 }
 
+const signals = ['SIGTERM', 'SIGINT'] as const
+/** What must be closed before a signal may end this process: signals are the process's, however many Holdfasts it has. */
+const closers = new Set<() => Promise<void>>()
+
+/**
+ * Calls `close` on the first SIGTERM or SIGINT and lets the signal have its usual effect afterwards; a second one has it at
+ * once.
+ */
+export function closeOnSignal(close: () => Promise<void>): Cancel {
+  if (closers.size === 0) for (const signal of signals) process.on(signal, closeAll)
+  closers.add(close)
+  return () => {
+    if (closers.delete(close) && closers.size === 0) ignoreSignals()
+  }
+}
+
+function ignoreSignals(): void {
+  for (const signal of signals) process.off(signal, closeAll)
+}
+
+function closeAll(signal: NodeJS.Signals): void {
+  ignoreSignals()
+  void Promise.allSettled(Array.from(closers, (close) => close())).then(() => process.kill(process.pid, signal))
+}
+
 const consoleLogger: Logger = {
   debug: () => undefined,
   info: (message, details) => (details === undefined ? console.info(message) : console.info(message, details)),

@@ -1,8 +1,9 @@
 // Whole runs, from `start` to `result()`: three steps each, so many at once. As soon as one ends the next begins.
 
 import { workflow, type Holdfast } from 'holdfast'
-import type { Goal, Reading, Scenario } from '../scenario.ts'
-import { withHoldfast } from '../scenario.ts'
+import { watchBatches, type BatchSizes } from '../batch-sizes.ts'
+import { withHoldfast, type Reading, type Scenario, type Settings } from '../scenario.ts'
+import { storeKindOf, withStore } from '../stores.ts'
 
 const threeSteps = workflow('bench.three-steps', async (ctx, order: number) => {
   const price = await ctx.step('price', async () => order + 99)
@@ -10,28 +11,54 @@ const threeSteps = workflow('bench.three-steps', async (ctx, order: number) => {
   return ctx.step('ship', async () => ({ parcel: order, paid }))
 })
 
-/** How many runs a sample takes: enough for a second or so. */
-const levels = [
-  { atOnce: 1, runs: 6_000 },
-  { atOnce: 10, runs: 15_000 },
-  { atOnce: 100, runs: 60_000 },
-  { atOnce: 1_000, runs: 60_000 },
+export interface Level {
+  readonly atOnce: number
+  /** How many runs a sample takes, by store: enough for a second or so. */
+  readonly memory: number
+  readonly sqlite: number
+}
+
+export const levels: readonly Level[] = [
+  { atOnce: 1, memory: 6_000, sqlite: 2_000 },
+  { atOnce: 10, memory: 15_000, sqlite: 10_000 },
+  { atOnce: 100, memory: 60_000, sqlite: 30_000 },
+  { atOnce: 1_000, memory: 60_000, sqlite: 30_000 },
 ]
 
 export const runs: Scenario = {
   name: 'runs',
   about: 'runs of three steps, start to result, so many at once',
-  cases: ({ store, quick }) =>
-    levels.map((level) => ({
-      name: `${level.atOnce.toLocaleString('en-US')} at once`,
-      sample: () =>
-        withHoldfast(store, [threeSteps], (holdfast) =>
-          measure(holdfast, level.atOnce, quick ? level.runs / 3 : level.runs),
-        ),
-    })),
+  cases: (settings) =>
+    levels.map((level) => ({ name: caseNameOf(level), sample: () => measure(level.atOnce, settings, level) })),
 }
 
-async function measure(holdfast: Holdfast, atOnce: number, runs: number): Promise<readonly Reading[]> {
+export function caseNameOf({ atOnce }: Level): string {
+  return `${atOnce.toLocaleString('en-US')} at once`
+}
+
+export function countOf(level: Level, { store, quick }: Settings): number {
+  const count = level[storeKindOf(store)]
+  return quick ? Math.round(count / 3) : count
+}
+
+export interface Performed {
+  readonly ms: number
+  readonly cpuMicros: number
+  readonly sizes: BatchSizes
+}
+
+/** Performs so many runs with a worker on a store of their own. */
+export function performRuns(store: string, atOnce: number, runs: number): Promise<Performed> {
+  return withStore(store, (opened) => {
+    const sizes = watchBatches(opened)
+    return withHoldfast(opened, [threeSteps], async (holdfast) => ({
+      ...(await perform(holdfast, atOnce, runs)),
+      sizes,
+    }))
+  })
+}
+
+async function perform(holdfast: Holdfast, atOnce: number, runs: number): Promise<Omit<Performed, 'sizes'>> {
   await holdfast.work({ concurrency: Math.max(100, atOnce) })
   let left = runs
   const customer = async (): Promise<void> => {
@@ -46,14 +73,27 @@ async function measure(holdfast: Holdfast, atOnce: number, runs: number): Promis
   await Promise.all(Array.from({ length: atOnce }, customer))
   const ms = performance.now() - began
   const { user, system } = process.cpuUsage(cpu)
+  return { ms, cpuMicros: user + system }
+}
 
-  const goals: Record<'throughput' | 'time', { readonly goal?: Goal }> =
-    atOnce === 1_000
-      ? { throughput: { goal: { is: 'at least', value: 40_000 } }, time: { goal: { is: 'at most', value: 25 } } }
-      : { throughput: {}, time: {} }
+async function measure(atOnce: number, settings: Settings, level: Level): Promise<readonly Reading[]> {
+  const runs = countOf(level, settings)
+  const { ms, cpuMicros, sizes } = await performRuns(settings.store, atOnce, runs)
+  const goals = {
+    throughput: { memory: { is: 'at least', value: 40_000 }, sqlite: { is: 'at least', value: 4_000 } },
+    time: { memory: { is: 'at most', value: 25 } },
+  } as const
+  const isGoal = atOnce === 1_000
   return [
-    { metric: 'throughput', unit: 'runs/s', value: (runs / ms) * 1_000, ...goals.throughput },
-    { metric: 'time per run', unit: 'µs', value: (ms / runs) * 1_000, ...goals.time },
-    { metric: 'CPU per run', unit: 'µs', value: (user + system) / runs },
+    {
+      metric: 'throughput',
+      unit: 'runs/s',
+      value: (runs / ms) * 1_000,
+      ...(isGoal ? { goals: goals.throughput } : {}),
+    },
+    { metric: 'time per run', unit: 'µs', value: (ms / runs) * 1_000, ...(isGoal ? { goals: goals.time } : {}) },
+    { metric: 'CPU per run', unit: 'µs', value: cpuMicros / runs },
+    { metric: 'starts together', unit: 'runs', value: sizes.start.value },
+    { metric: 'commits together', unit: 'runs', value: sizes.commit.value },
   ]
 }

@@ -1,11 +1,13 @@
 // Starts runs and reads them. It runs no user code but the check of an input.
 
 import type { Definition } from '../core/definition.ts'
+import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
-import { isTerminal } from '../core/run.ts'
+import { holds, isTerminal } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
+import type { Due } from '../core/transition.ts'
 import type { Engine } from '../engine/engine.ts'
 import { entryView, viewOf, type JournalEntry, type RunView } from './run-view.ts'
 import { RunHandle, runNotFound } from './run-handle.ts'
@@ -15,7 +17,15 @@ export interface StartOptions {
   readonly id?: string
   /** Higher goes first. @default 0 */
   readonly priority?: number
+  /** Not to be begun before this point in time, or this long from now. @default at once */
+  readonly runAt?: Date | Duration
+  /** The run fails with RUN_TIMEOUT if it has not ended by then. @default no limit */
+  readonly timeout?: Duration
+  /** The run fails with RUN_EXPIRED if nobody has begun it by then. @default never */
+  readonly expiresIn?: Duration
 }
+
+const startOptionNames = ['id', 'priority', 'runAt', 'timeout', 'expiresIn']
 
 /** A run, by its handle or its id. */
 export type RunReference = string | { readonly id: string }
@@ -35,7 +45,7 @@ export class Client {
     const { engine } = this
     engine.assertOpen()
     const definition = typeof workflow === 'string' ? engine.registry.newest(workflow) : engine.registry.own(workflow)
-    checkOptions(options, ['id', 'priority'], `start of "${definition.type}"`)
+    checkOptions(options, startOptionNames, `start of "${definition.type}"`)
     const { priority = 0 } = options
     if (!Number.isInteger(priority) || Math.abs(priority) > 2 ** 31 - 1) {
       throw new HoldfastError('INVALID_OPTION', `The priority of a run must be a whole number. Got ${shown(priority)}.`)
@@ -49,14 +59,31 @@ export class Client {
     const first = { kind: 'started', name: null, meta: null, data } as const
 
     const { desk } = engine
-    const lease = desk?.reserve(definition) ?? null
+    const due = dueOf(options.runAt)
+    const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of a run')
+    const expiresInMs = options.expiresIn === undefined ? null : toMs(options.expiresIn, 'expiresIn')
+    const lease = due === null ? (desk?.reserve(definition) ?? null) : null
     try {
       const { type, version } = definition
       const transition = engine.transitionId()
-      const run = { id, shard, type, version, priority, delayMs: null, lease, transition, first }
+      const run = {
+        id,
+        shard,
+        type,
+        version,
+        priority,
+        due,
+        timeoutMs,
+        expiresInMs,
+        lease,
+        leaseMs: definition.leaseMs,
+        transition,
+        first,
+      }
       const started = await engine.start(run)
       if (!started.created) this.checkSame(started.run.type, definition, id)
-      if (lease !== null && started.created) {
+      // A session that was found dead meanwhile gets no lease: then the run waits to be claimed.
+      if (lease !== null && started.created && holds(started.run, lease)) {
         // Field by field: spreading `first` here took a tenth of the time of a whole run.
         const at = started.run.createdAt
         const entry: Entry = { kind: 'started', name: null, meta: null, data, seq: 1, at, transition }
@@ -109,6 +136,14 @@ export class Client {
       { details: { runId: id, type } },
     )
   }
+}
+
+function dueOf(runAt: Date | Duration | undefined): Due | null {
+  if (runAt === undefined) return null
+  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'runAt') }
+  const at = runAt.getTime()
+  if (!Number.isNaN(at)) return { at, afterMs: null }
+  throw new HoldfastError('INVALID_OPTION', 'runAt must be a valid Date, or how long to wait.')
 }
 
 function isPromise(value: unknown): value is Promise<unknown> {

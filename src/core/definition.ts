@@ -11,6 +11,8 @@ export interface Definition {
   readonly type: string
   readonly version: number
   readonly style: 'function' | 'decider' | 'graph'
+  /** How long one claim may last without a heartbeat of its own; null if the session's heartbeat is enough. */
+  readonly leaseMs: number | null
   /** Turns what a caller gave to `start` into what the run will see, or says what is wrong with it. */
   readonly validate: (input: unknown) => unknown
   /** Prepares the execution of a run that this process holds. Nothing happens before `start`. */
@@ -53,6 +55,8 @@ export interface Host {
   readonly services: unknown
   /** Retry delays up to this are waited in memory; longer ones release the run. */
   readonly inlineRetryMs: number
+  /** A step of this run says that it is alive: the deadline of its claim moves on. */
+  heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
   /** An id for a transition, unique over all processes. */

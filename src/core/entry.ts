@@ -24,6 +24,8 @@ export type Draft =
   | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
   /** How far the run says it is. */
   | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: null }
+  /** Its holder died, or held it past its deadline: the run was taken from it. */
+  | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
   /** The run was stopped until someone acts. */
   | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: null }
   /** The body returned. `data` is the output. */
@@ -69,6 +71,13 @@ export interface WokenMeta {
 export interface ProgressMeta {
   readonly fraction: number
   readonly text: string | null
+}
+
+export interface CrashedMeta {
+  /** The session that held the run. */
+  readonly session: string
+  /** How many holders in a row died before they committed anything, this one included. */
+  readonly crashes: number
 }
 
 export type PausedMeta = {

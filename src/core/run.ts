@@ -5,11 +5,12 @@
 //   pending    → running    a worker claims it, or the process that starts it leases it at once (eager start)
 //              → paused     an operator, or maintenance
 //              → cancelled  nobody holds it, so a cancellation takes effect at once
-//              → failed     it expired before anyone began it
+//              → failed     it expired before anyone began it, or the time for the whole run is over
 //   running    → waiting    every outstanding call of its body is a wait: the run is parked and holds no lease
-//              → pending    given back: a retry that is due later, a shutdown, or the takeover from a dead session
+//              → pending    given back: a retry that is due later, a shutdown; or taken over from a dead session, or
+//                           from a holder that is past its deadline
 //              → succeeded  the body returned
-//              → failed     the body, or a bound on crashes or attempts, gave up
+//              → failed     the body, or a bound on crashes, attempts or time, gave up
 //              → paused     its code and its journal disagree (drift), or a wish to pause reached a checkpoint
 //              → cancelling a cancellation while it is leased
 //              → cancelled  a cancellation that does not wait for the holder
@@ -78,12 +79,18 @@ export interface Run {
   readonly base: number
   /** How many messages were ever put into its mailbox. */
   readonly inbox: number
-  /** Claims since its holder last committed anything. */
+  /** Claims since a holder last committed anything: each but the last was a crash. */
   readonly crashes: number
   /** The token of its last lease. */
   readonly token: number
   /** Who holds it now. */
   readonly session: string | null
+  /** When its holder must be done with it, beyond keeping its session alive; null if there is no such bound. */
+  readonly deadline: number | null
+  /** When the whole run is over, however far it is. */
+  readonly timeoutAt: number | null
+  /** When it fails unless it was begun by then; null once it was. */
+  readonly expiresAt: number | null
   readonly createdAt: number
   /** When its last transition was committed: claims, messages and give-backs do not count. */
   readonly updatedAt: number

@@ -9,7 +9,7 @@
 
 import { bug } from './error.ts'
 import type { Draft } from './entry.ts'
-import type { Lease, RunStatus } from './run.ts'
+import { mayMove, type Lease, type Run, type RunStatus } from './run.ts'
 
 /** When a run is next due: the earlier of a point in time and a delay from the commit, in store time. */
 export interface Due {
@@ -40,6 +40,28 @@ export interface Transition {
   readonly due: Due | null
   /** Park only if no message arrived since the holder looked: otherwise append, keep the lease and say so. */
   readonly parkIf: { readonly inbox: number } | null
+}
+
+/** The point in time that a due time means at a commit; null if it names none. */
+export function dueAt(due: Due | null, now: number): number | null {
+  if (due === null) return null
+  const afterwards = due.afterMs === null ? null : now + due.afterMs
+  if (due.at === null || afterwards === null) return due.at ?? afterwards
+  return Math.min(due.at, afterwards)
+}
+
+/** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
+export function isParkedBy(run: Pick<Run, 'status' | 'token' | 'seq'>, { append, guard }: Transition): boolean {
+  return append.length === 0 && run.status === 'waiting' && run.token === guard.lease.token && run.seq === guard.seq
+}
+
+/** Throws at what only a defect of the engine could ask of a run that has this status. */
+export function assertLegal(from: RunStatus, { runId, append, status, parkIf }: Transition): void {
+  if (append.length === 0 && status !== 'waiting') throw bug('A transition appends nothing', { runId })
+  if (status !== null && !mayMove(from, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
+  if ((status === 'waiting') !== (parkIf !== null)) {
+    throw bug('Parking, and only parking, says what it has seen', { runId })
+  }
 }
 
 /** Tells whether `second` may be merged into `first`. */

@@ -5,7 +5,7 @@ import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { createRunIds, type RunIds } from '../core/id.ts'
 import type { Payloads } from '../core/payload.ts'
-import type { Ports } from '../core/ports.ts'
+import type { Cancel, Ports } from '../core/ports.ts'
 import type { Lease, Run } from '../core/run.ts'
 import type { Transition } from '../core/transition.ts'
 import type { NewRun, Started, Store } from '../store.ts'
@@ -34,6 +34,9 @@ export interface Desk {
   isMoving(runId: string): boolean
 }
 
+/** How long what was accepted may take to reach the store once a Holdfast is being closed. */
+const closingMs = 30_000
+
 export class Engine {
   readonly store: Store
   readonly ports: Ports
@@ -43,7 +46,7 @@ export class Engine {
   readonly clock: StoreClock
   readonly runIds: RunIds
   /** This process, as the store knows it: fresh at every start. */
-  readonly session: string
+  session: string
   desk: Desk | null = null
   /** Called when something may have become claimable. */
   onReady: () => void = () => undefined
@@ -83,6 +86,11 @@ export class Engine {
     })
   }
 
+  /** Begins a new session after the old one was found dead. */
+  renewSession(): void {
+    this.session = this.runIds.next(0)
+  }
+
   /** Tells whether a worker of this process holds the run. */
   isMoving(runId: string): boolean {
     return this.desk?.isMoving(runId) ?? false
@@ -102,10 +110,12 @@ export class Engine {
   /** Commits a transition of a run that this process holds. */
   readonly commit = (transition: Transition): Promise<Acknowledged> => this.committer.submit(transition)
 
-  /** Sends everything that was accepted. */
-  async drain(): Promise<void> {
-    await this.starter.drain()
-    await this.committer.drain()
+  /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
+  async drain(withinMs: number): Promise<void> {
+    let cancel: Cancel = () => undefined
+    const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(withinMs, resolve)))
+    await Promise.race([Promise.all([this.starter.drain(), this.committer.drain()]), timeout])
+    cancel()
   }
 
   /** Throws CLOSED once it is. */
@@ -115,10 +125,10 @@ export class Engine {
 
   async close(): Promise<void> {
     this.closed = true
+    await this.drain(closingMs)
     this.endings.close()
     this.unlisten()
     this.starter.close()
     this.committer.close()
-    await this.drain()
   }
 }

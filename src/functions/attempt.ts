@@ -16,7 +16,7 @@ export interface StepTools {
   readonly isRetry: boolean
   /** Aborts on timeout, cancellation and loss of the lease. */
   readonly abortSignal: AbortSignal
-  /** Says that the attempt is alive: its timeout counts anew. Throws if the attempt was aborted. */
+  /** Says that the attempt is alive: its timeout and the run's lease count anew. Throws if the attempt was aborted. */
   heartbeat(): void
 }
 
@@ -97,7 +97,9 @@ export class Attempt implements StepTools {
 
   private beat(): void {
     if (this.state === 'aborted') throw this.abortReason
-    if (this.state === 'closed' || this.timeout === null) return
+    if (this.state === 'closed') return
+    this.owner.host.heartbeat(this.owner.runId)
+    if (this.timeout === null) return
     this.timeout.cancel()
     this.limit(this.timeout.ms, this.timeout.onTimeout)
   }

@@ -1,6 +1,7 @@
 // `workflow()`: the definition of a durable function.
 
 import type { Claim, Definition, Host } from '../core/definition.ts'
+import { toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import { retryPolicy, retryPresets, type Retry } from '../core/retry.ts'
 import { isSchema, validate, type Schema } from '../core/schema.ts'
@@ -15,6 +16,11 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
   readonly version?: number
   /** How often a failing body is tried again, and the default for its steps. @default three attempts */
   readonly retry?: Retry
+  /**
+   * How long one claim of a run may last: after that without `step.heartbeat()` another worker takes the run over, even if
+   * this process is alive. @default no limit of its own
+   */
+  readonly lease?: Duration
 }
 
 /** A durable function. `Input` is what `start` takes, `Output` what `result()` gives. */
@@ -58,14 +64,14 @@ export function workflow(
   const [options, body] = typeof optionsOrBody === 'function' ? [{}, optionsOrBody] : [optionsOrBody, bodyOrNothing]
   checkType(type)
   const where = `workflow "${type}"`
-  checkOptions(options, ['input', 'version', 'retry'], where)
+  checkOptions(options, ['input', 'version', 'retry', 'lease'], where)
   if (typeof body !== 'function') {
     throw new HoldfastError(
       'INVALID_OPTION',
       `The last argument of ${where} must be its body: a function (ctx, input).`,
     )
   }
-  const { input, version = 1, retry } = options
+  const { input, version = 1, retry, lease } = options
   if (!Number.isInteger(version) || version < 1) {
     throw new HoldfastError('INVALID_OPTION', `The version of ${where} must be a whole number from 1. Got ${version}.`)
   }
@@ -80,6 +86,7 @@ export function workflow(
     type,
     version,
     style: 'function',
+    leaseMs: lease === undefined ? null : toMs(lease, `The lease of ${where}`),
     validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
     open: (host: Host, claim: Claim) => new FunctionFrame({ policy, body }, host, claim),
   }

@@ -2,18 +2,22 @@
 // next run that it knows of comes due, and now and then in any case, because hints may be lost.
 
 import { growingPauses } from '../core/pause.ts'
-import type { Cancel } from '../core/ports.ts'
+import { randomFraction, type Cancel } from '../core/ports.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Selector } from '../store.ts'
+import type { ClaimSelector } from '../store.ts'
 import type { Performer } from './performer.ts'
 import type { Slots } from './slots.ts'
+
+const shortestPollMs = 25
 
 export class Claimer {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Performer
-  private readonly selectors: readonly Selector[]
-  private readonly pollMs: number
+  private readonly selectors: readonly ClaimSelector[]
+  private readonly longestPollMs: number
+  private pollMs: number
+  private paused = false
   private state: 'idle' | 'woken' | 'claiming' | 'stopped' = 'idle'
   private wokenMeanwhile = false
   /** The last claim left some that were ready. */
@@ -21,25 +25,40 @@ export class Claimer {
   /** There may be something to claim, but no slot was free. */
   private starved = false
   private cancelTimer: Cancel | null = null
-  private pause: (() => Promise<void>) | null = null
+  private backOff: (() => Promise<void>) | null = null
   private stopping: (() => void) | null = null
 
   constructor(
     engine: Engine,
     slots: Slots,
     performer: Performer,
-    options: { readonly selectors: readonly Selector[]; readonly pollMs: number },
+    options: { readonly selectors: readonly ClaimSelector[]; readonly pollMs: number },
   ) {
     this.engine = engine
     this.slots = slots
     this.performer = performer
     this.selectors = options.selectors
-    this.pollMs = options.pollMs
+    this.longestPollMs = options.pollMs
+    this.pollMs = this.firstPollMs
   }
 
   /** Others have waited longer than a run that is started now. */
   get hasBacklog(): boolean {
     return this.backlogged
+  }
+
+  /** Takes nothing until it is resumed. */
+  pause(): void {
+    this.paused = true
+  }
+
+  resume(): void {
+    this.paused = false
+    this.wake()
+  }
+
+  get isPaused(): boolean {
+    return this.paused
   }
 
   /** A slot was freed. */
@@ -72,7 +91,7 @@ export class Claimer {
   private async claim(): Promise<void> {
     const { engine, slots, selectors } = this
     this.starved = slots.free === 0
-    if (this.starved) {
+    if (this.starved || this.paused) {
       this.state = 'idle'
       return
     }
@@ -88,14 +107,15 @@ export class Claimer {
       const { runs, more, nextDue, now } = await engine.store.claim({ session, selectors, limit })
       engine.clock.observe(now)
       begun = runs.length
+      if (begun > 0) this.pollMs = this.firstPollMs
       this.backlogged = more
       dueInMs = nextDue === null ? null : nextDue - now
-      this.pause = null
+      this.backOff = null
       await this.performer.beginAll(runs)
     } catch (error) {
       engine.ports.logger.warn('The store did not give out work; asking again soon.', { error })
-      this.pause ??= growingPauses(engine.ports)
-      await this.pause()
+      this.backOff ??= growingPauses(engine.ports)
+      await this.backOff()
     }
     slots.give(limit - begun)
     this.rest(dueInMs)
@@ -107,11 +127,18 @@ export class Claimer {
       return
     }
     this.state = 'idle'
-    if (this.wokenMeanwhile || this.backlogged || this.pause !== null) {
+    if (this.wokenMeanwhile || this.backlogged || this.backOff !== null) {
       this.wokenMeanwhile = false
       return this.wake()
     }
-    const ms = Math.max(0, Math.min(this.pollMs, dueInMs ?? this.pollMs))
+    const jittered = Math.round(this.pollMs * (0.75 + 0.5 * randomFraction(this.engine.ports.random)))
+    this.pollMs = Math.min(this.longestPollMs, 2 * this.pollMs)
+    const ms = Math.max(0, dueInMs === null ? jittered : Math.min(jittered, dueInMs))
     this.cancelTimer = this.engine.ports.clock.after(ms, this.wake)
+  }
+
+  /** A store that tells of new work is asked seldom; any other often at first, and less and less while nothing comes. */
+  private get firstPollMs(): number {
+    return this.engine.store.capabilities.notifies ? this.longestPollMs : Math.min(shortestPollMs, this.longestPollMs)
   }
 }

@@ -3,19 +3,41 @@
 
 import type { Claim, Departure, Frame, Host } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
-import { bug, isHoldfastError } from '../core/error.ts'
+import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
+import { growingPauses } from '../core/pause.ts'
 import type { Lease, Run } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { BeatRequest } from '../store.ts'
+import { Isolation } from './isolation.ts'
 import { Parked } from './parked.ts'
 import type { Slots } from './slots.ts'
 
+/** As long as this process lives, a run that it cannot give back is nobody's. */
+const releaseTries = 20
 /** How much of a journal is read at once. */
 const entriesAtOnce = 1_000
+
+export interface PerformerOptions {
+  /** How many waiting runs stay in memory. */
+  readonly parked: number
+  /** Called when nothing new may be taken, and when it may again. */
+  readonly pause: () => void
+  readonly resume: () => void
+}
 
 interface Held {
   readonly run: Run
   readonly lease: Lease
   readonly frame: Frame
+  /** When it was last known to be alive, for workflows whose claims have a deadline. */
+  aliveAt: number
+}
+
+type Extension = NonNullable<BeatRequest['extend']>[number]
+
+export interface Deadlines {
+  readonly extend: readonly Extension[]
+  readonly overdue: readonly string[]
 }
 
 export class Performer {
@@ -23,19 +45,30 @@ export class Performer {
   private readonly host: Host
   private readonly slots: Slots
   private readonly parked: Parked
+  private readonly isolation: Isolation
   private readonly held = new Map<string, Held>()
 
-  constructor(engine: Engine, host: Host, slots: Slots, parkedLimit: number) {
+  constructor(engine: Engine, host: Host, slots: Slots, options: PerformerOptions) {
     this.engine = engine
     this.host = host
     this.slots = slots
-    this.parked = new Parked(parkedLimit)
+    this.parked = new Parked(options.parked)
+    const { pause, resume } = options
+    const held = this.held
+    this.isolation = new Isolation({
+      pause,
+      resume,
+      get moving() {
+        return held.size
+      },
+    })
   }
 
   /** Begins runs that were just claimed, each in a slot that is already taken. */
-  async beginAll(runs: readonly Run[]): Promise<void> {
+  async beginAll(claimed: readonly Run[]): Promise<void> {
     const unknown: Run[] = []
-    for (const run of runs) {
+    for (const run of await this.admitted(claimed)) {
+      this.supersede(run.id)
       const frame = this.parked.take(run.id)
       if (frame !== undefined && frame.seq === run.seq) this.resume(run, frame)
       else unknown.push(run)
@@ -50,22 +83,61 @@ export class Performer {
     }
   }
 
-  /** Begins a run whose whole journal is known, in a slot that is already taken. */
+  /** Begins a run that was just started here, in a slot that is already taken. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void {
+    if (!this.isolation.isAlone) return this.open(run, lease, entries)
+    this.slots.give(1)
+    void this.release(run, lease)
+  }
+
+  private open(run: Run, lease: Lease, entries: readonly Entry[]): void {
     const claim: Claim = { run, lease, entries }
     const definition = this.engine.registry.find(run.type, run.version)
     try {
       if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
       const frame = definition.open(this.host, claim)
-      this.follow({ run, lease, frame }, frame.start())
+      this.follow(this.hold(run, lease, frame), frame.start())
     } catch (error) {
       void this.giveUp(run, lease, error)
       this.slots.give(1)
+      this.isolation.left()
     }
   }
 
   isMoving(runId: string): boolean {
     return this.held.has(runId)
+  }
+
+  /**
+   * Those of the lively that are moving here and whose claims have a deadline, with what moves it; and those that let
+   * theirs pass.
+   */
+  deadlines(lively: ReadonlySet<string>): Deadlines {
+    const now = this.engine.ports.clock.monotonic()
+    const [extend, overdue]: [Extension[], string[]] = [[], []]
+    for (const [runId, held] of this.held) {
+      const ms = this.engine.registry.find(held.run.type, held.run.version)?.leaseMs ?? null
+      if (ms === null) continue
+      if (lively.has(runId)) {
+        held.aliveAt = now
+        extend.push({ runId, token: held.lease.token, ms })
+      } else if (now - held.aliveAt > ms) overdue.push(runId)
+    }
+    return { extend, overdue }
+  }
+
+  /** Others hold this run: stops it here. */
+  lose(runId: string, reason: unknown): void {
+    this.held.get(runId)?.frame.abort(reason)
+  }
+
+  /** Ends a run that is moving here. */
+  fail(runId: string, error: unknown): void {
+    const held = this.held.get(runId)
+    if (held === undefined) return
+    this.held.delete(runId)
+    held.frame.abort(error)
+    void this.giveUp(held.run, held.lease, error)
   }
 
   /** Stops everything at once and says what was held. */
@@ -77,6 +149,29 @@ export class Performer {
     return held.map(({ run, lease }) => ({ ...lease, runId: run.id }))
   }
 
+  /**
+   * A claim that lasted too long may come back to the worker that was too slow. The old one is nobody's any more, and what
+   * waits until nothing moves here must not wait for it.
+   */
+  private supersede(runId: string): void {
+    const held = this.held.get(runId)
+    if (held === undefined) return
+    const reason = new HoldfastError('LEASE_LOST', `Run ${runId} was claimed anew while it was moving here.`)
+    this.held.delete(runId)
+    held.frame.abort(reason)
+    this.lost(held.run, held.lease, reason)
+  }
+
+  /** What may begin of what was claimed; the rest is given back before. */
+  private async admitted(claimed: readonly Run[]): Promise<readonly Run[]> {
+    const chosen = this.isolation.choose(claimed)
+    if (chosen.length === claimed.length) return claimed
+    const others = claimed.filter((run) => !chosen.includes(run))
+    this.slots.give(others.length)
+    await Promise.all(others.map((run) => this.release(run, leaseOf(run))))
+    return chosen
+  }
+
   private async beginLoaded(run: Run, first: readonly Entry[]): Promise<void> {
     try {
       const entries = [...first]
@@ -86,7 +181,7 @@ export class Performer {
         if (page === undefined || page.entries.length === 0) throw bug('A journal is shorter than its run says')
         entries.push(...page.entries)
       }
-      this.begin(run, leaseOf(run), entries)
+      this.open(run, leaseOf(run), entries)
     } catch (error) {
       await this.unreadable(run, error)
     }
@@ -95,21 +190,28 @@ export class Performer {
   private async unreadable(run: Run, error: unknown): Promise<void> {
     this.engine.ports.logger.warn(`The journal of run ${run.id} could not be read now; it is given back.`, { error })
     this.slots.give(1)
+    this.isolation.left()
     await this.release(run, leaseOf(run))
   }
 
   private resume(run: Run, frame: Frame): void {
     const lease = leaseOf(run)
-    this.follow({ run, lease, frame }, frame.resume({ run, lease, entries: [] }))
+    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [] }))
+  }
+
+  private hold(run: Run, lease: Lease, frame: Frame): Held {
+    return { run, lease, frame, aliveAt: this.engine.ports.clock.monotonic() }
   }
 
   private follow(held: Held, departure: Promise<Departure>): void {
-    this.held.set(held.run.id, held)
+    const { id } = held.run
+    this.held.set(id, held)
     void departure.then((how) => {
-      const wasHeld = this.held.delete(held.run.id)
+      const wasHeld = this.held.get(id) === held && this.held.delete(id)
       this.slots.give(1)
       // What was aborted is given back by whoever aborted it.
       if (wasHeld) this.depart(held, how)
+      this.isolation.left()
     })
   }
 
@@ -147,29 +249,47 @@ export class Performer {
     const { engine } = this
     engine.ports.logger.error(`Run ${run.id} cannot be performed and fails.`, { run: run.id, type: run.type, error })
     try {
-      const [now] = await engine.store.get([run.id])
-      if (now === undefined) return
-      const data = engine.payloads.encodeFailure(error, { runId: run.id, seq: now.seq + 1, name: null })
-      const { seq } = await engine.commit({
-        id: engine.transitionId(),
-        runId: run.id,
-        guard: { seq: now.seq, lease },
-        append: [{ kind: 'failed', name: null, meta: null, data }],
-        status: 'failed',
-        due: null,
-        parkIf: null,
-      })
-      engine.endings.ended({ runId: run.id, status: 'failed', seq, data })
+      await this.commitFailure(run, lease, error)
     } catch (failure) {
       engine.ports.logger.error(`Run ${run.id} could not even be failed.`, { run: run.id, error: failure })
     }
   }
 
+  private async commitFailure(run: Run, lease: Lease, error: unknown): Promise<void> {
+    const { engine } = this
+    for (;;) {
+      const [now] = await engine.store.get([run.id])
+      if (now === undefined) return
+      const data = engine.payloads.encodeFailure(error, { runId: run.id, seq: now.seq + 1, name: null })
+      try {
+        const { seq } = await engine.commit({
+          id: engine.transitionId(),
+          runId: run.id,
+          guard: { seq: now.seq, lease },
+          append: [{ kind: 'failed', name: null, meta: null, data }],
+          status: 'failed',
+          due: null,
+          parkIf: null,
+        })
+        return engine.endings.ended({ runId: run.id, status: 'failed', seq, data })
+      } catch (refusal) {
+        // What the run had sent before it was aborted landed in between; it sends no more, so this ends.
+        if (!isHoldfastError(refusal, 'STALE_WRITE')) throw refusal
+      }
+    }
+  }
+
   private async release(run: Run, lease: Lease): Promise<void> {
-    try {
-      await this.engine.store.release([{ ...lease, runId: run.id }])
-    } catch (error) {
-      this.engine.ports.logger.warn(`Run ${run.id} could not be given back now.`, { run: run.id, error })
+    const pause = growingPauses(this.engine.ports)
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.engine.store.release([{ ...lease, runId: run.id }])
+      } catch (error) {
+        const { logger } = this.engine.ports
+        if (tries === releaseTries)
+          return logger.error(`Run ${run.id} could not be given back.`, { run: run.id, error })
+        await pause()
+      }
     }
   }
 }

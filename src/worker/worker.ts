@@ -1,5 +1,5 @@
 // A worker: what makes the runs of one process move. It claims what it can perform, performs it in a bounded number of
-// slots, and lets go of everything in good order when it is stopped.
+// slots, keeps its leases, takes over from workers that died, and lets go of everything in good order when it is stopped.
 
 import type { Definition, Host } from '../core/definition.ts'
 import { toMs, type Duration } from '../core/duration.ts'
@@ -7,36 +7,53 @@ import { HoldfastError } from '../core/error.ts'
 import type { Lease } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Desk, Engine } from '../engine/engine.ts'
+import type { BeatRequest } from '../store.ts'
 import { Claimer } from './claimer.ts'
+import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
 import { Performer } from './performer.ts'
+import { Rescuer, type TookOver } from './rescuer.ts'
 import { Slots } from './slots.ts'
 
 export interface WorkOptions {
   /** How many runs move at once; a run that waits does not count. @default 100 */
   readonly concurrency?: number
+  /** How long this process may be silent before others take over what it holds. @default 30 s */
+  readonly lease?: Duration
+  /** How often it says that it is alive. @default a third of the lease */
+  readonly heartbeat?: Duration
   /** How many waiting runs stay in memory, so that waking them needs no replay. @default 10,000 */
   readonly parked?: number
   /** Retry delays up to this are waited in memory; longer ones release the run. @default 1 s */
   readonly inlineRetry?: Duration
   /** How long `stop()` waits for runs that are moving before it aborts and gives them back. @default 30 s */
   readonly shutdownTimeout?: Duration
+  /** Whether SIGTERM and SIGINT close this Holdfast in good order before the process ends. @default true */
+  readonly signals?: boolean
 }
 
-/** How long an idle worker sleeps at most: hints may be lost. */
-const pollMs = 1_000
+const optionNames = ['concurrency', 'lease', 'heartbeat', 'parked', 'inlineRetry', 'shutdownTimeout', 'signals']
 
-export class Worker {
+/** How long an idle worker sleeps at most: hints may be lost, and other processes may give none. */
+const longestPollMs = 3_000
+
+export class Worker implements HeartbeatOwner {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Performer
   private readonly claimer: Claimer
+  private readonly heartbeat: Heartbeat
+  private readonly rescuer: Rescuer
   private readonly shutdownMs: number
+  /** Runs whose steps said that they are alive since the last heartbeat. */
+  private readonly lively = new Set<string>()
+  /** For how many reasons nothing new may be taken. */
+  private pauses = 0
   private idle: (() => void) | null = null
   private stopped: Promise<void> | null = null
 
   constructor(engine: Engine, services: unknown, options: WorkOptions = {}) {
-    checkOptions(options, ['concurrency', 'parked', 'inlineRetry', 'shutdownTimeout'], 'work()')
-    const { concurrency = 100, parked = 10_000, inlineRetry = '1s', shutdownTimeout = '30s' } = options
+    checkOptions(options, optionNames, 'work()')
+    const { concurrency = 100, parked = 10_000, inlineRetry = '1s', shutdownTimeout = '30s', lease = '30s' } = options
     this.engine = engine
     this.shutdownMs = toMs(shutdownTimeout, 'shutdownTimeout')
     const host: Host = {
@@ -44,20 +61,38 @@ export class Worker {
       payloads: engine.payloads,
       services,
       inlineRetryMs: toMs(inlineRetry, 'inlineRetry'),
+      heartbeat: (runId) => void this.lively.add(runId),
       now: () => engine.clock.now(),
       transitionId: engine.transitionId,
       commit: engine.commit,
     }
     this.slots = new Slots(count('concurrency', concurrency, 1), () => this.slotFreed())
-    this.performer = new Performer(engine, host, this.slots, count('parked', parked, 0))
-    const selectors = engine.registry.all().map(({ type, version }) => ({ type, version }))
-    this.claimer = new Claimer(engine, this.slots, this.performer, { selectors, pollMs })
+    this.performer = new Performer(engine, host, this.slots, {
+      parked: count('parked', parked, 0),
+      pause: () => this.pause(),
+      resume: () => this.resume(),
+    })
+    const definitions = engine.registry.all()
+    const selectors = definitions.map(({ type, version, leaseMs }) => ({ type, version, leaseMs }))
+    this.claimer = new Claimer(engine, this.slots, this.performer, { selectors, pollMs: longestPollMs })
+    const leaseMs = toMs(lease, 'lease')
+    const everyMs = heartbeatMs(options, leaseMs, definitions)
+    this.heartbeat = new Heartbeat(engine, this, { leaseMs, everyMs })
+    this.rescuer = new Rescuer(engine, leaseMs)
   }
 
-  start(): void {
+  /** Opens the session, takes over from workers that died, and begins to claim. */
+  async start(): Promise<TookOver> {
+    await this.heartbeat.start()
+    const tookOver = await this.rescuer.start().catch(async (error: unknown) => {
+      // Nobody will stop a worker that never started.
+      await this.stop()
+      throw error
+    })
     this.engine.desk = this.desk
     this.engine.onReady = this.claimer.wake
     this.claimer.start()
+    return tookOver
   }
 
   /** Stops claiming, waits for what is moving, then aborts and gives back what is left. Calling it again is fine. */
@@ -66,9 +101,42 @@ export class Worker {
     return this.stopped
   }
 
+  extensions(): NonNullable<BeatRequest['extend']> {
+    const { extend, overdue } = this.performer.deadlines(this.lively)
+    this.lively.clear()
+    // Others may have taken these over. A step that hangs would never ask, so it is told.
+    for (const runId of overdue) this.runLost(runId)
+    return extend
+  }
+
+  pause(): void {
+    this.pauses += 1
+    this.claimer.pause()
+  }
+
+  resume(): void {
+    this.pauses -= 1
+    if (this.pauses === 0) this.claimer.resume()
+  }
+
+  leasesLost(reason: HoldfastError): void {
+    const lost = this.performer.abort(reason).length
+    this.engine.ports.logger.error(reason.message, { error: reason, runs: lost })
+  }
+
+  runLost(runId: string): void {
+    const why = 'Its claim took longer than the lease of its workflow, and others may go on with it.'
+    this.performer.lose(runId, new HoldfastError('LEASE_LOST', `Run ${runId} is lost here. ${why}`))
+  }
+
+  runTimedOut(runId: string): void {
+    const message = `Run ${runId} had not ended when the time that its start allowed was over.`
+    this.performer.fail(runId, new HoldfastError('RUN_TIMEOUT', message, { details: { runId } }))
+  }
+
   private readonly desk: Desk = {
     reserve: (_definition: Definition): Lease | null => {
-      if (this.slots.free <= 0 || this.claimer.hasBacklog) return null
+      if (this.slots.free <= 0 || this.claimer.hasBacklog || this.claimer.isPaused) return null
       this.slots.take(1)
       return { session: this.engine.session, token: 1 }
     },
@@ -86,6 +154,7 @@ export class Worker {
     const { engine } = this
     if (engine.desk === this.desk) engine.desk = null
     engine.onReady = () => undefined
+    this.rescuer.stop()
     await this.claimer.stop()
     await this.quiet(this.shutdownMs)
     const leases = this.performer.abort(new Error('The worker is shutting down.'))
@@ -93,8 +162,17 @@ export class Worker {
       const runs = leases.length === 1 ? '1 run' : `${leases.length} runs`
       engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
     }
-    await engine.drain()
-    await engine.store.release(leases)
+    await engine.drain(this.shutdownMs)
+    try {
+      await engine.store.release(leases)
+    } catch (error) {
+      engine.ports.logger.warn('What was held could not be given back; others take it over.', { error })
+    }
+    try {
+      await this.heartbeat.stop()
+    } catch (error) {
+      engine.ports.logger.warn('The session could not be ended; it ends with its lease.', { error })
+    }
   }
 
   /** Settles when no slot is in use, or after a time. */
@@ -108,6 +186,18 @@ export class Worker {
       }
     })
   }
+}
+
+/** Often enough for the shortest of all leases. */
+function heartbeatMs(options: WorkOptions, leaseMs: number, definitions: readonly Definition[]): number {
+  const shortest = Math.min(leaseMs, ...definitions.map((definition) => definition.leaseMs ?? leaseMs))
+  if (options.heartbeat === undefined) return shortest / 3
+  const everyMs = toMs(options.heartbeat, 'heartbeat')
+  if (everyMs > 0 && 2 * everyMs <= shortest) return everyMs
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'work({ heartbeat }) must be at most half of the shortest lease, so that one late beat does no harm.',
+  )
 }
 
 function count(name: string, value: number, least: number): number {

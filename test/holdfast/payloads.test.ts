@@ -204,6 +204,7 @@ describe('a codec of one’s own', () => {
       decode: (text, place) => json.decode(text, place),
     }
     const holdfast = await openWorking([echo], { codec: spying })
+    places.length = 0
     const run = await holdfast.start(echo, 1)
     await run.result()
     expect(places).toEqual([`${run.id} 1 null`, `${run.id} 2 echo`, `${run.id} 3 null`])

@@ -133,6 +133,7 @@ export class FunctionRig {
       payloads: this.payloads,
       services: {},
       inlineRetryMs: options.inlineRetryMs ?? 1_000,
+      heartbeat: () => undefined,
       now: () => this.clock.now(),
       transitionId: () => `t${(this.ids += 1)}`,
       commit: (transition) => committer.submit(transition),
@@ -267,7 +268,20 @@ export class FunctionRig {
     const { type, version } = definition
     const lease = { session, token: 1 }
     const [started] = await this.store.start([
-      { id, shard: 0, type, version, priority: 0, delayMs: null, lease, transition: `start${id}`, first },
+      {
+        id,
+        shard: 0,
+        type,
+        version,
+        priority: 0,
+        due: null,
+        timeoutMs: null,
+        expiresInMs: null,
+        lease,
+        leaseMs: null,
+        transition: `start${id}`,
+        first,
+      },
     ])
     if (started === undefined) throw new Error('The store did not answer')
     return started

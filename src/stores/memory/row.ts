@@ -25,6 +25,9 @@ export class Row {
   crashes = 0
   token = 0
   session: string | null = null
+  deadline: number | null = null
+  readonly timeoutAt: number | null
+  expiresAt: number | null
   updatedAt: number
   endedAt: number | null = null
   /** Where it stands in the queue that it waits in. */
@@ -40,6 +43,8 @@ export class Row {
     this.version = run.version
     this.priority = run.priority
     this.createdAt = now
+    this.timeoutAt = run.timeoutMs === null ? null : now + run.timeoutMs
+    this.expiresAt = run.expiresInMs === null ? null : now + run.expiresInMs
     this.updatedAt = now
   }
 
@@ -74,6 +79,9 @@ export class Row {
       crashes: this.crashes,
       token: this.token,
       session: this.session,
+      deadline: this.deadline,
+      timeoutAt: this.timeoutAt,
+      expiresAt: this.expiresAt,
       createdAt: this.createdAt,
       updatedAt: this.updatedAt,
       endedAt: this.endedAt,

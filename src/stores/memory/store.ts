@@ -4,9 +4,11 @@
 import type { Draft, Entry } from '../../core/entry.ts'
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Clock } from '../../core/ports.ts'
-import { holds, isTerminal, mayMove, type Lease, type Run } from '../../core/run.ts'
-import type { Due, Transition } from '../../core/transition.ts'
+import { holds, isTerminal, type Lease, type Run } from '../../core/run.ts'
+import { assertLegal, dueAt, isParkedBy, type Transition } from '../../core/transition.ts'
 import type {
+  Beat,
+  BeatRequest,
   Capabilities,
   Change,
   Claimed,
@@ -18,11 +20,16 @@ import type {
   LoadRequest,
   NewMessage,
   NewRun,
+  RescueFailure,
+  Rescued,
+  RescueRequest,
   RunFilter,
   Started,
   Store,
   StoreAdmin,
+  TakenOver,
 } from '../../store.ts'
+import { Bounds, isOver } from './bounds.ts'
 import { Feed } from './feed.ts'
 import { firstReady, nextDue, Queues } from './queues.ts'
 import { Row } from './row.ts'
@@ -37,6 +44,7 @@ export class MemoryStore implements Store, StoreAdmin {
   private readonly rows = new Map<string, Row>()
   private readonly queues = new Queues()
   private readonly feed = new Feed()
+  private readonly bounds = new Bounds()
   private readonly listeners = new Set<(hint: Hint) => void>()
   private untold: Hint[] = []
   private closed = false
@@ -59,15 +67,23 @@ export class MemoryStore implements Store, StoreAdmin {
     this.assertOpen()
     const now = this.clock.now()
     const queues = this.queues.select(request.selectors, now)
+    const limit = this.bounds.sessions.hasEnded(request.session) ? 0 : request.limit
     const runs: Run[] = []
-    while (runs.length < request.limit) {
-      const row = firstReady(queues)
-      if (row === undefined) break
-      this.lease(row, { session: request.session, token: row.token + 1 })
-      row.crashes += 1
-      runs.push(row.view())
+    const over: { readonly row: Row; readonly due: number }[] = []
+    let row = firstReady(queues)
+    for (; row !== undefined; row = firstReady(queues)) {
+      if (isOver(row, now)) {
+        // It is left to the rescue; meanwhile it must not hide those behind it.
+        over.push({ row, due: row.due ?? now })
+        this.queues.remove(row, 'idle')
+      } else if (runs.length < limit) {
+        this.lease(row, { session: request.session, token: row.token + 1 }, leaseMsOf(row, request), now)
+        row.crashes += 1
+        runs.push(row.view())
+      } else break
     }
-    return { runs, more: firstReady(queues) !== undefined, nextDue: nextDue(queues), now }
+    for (const one of over) this.queues.enqueue(one.row, one.due, now)
+    return { runs, more: row !== undefined, nextDue: nextDue(queues), now }
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
@@ -92,6 +108,40 @@ export class MemoryStore implements Store, StoreAdmin {
     return messages.map((message) => this.deliverOne(message, now))
   }
 
+  async beat(request: BeatRequest): Promise<Beat> {
+    this.assertOpen()
+    const now = this.clock.now()
+    const { session } = request
+    const alive = this.bounds.sessions.beat(request, now)
+    const lost: string[] = []
+    for (const { runId, token, ms } of request.extend ?? []) {
+      const row = this.rows.get(runId)
+      if (alive && row !== undefined && holds(row, { session, token })) row.deadline = now + ms
+      else lost.push(runId)
+    }
+    const timedOut = this.bounds.timedOut(session, now).map(({ id }) => id)
+    return { alive, lost, timedOut, now }
+  }
+
+  async rescue(request: RescueRequest): Promise<Rescued> {
+    this.assertOpen()
+    const now = this.clock.now()
+    const sessionsEnded = this.bounds.sessions.endExpired(now)
+    const orphans = this.bounds.orphans(now)
+    const over = this.bounds.over(now)
+    const found = [...orphans, ...over].slice(0, request.limit)
+    const takenOver: TakenOver[] = []
+    const failed: { runId: string; type: string; reason: RescueFailure }[] = []
+    for (const row of found) {
+      const reason = this.takeOver(row, request, takenOver, now)
+      if (reason === null) continue
+      this.fail(row, request.failures[reason], now)
+      failed.push({ runId: row.id, type: row.type, reason })
+    }
+    const more = found.length < orphans.length + over.length
+    return { sessionsEnded, takenOver, failed, more, next: this.bounds.next(), now }
+  }
+
   async release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void> {
     this.assertOpen()
     const now = this.clock.now()
@@ -99,8 +149,8 @@ export class MemoryStore implements Store, StoreAdmin {
       const row = this.rows.get(lease.runId)
       if (row === undefined || row.status !== 'running' || !holds(row, lease)) continue
       row.status = 'pending'
-      row.session = null
-      row.crashes = 0
+      this.letGo(row)
+      row.crashes = Math.max(row.crashes - 1, 0)
       this.schedule(row, now, now)
     }
   }
@@ -145,8 +195,10 @@ export class MemoryStore implements Store, StoreAdmin {
     const row = new Row(run, now)
     this.rows.set(run.id, row)
     this.append(row, run.transition, [run.first], now)
-    if (run.lease !== null) this.lease(row, run.lease)
-    else this.schedule(row, now + (run.delayMs ?? 0), now)
+    this.bounds.note(row)
+    if (run.lease !== null && !this.bounds.sessions.hasEnded(run.lease.session))
+      this.lease(row, run.lease, run.leaseMs, now)
+    else this.schedule(row, dueAt(run.due, now) ?? now, now)
     return { created: true, run: row.view() }
   }
 
@@ -154,16 +206,14 @@ export class MemoryStore implements Store, StoreAdmin {
     const row = this.rows.get(transition.runId)
     if (row === undefined) return { outcome: 'refused', reason: 'not-found' }
     const { seq, lease } = transition.guard
-    if (row.seq !== seq) {
-      const mine = row.entries[seq]?.transition === transition.id
-      return mine ? this.repeated(row, transition) : { outcome: 'refused', reason: 'stale' }
-    }
+    if (row.entries[seq]?.transition === transition.id) return this.repeated(row, transition)
     if (!holds(row, lease)) {
       return isParkedBy(row, transition)
         ? { outcome: 'committed', seq, at: row.updatedAt, inbox: row.inbox, released: true }
         : { outcome: 'refused', reason: 'lease-lost' }
     }
-    assertLegal(row, transition)
+    if (row.seq !== seq) return { outcome: 'refused', reason: 'stale' }
+    assertLegal(row.status, transition)
 
     this.append(row, transition.id, transition.append, now)
     row.crashes = 0
@@ -183,13 +233,8 @@ export class MemoryStore implements Store, StoreAdmin {
   /** Ends the lease and leads the run to the status that the transition asks for. */
   private leave(row: Row, transition: Transition, now: number): void {
     row.status = transition.status ?? row.status
-    row.session = null
-    if (isTerminal(row.status)) {
-      row.endedAt = now
-      this.queues.remove(row, 'idle')
-      this.hint({ kind: 'ended', runId: row.id })
-      return
-    }
+    this.letGo(row)
+    if (isTerminal(row.status)) return this.end(row, now)
     const due = dueAt(transition.due, now)
     if (row.status === 'pending') this.schedule(row, due ?? now, now)
     else if (row.status === 'waiting' && due !== null) this.schedule(row, due, now)
@@ -212,8 +257,39 @@ export class MemoryStore implements Store, StoreAdmin {
     return { ...answer }
   }
 
-  private append(row: Row, transition: string, drafts: readonly Draft[], now: number): void {
-    let first: string | null = transition
+  /** Takes a run from its holder. Answers why it must fail instead, or null when it is pending again. */
+  private takeOver(row: Row, request: RescueRequest, taken: TakenOver[], now: number): RescueFailure | null {
+    const { session } = row
+    if (session === null) return row.timeoutAt !== null && row.timeoutAt <= now ? 'timed-out' : 'expired'
+    // A holder that committed something and then died has crashed once, too.
+    const crashes = Math.max(row.crashes, 1)
+    this.letGo(row)
+    row.status = 'pending'
+    row.crashes = crashes
+    this.append(row, null, [{ kind: 'crashed', name: null, meta: { session, crashes }, data: null }], now)
+    if (crashes >= request.maxCrashes) return 'crashed'
+    if (isOver(row, now)) return 'timed-out'
+    this.schedule(row, now, now)
+    taken.push({ runId: row.id, type: row.type, session, crashes })
+    return null
+  }
+
+  private fail(row: Row, data: string, now: number): void {
+    this.append(row, null, [{ kind: 'failed', name: null, meta: null, data }], now)
+    row.status = 'failed'
+    this.end(row, now)
+  }
+
+  private end(row: Row, now: number): void {
+    row.endedAt = now
+    row.expiresAt = null
+    this.bounds.note(row)
+    this.queues.remove(row, 'idle')
+    this.hint({ kind: 'ended', runId: row.id })
+  }
+
+  private append(row: Row, transition: string | null, drafts: readonly Draft[], now: number): void {
+    let first = transition
     for (const draft of drafts) {
       const entry = {
         kind: draft.kind,
@@ -231,11 +307,20 @@ export class MemoryStore implements Store, StoreAdmin {
     row.updatedAt = now
   }
 
-  private lease(row: Row, lease: Lease): void {
+  private lease(row: Row, lease: Lease, leaseMs: number | null, now: number): void {
     row.status = 'running'
     row.session = lease.session
     row.token = lease.token
+    row.deadline = leaseMs === null ? null : now + leaseMs
+    row.expiresAt = null
+    this.bounds.note(row)
     this.queues.remove(row, 'leased')
+  }
+
+  private letGo(row: Row): void {
+    row.session = null
+    row.deadline = null
+    this.bounds.note(row)
   }
 
   private schedule(row: Row, due: number, now: number): void {
@@ -260,25 +345,6 @@ export class MemoryStore implements Store, StoreAdmin {
   }
 }
 
-function dueAt(due: Due | null, now: number): number | null {
-  if (due === null) return null
-  const afterwards = due.afterMs === null ? null : now + due.afterMs
-  if (due.at === null || afterwards === null) return due.at ?? afterwards
-  return Math.min(due.at, afterwards)
-}
-
-/** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
-function isParkedBy(row: Row, { append, guard }: Transition): boolean {
-  return append.length === 0 && row.status === 'waiting' && row.token === guard.lease.token
-}
-
-/** What only a defect of the engine could ask for. */
-function assertLegal(row: Row, { append, status, parkIf }: Transition): void {
-  if (append.length === 0 && status !== 'waiting') throw bug('A transition appends nothing', { runId: row.id })
-  if (status !== null && !mayMove(row.status, status)) {
-    throw bug(`A run cannot go from ${row.status} to ${status}`, { runId: row.id })
-  }
-  if ((status === 'waiting') !== (parkIf !== null)) {
-    throw bug('Parking, and only parking, says what it has seen', { runId: row.id })
-  }
+function leaseMsOf({ type, version }: Row, { selectors }: ClaimRequest): number | null {
+  return selectors.find((one) => one.type === type && one.version === version)?.leaseMs ?? null
 }

@@ -8,6 +8,8 @@ import type { Random } from '../../core/ports.ts'
 import type { Lease, Run } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
+  Beat,
+  BeatRequest,
   Claimed,
   ClaimRequest,
   Committed,
@@ -15,12 +17,17 @@ import type {
   Message,
   NewMessage,
   NewRun,
+  Rescued,
+  RescueRequest,
   Selector,
   Store,
   StoreAdmin,
 } from '../../store.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import { started, step } from './drafts.ts'
+
+/** What the bench's `rescue` writes into runs that it fails. */
+export const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' } as const
 
 /** The store's own time. It stands still but for `advance`. */
 export interface ContractClock {
@@ -68,6 +75,10 @@ export interface ContractBench extends ContractSubject {
   readonly park: (held: Held, changes?: Partial<Transition>) => Promise<Success>
   readonly message: (runId: string, changes?: Partial<NewMessage>) => NewMessage
   readonly deliver: (message: NewMessage) => Promise<Delivered>
+  /** Beats for a session, which lives for 30 s unless the case says otherwise. */
+  readonly beat: (session: string, changes?: Partial<BeatRequest>) => Promise<Beat>
+  /** Rescues once, with a bound of 5 crashes. */
+  readonly rescue: (changes?: Partial<RescueRequest>) => Promise<Rescued>
   readonly run: (runId: string) => Promise<Run>
   readonly journal: (runId: string) => Promise<readonly Entry[]>
   readonly mailbox: (runId: string) => Promise<readonly Message[]>
@@ -87,8 +98,11 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
     shard: 0,
     ...selector,
     priority: 0,
-    delayMs: null,
+    due: null,
+    timeoutMs: null,
+    expiresInMs: null,
     lease: null,
+    leaseMs: null,
     transition: unique('start'),
     first: started(),
     ...changes,
@@ -166,6 +180,8 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
       assert.equal(answers.length, 1, 'one message gets one answer')
       return answers[0] as Delivered
     },
+    beat: (session, changes) => store.beat({ session, leaseMs: 30_000, ...changes }),
+    rescue: (changes) => store.rescue({ limit: 100, maxCrashes: 5, failures, ...changes }),
     run: get,
     async journal(runId) {
       const [loaded] = await store.load([{ runId, after: 0, limit: 100_000 }])

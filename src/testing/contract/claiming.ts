@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { randomFraction } from '../../core/ports.ts'
 import { atOnce, ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
+import { inMs } from './drafts.ts'
 import { dueOrder } from './scheduling.ts'
 
 export const claiming: readonly ContractCase[] = [
@@ -49,7 +50,7 @@ export const claiming: readonly ContractCase[] = [
     name: 'a claim of nothing leases nothing and still tells the time',
     async run({ clock, start, run, claim }) {
       const ready = await start()
-      const timed = await start({ delayMs: 1_000 })
+      const timed = await start({ due: inMs(1_000) })
       assert.deepEqual(await claim({ limit: 0 }), { runs: [], more: true, nextDue: timed.due, now: clock.now() })
       assert.deepEqual(await claim({ selectors: [] }), { runs: [], more: false, nextDue: null, now: clock.now() })
       assert.deepEqual(await run(ready.id), ready)
@@ -116,11 +117,11 @@ export const claiming: readonly ContractCase[] = [
     name: 'a claim tells when the next run that matches comes due',
     async run({ clock, start, claim }) {
       assert.equal((await claim()).nextDue, null)
-      await start({ type: 'other', delayMs: 10 })
-      await start({ version: 2, delayMs: 20 })
+      await start({ type: 'other', due: inMs(10) })
+      await start({ version: 2, due: inMs(20) })
       assert.equal((await claim()).nextDue, null, 'nobody who matches is due')
-      const later = await start({ delayMs: 2_000 })
-      const sooner = await start({ delayMs: 1_000 })
+      const later = await start({ due: inMs(2_000) })
+      const sooner = await start({ due: inMs(1_000) })
       assert.equal((await claim()).nextDue, sooner.due)
       await clock.advance(1_000)
       const { runs, nextDue, now } = await claim()
@@ -132,8 +133,8 @@ export const claiming: readonly ContractCase[] = [
   {
     name: 'timed runs that have come due are claimed in the order in which they came due, among those that were ready',
     async run({ clock, start, claim }) {
-      const third = await start({ delayMs: 30 })
-      const first = await start({ delayMs: 10 })
+      const third = await start({ due: inMs(30) })
+      const first = await start({ due: inMs(10) })
       await clock.advance(20)
       const second = await start()
       await clock.advance(20)
@@ -175,7 +176,7 @@ export const claiming: readonly ContractCase[] = [
 async function shuffleAndClaim(bench: ContractBench): Promise<void> {
   const { store, clock, random, newRun, claim, park, message } = bench
   const below = (limit: number): number => Math.floor(randomFraction(random) * limit)
-  const made = Array.from({ length: 24 }, () => newRun({ priority: below(2), delayMs: below(50) }))
+  const made = Array.from({ length: 24 }, () => newRun({ priority: below(2), due: inMs(below(50)) }))
   await store.start(made)
   for (let round = 0; round < 60; round += 1) {
     await clock.advance(below(8))

@@ -14,8 +14,11 @@ import { parking } from './parking.ts'
 import { reading } from './reading.ts'
 import { releasing } from './releasing.ts'
 import { repeating } from './repeating.ts'
+import { rescuing } from './rescuing.ts'
 import { scheduling } from './scheduling.ts'
+import { sessions } from './sessions.ts'
 import { starting } from './starting.ts'
+import { timeouts } from './timeouts.ts'
 
 /**
  * The contract of a store.
@@ -40,6 +43,9 @@ export const storeContract: readonly ContractCase[] = [
   ...parking,
   ...mailbox,
   ...releasing,
+  ...sessions,
+  ...rescuing,
+  ...timeouts,
   ...reading,
   ...feed,
   ...hints,

@@ -2,6 +2,7 @@
 
 import type { Draft } from '../../core/entry.ts'
 import type { TerminalStatus } from '../../core/run.ts'
+import type { Due } from '../../core/transition.ts'
 
 export function started(data = '{"order":42}'): Draft {
   return { kind: 'started', name: null, meta: null, data }
@@ -13,6 +14,11 @@ export function step(name = 'charge', data = '{"paid":true}'): Draft {
 
 export function waiting(name = 'approval'): Draft {
   return { kind: 'waiting', name, meta: { conditions: [{ tag: 'ok', kind: 'signal', name: 'approved' }] }, data: null }
+}
+
+/** Due after a delay. */
+export function inMs(ms: number): Due {
+  return { at: null, afterMs: ms }
 }
 
 /** The entry with which a run comes to an end. No kind of entry tells of a cancellation yet: a store does not look. */
@@ -50,6 +56,7 @@ export const everyKind: readonly Draft[] = [
   { kind: 'logged', name: 'info', meta: null, data: '"half-way"' },
   { kind: 'progressed', name: 'progress', meta: { fraction: 0.1, text: null }, data: null },
   { kind: 'progressed', name: 'progress#2', meta: { fraction: 1, text: 'Fertig – schön' }, data: null },
+  { kind: 'crashed', name: null, meta: { session: 'gone', crashes: 2 }, data: null },
   {
     kind: 'paused',
     name: null,

@@ -31,7 +31,7 @@ const finalCases = terminal.map((status): ContractCase => ({
     assert.deepEqual(await send(transition(late)), lost)
     assert.deepEqual(await send(transition(late, { status: 'succeeded' })), lost)
     assert.deepEqual(await send(transition(late, { append: [], status: 'waiting', parkIf: { inbox: 0 } })), lost)
-    assert.deepEqual(await send({ ...given, id: unique('transition') }), { outcome: 'refused', reason: 'stale' })
+    assert.deepEqual(await send({ ...given, id: unique('transition') }), lost)
     assert.deepEqual(await run(id), row, 'the row is unchanged')
     assert.equal((await journal(id)).length, 2)
   },

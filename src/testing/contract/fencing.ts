@@ -59,7 +59,7 @@ export const fencing: readonly ContractCase[] = [
       const holder = await bench.take(id, 'holder')
       await expectRefused(bench, zombie, [{}], 'lease-lost')
       await bench.commit(holder)
-      await expectRefused(bench, zombie, [{}], 'stale')
+      await expectRefused(bench, zombie, [{}], 'lease-lost')
     },
   },
   {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import type { Hint } from '../../store.ts'
 import { eventually, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
-import { ending } from './drafts.ts'
+import { ending, inMs } from './drafts.ts'
 
 /** Listens while something is done, and waits for this hint. */
 async function expectHint({ store }: ContractBench, hint: Hint, act: () => Promise<unknown>): Promise<void> {
@@ -33,7 +33,7 @@ export const hints: readonly ContractCase[] = [
   {
     name: 'a delayed run is hinted at, so that whoever sleeps longer than its delay learns of it',
     needs: 'notifies',
-    run: (bench) => expectHint(bench, ready, () => bench.start({ delayMs: 100 })),
+    run: (bench) => expectHint(bench, ready, () => bench.start({ due: inMs(100) })),
   },
   {
     name: 'a run that is given back is hinted at',

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { atOnce, ids } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
-import { ending } from './drafts.ts'
+import { ending, inMs } from './drafts.ts'
 
 export const mailbox: readonly ContractCase[] = [
   {
@@ -26,7 +26,7 @@ export const mailbox: readonly ContractCase[] = [
     async run({ hold, start, deliver, message, run }) {
       const busy = await hold()
       const pending = await start()
-      const timed = await start({ delayMs: 100 })
+      const timed = await start({ due: inMs(100) })
       for (const id of [busy.runId, pending.id, timed.id]) {
         const before = await run(id)
         assert.deepEqual(await deliver(message(id)), { outcome: 'queued' })

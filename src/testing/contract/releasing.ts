@@ -19,6 +19,19 @@ export const releasing: readonly ContractCase[] = [
     },
   },
   {
+    name: 'giving a run back forgets no crash of the holders before',
+    async run({ store, start, take, run, rescue, beat, clock }) {
+      const { id } = await start()
+      await beat('dead')
+      await take(id, 'dead')
+      await clock.advance(30_000)
+      await rescue()
+      const held = await take(id)
+      await store.release([{ runId: id, ...held.lease }])
+      assert.equal((await run(id)).crashes, 1)
+    },
+  },
+  {
     name: 'a lease that was lost is passed over: the new holder keeps the run, and the others are given back',
     async run({ store, start, take, run, newRun, claim, hold }) {
       const { id } = await start()

@@ -5,7 +5,7 @@ import type { Run } from '../../core/run.ts'
 import type { Due } from '../../core/transition.ts'
 import { ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
-import { step } from './drafts.ts'
+import { inMs, step } from './drafts.ts'
 
 /** The order in which a store must claim. */
 export function dueOrder(a: Run, b: Run): number {
@@ -83,7 +83,7 @@ export const scheduling: readonly ContractCase[] = [
     name: 'what is due in a millisecond is not due now',
     async run({ clock, start, hold, commit, park, claim }) {
       const due = { at: null, afterMs: 1 }
-      const begun = await start({ delayMs: 1 })
+      const begun = await start({ due: inMs(1) })
       const [given, parked] = [await hold(), await hold()]
       await commit(given, { status: 'pending', due })
       await park(parked, { due })

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { atOnce, ids } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
-import { started, step } from './drafts.ts'
+import { inMs, started, step } from './drafts.ts'
 
 export const starting: readonly ContractCase[] = [
   {
@@ -28,6 +28,9 @@ export const starting: readonly ContractCase[] = [
         crashes: 0,
         token: 0,
         session: null,
+        deadline: null,
+        timeoutAt: null,
+        expiresAt: null,
         createdAt: now,
         updatedAt: now,
         endedAt: null,
@@ -150,7 +153,7 @@ export const starting: readonly ContractCase[] = [
     name: 'PQ-T1 a delayed run is never claimed early, and is claimed when its delay has passed',
     async run({ clock, start, claim }) {
       const createdAt = clock.now()
-      const delayed = await start({ delayMs: 60_000 })
+      const delayed = await start({ due: inMs(60_000) })
       assert.equal(delayed.status, 'pending')
       assert.equal(delayed.readiness, 'timed')
       assert.equal(delayed.due, createdAt + 60_000)
@@ -164,7 +167,7 @@ export const starting: readonly ContractCase[] = [
   {
     name: 'a delay of nothing is no delay',
     async run({ start, claim }) {
-      const { id, readiness } = await start({ delayMs: 0 })
+      const { id, readiness } = await start({ due: inMs(0) })
       assert.equal(readiness, 'ready')
       assert.deepEqual(ids((await claim()).runs), [id])
     },

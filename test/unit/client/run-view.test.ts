@@ -24,6 +24,9 @@ const run: Run = {
   createdAt: 1_000,
   updatedAt: 2_000,
   endedAt: null,
+  deadline: null,
+  timeoutAt: null,
+  expiresAt: null,
 }
 const ended = { seq: 3, at: 3_000, transition: 't', name: null, meta: null } as const
 

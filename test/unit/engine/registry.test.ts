@@ -8,6 +8,7 @@ function define(type: string, version = 1): Definition {
     type,
     version,
     style: 'function',
+    leaseMs: null,
     validate: (input) => input,
     open: () => {
       throw new Error('never opened here')

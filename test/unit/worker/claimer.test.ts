@@ -26,10 +26,12 @@ function setUp(slotCount: number) {
       },
     },
     turns: { next: (call) => void turns.push(call) },
-    random: { uint32: () => 0 },
+    // A half, at which jitter changes nothing.
+    random: { uint32: () => 2 ** 31 },
     logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
   }
   const store = {
+    capabilities: { notifies: true, multiProcess: false },
     claim: ({ limit }: { limit: number }) => {
       asked.push(limit)
       const answer = answers.shift() ?? nobody

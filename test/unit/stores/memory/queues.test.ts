@@ -6,7 +6,16 @@ import { Row } from '../../../../src/stores/memory/row.ts'
 
 function newRow(id: string, priority = 0, type = 'a', version = 1): Row {
   const first = { kind: 'started', name: null, meta: null, data: '' } as const
-  const rest = { shard: 0, delayMs: null, lease: null, transition: 't', first }
+  const rest = {
+    shard: 0,
+    due: null,
+    timeoutMs: null,
+    expiresInMs: null,
+    lease: null,
+    leaseMs: null,
+    transition: 't',
+    first,
+  }
   return new Row({ id, type, version, priority, ...rest }, 0)
 }
 

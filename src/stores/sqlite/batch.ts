@@ -1,0 +1,70 @@
+// What one transaction writes besides the rows of runs: entries, the one row of the feed that tells of them, and, once it
+// is committed, hints. Entries gather and go in few statements at the end.
+
+import type { Draft } from '../../core/entry.ts'
+import type { Hint } from '../../store.ts'
+import type { Connection } from './connection.ts'
+import type { Value } from './driver.ts'
+
+/** [run, first seq, last seq] */
+export type FeedRange = readonly [runId: string, first: number, last: number]
+
+export class Batch {
+  readonly db: Connection
+  /** Store time: one for the whole transaction, read when it held the lock. */
+  readonly now: number
+  /** Somebody in this process listens. */
+  readonly hinting: boolean
+  readonly hints: Hint[] = []
+  private readonly journal: Value[] = []
+  private readonly feed: FeedRange[] = []
+  private entries = 0
+
+  constructor(db: Connection, now: number, hinting: boolean) {
+    this.db = db
+    this.now = now
+    this.hinting = hinting
+  }
+
+  /** Appends entries after `seq`; the transition's id stands on the first. */
+  append(runId: string, seq: number, drafts: readonly Draft[], transition: string | null): void {
+    if (drafts.length === 0) return
+    let at = seq
+    let id = transition
+    for (const { kind, name, meta, data } of drafts) {
+      at += 1
+      this.journal.push(runId, at, kind, name, meta === null ? null : JSON.stringify(meta), data, this.now, id)
+      id = null
+    }
+    this.entries += drafts.length
+    this.feed.push([runId, seq + 1, at])
+  }
+
+  /** Something of this type may be claimed, now or at some time. */
+  ready(type: string): void {
+    if (this.hinting) this.hints.push({ kind: 'ready', type })
+  }
+
+  /** The same for a run whose type is not at hand. */
+  readyRun(runId: string): void {
+    if (!this.hinting) return
+    const row = this.db.get('select type from runs where shard = 0 and id = ?', [runId])
+    if (row !== undefined) this.ready(row['type'] as string)
+  }
+
+  ended(runId: string): void {
+    if (this.hinting) this.hints.push({ kind: 'ended', runId })
+  }
+
+  /** Writes what gathered. */
+  write(): void {
+    if (this.entries === 0) return
+    this.db.insert('journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)', 8, this.journal)
+    const row = this.db.get('select max(position) as position from feed where shard = 0', [])
+    const last = (row?.['position'] as number | null | undefined) ?? 0
+    this.db.run('insert into feed (shard, position, entries) values (0, ?, ?)', [
+      last + this.entries,
+      JSON.stringify(this.feed),
+    ])
+  }
+}

@@ -1,0 +1,167 @@
+// Opens a SQLite store: finds a driver, creates the file so that only its owner can read it, and sets the connection up so
+// that what was answered as committed survives a loss of power.
+
+import { closeSync, openSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { toMs, type Duration } from '../../core/duration.ts'
+import { HoldfastError, isHoldfastError } from '../../core/error.ts'
+import type { Clock, Logger } from '../../core/ports.ts'
+import { checkOptions } from '../../core/suggest.ts'
+import { Connection } from './connection.ts'
+import type { Driver, DriverName } from './driver.ts'
+import { openLibsql, overLibsql, type DatabaseLike } from './libsql.ts'
+import { openNodeSqlite, overNodeSqlite, type DatabaseSyncLike } from './node-sqlite.ts'
+import { SqliteStore, type WriteCount } from './store.ts'
+import { translated } from './translate.ts'
+
+/** How much SQLite waits for the disk, least first. */
+const synchronousLevels = ['off', 'normal', 'full', 'extra'] as const
+
+export type Synchronous = (typeof synchronousLevels)[number]
+
+export interface SqliteStoreOptions {
+  /** The file, or `':memory:'`. It is created when it is missing, readable by its owner only. */
+  readonly path?: string
+  /**
+   * A connection that you opened, instead of a path: a `DatabaseSync` of `node:sqlite`, or a `Database` of `libsql` or
+   * `better-sqlite3`. It stays yours: only settings that are named here are changed, and closing the store does not close it.
+   */
+  readonly handle?: DatabaseSyncLike | DatabaseLike
+  /** @default `node:sqlite` if the runtime has it, else `libsql` */
+  readonly driver?: DriverName
+  /** Anything lower than `full` may lose what was answered as committed when the power fails. @default 'full' */
+  readonly synchronous?: Synchronous
+  /** How long a call waits for others who write. Its expiry is STORE_UNAVAILABLE. @default 15 s, half a lease */
+  readonly storageTimeout?: Duration
+  /** Where time comes from, for tests that own it. @default the database */
+  readonly clock?: Pick<Clock, 'now'>
+  /** Told when the settings are less safe than the default. */
+  readonly logger?: Pick<Logger, 'warn'>
+}
+
+const optionNames = ['path', 'handle', 'driver', 'synchronous', 'storageTimeout', 'clock', 'logger']
+
+/** The database's clock: the one expression from which every time in this store comes. */
+const nowSql = `select cast(round((julianday('now') - 2440587.5) * 86400000) as integer) as now`
+/** The same, with the number that changes whenever another connection has written. */
+const stateSql = `${nowSql}, data_version as version from pragma_data_version`
+
+/** Several stores over one connection of a user must know of each other's writes. */
+const writesOf = new WeakMap<object, WriteCount>()
+
+/**
+ * Opens a store in a SQLite file, or over a connection that you opened.
+ *
+ * @example
+ * const store = await openSqliteStore({ path: 'app.db' })
+ * const holdfast = await createHoldfast({ store, workflows: [checkout] })
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
+  checkOptions(options, optionNames, 'openSqliteStore()')
+  const { path, handle, clock, logger } = options
+  const storageMs = toMs(options.storageTimeout ?? '15s', 'storageTimeout')
+  if ((path === undefined) === (handle === undefined)) {
+    throw new HoldfastError('INVALID_OPTION', 'openSqliteStore() takes either a path or a handle.')
+  }
+  const synchronous = checkSynchronous(options.synchronous)
+  const driver = handle === undefined ? await openFile(path ?? '', options.driver) : overHandle(handle)
+  const db = new Connection(driver)
+  try {
+    if (handle === undefined) await setUp(db, synchronous ?? 'full', storageMs)
+    else {
+      if (synchronous !== undefined) db.exec(`pragma synchronous = ${synchronous}`)
+      if (options.storageTimeout !== undefined) setBusyTimeout(db, storageMs)
+    }
+    warnIfLoose(db, logger)
+  } catch (error) {
+    if (handle === undefined) db.close()
+    throw translated(error)
+  }
+  return new SqliteStore({
+    db,
+    now: clock === undefined ? () => db.get(nowSql, [])?.['now'] as number : () => clock.now(),
+    state: () => {
+      const { now, version } = db.get(stateSql, []) as { readonly now: number; readonly version: number }
+      return { now: clock?.now() ?? now, version }
+    },
+    writes: writeCountOf(handle),
+    onClose: () => (handle === undefined ? db.close() : db.letGo()),
+  })
+}
+
+function writeCountOf(handle: object | undefined): WriteCount {
+  const known = handle === undefined ? undefined : writesOf.get(handle)
+  const count = known ?? { writes: 0 }
+  if (handle !== undefined) writesOf.set(handle, count)
+  return count
+}
+
+async function openFile(path: string, name: DriverName | undefined): Promise<Driver> {
+  if (path === '') {
+    throw new HoldfastError('INVALID_OPTION', "A SQLite store needs a path, for example 'app.db' or ':memory:'.")
+  }
+  if (path !== ':memory:') createPrivately(path)
+  try {
+    if (name === 'libsql') return await openLibsql(path)
+    const driver = await openNodeSqlite(path)
+    if (driver !== null) return driver
+    if (name === undefined) return await openLibsql(path)
+  } catch (error) {
+    throw translated(error)
+  }
+  throw new HoldfastError('INVALID_OPTION', `This runtime has no "${name}". Leave the driver out, or use 'libsql'.`)
+}
+
+/** Creates the file with the rights of its owner only; SQLite gives its -wal and -shm files the same. */
+function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (code === 'EEXIST') return
+    const message = `The SQLite file "${path}" cannot be created: does its folder exist, and may it be written to?`
+    throw new HoldfastError('INVALID_OPTION', message, { cause: error, details: { path, code } })
+  }
+}
+
+function overHandle(handle: DatabaseSyncLike | DatabaseLike): Driver {
+  return 'pragma' in handle ? overLibsql(handle) : overNodeSqlite(handle)
+}
+
+/** While one process turns a new file to WAL, others are refused at once, whatever the busy timeout says: so try again. */
+async function setUp(db: Connection, synchronous: Synchronous, storageMs: number): Promise<void> {
+  setBusyTimeout(db, storageMs)
+  for (let waitedMs = 0; ; waitedMs += 5) {
+    try {
+      db.exec('pragma journal_mode = wal')
+      break
+    } catch (error) {
+      if (!isHoldfastError(translated(error), 'STORE_UNAVAILABLE') || waitedMs >= storageMs) throw error
+      await setTimeout(5)
+    }
+  }
+  db.exec(`pragma synchronous = ${synchronous}`)
+  // Measured with batches of 200 on libsql: a cache of 32 MB and a log of 16 MB between checkpoints, instead of 2 and 4,
+  // gain 40 % of three-step runs and 50 % of enqueues.
+  db.exec('pragma cache_size = -32000')
+  db.exec('pragma wal_autocheckpoint = 4000')
+}
+
+function setBusyTimeout(db: Connection, ms: number): void {
+  db.exec(`pragma busy_timeout = ${Math.max(1, Math.round(ms))}`)
+}
+
+function checkSynchronous(level: Synchronous | undefined): Synchronous | undefined {
+  if (level === undefined || synchronousLevels.includes(level)) return level
+  const message = `openSqliteStore({ synchronous }) is one of ${synchronousLevels.join(', ')}. Got "${level as string}".`
+  throw new HoldfastError('INVALID_OPTION', message)
+}
+
+function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undefined): void {
+  const level = Number(db.get('pragma synchronous', [])?.['synchronous'] ?? 2)
+  if (level >= 2) return
+  logger?.warn(
+    `SQLite runs with synchronous=${synchronousLevels[level] ?? level}: what was answered as committed may be lost when ` +
+      'the power fails. Use synchronous=full where that matters.',
+  )
+}

@@ -1,0 +1,145 @@
+// The tables, as a list of migrations that only ever grows. Each is applied once, in one transaction together with the row
+// that says so, so that any number of processes may start at once on a missing file.
+//
+// What holds for every table: `shard` leads every key (0 for now), times are integers in milliseconds, payloads are text
+// after the codec. There are no triggers, no foreign keys and no WITHOUT ROWID: Turso shares this SQL.
+
+import { HoldfastError } from '../../core/error.ts'
+import type { Connection } from './connection.ts'
+
+/** Each string is one version; version 1 stands first. */
+const migrations: readonly string[] = [
+  `
+  create table runs (
+    shard integer not null,
+    id text not null,
+    type text not null,
+    version integer not null,
+    status text not null default 'pending',
+    readiness text not null default 'ready',
+    priority integer not null,
+    due integer,
+    seq integer not null default 1,
+    base integer not null default 1,
+    inbox integer not null default 0,
+    wish text,
+    crashes integer not null default 0,
+    token integer not null default 0,
+    session text,
+    deadline integer,
+    timeout_at integer,
+    expires_at integer,
+    created_at integer not null,
+    updated_at integer not null,
+    ended_at integer,
+    primary key (shard, id)
+  ) strict;
+
+  -- Who is claimed next: what must be equal, then exactly the order of the claim. What is not due yet stands apart.
+  create index runs_ready on runs (shard, type, version, priority desc, due, id) where readiness = 'ready';
+  create index runs_timed on runs (shard, type, version, due, id) where readiness = 'timed';
+  -- What a takeover looks for.
+  create index runs_held on runs (shard, session, id) where session is not null;
+  create index runs_deadline on runs (shard, deadline, id) where deadline is not null;
+  create index runs_timeout on runs (shard, timeout_at, id) where timeout_at is not null and ended_at is null;
+  create index runs_expiry on runs (shard, expires_at, id) where expires_at is not null;
+
+  create table journal (
+    shard integer not null,
+    run_id text not null,
+    seq integer not null,
+    kind text not null,
+    name text,
+    meta text,
+    data text,
+    at integer not null,
+    transition_id text,
+    primary key (shard, run_id, seq)
+  ) strict;
+
+  create table messages (
+    shard integer not null,
+    run_id text not null,
+    position integer not null,
+    id text not null,
+    name text not null,
+    data text not null,
+    at integer not null,
+    outcome text not null,
+    primary key (shard, run_id, position)
+  ) strict;
+  create unique index messages_id on messages (shard, run_id, id);
+
+  -- One row a flush. Its position is that of its last entry; its entries are [run, first seq, last seq], in order.
+  create table feed (
+    shard integer not null,
+    position integer not null,
+    entries text not null,
+    primary key (shard, position)
+  ) strict;
+
+  create table sessions (
+    shard integer not null,
+    id text not null,
+    opened_at integer not null,
+    alive_until integer not null,
+    ended_at integer,
+    primary key (shard, id)
+  ) strict;
+  create index sessions_alive on sessions (shard, alive_until) where ended_at is null;
+
+  create table workflows (
+    shard integer not null,
+    type text not null,
+    version integer not null,
+    style text not null,
+    queue text,
+    seen_at integer not null,
+    primary key (shard, type, version)
+  ) strict;
+  `,
+]
+
+/** The version of the schema that this code knows. */
+export const schemaVersion = migrations.length
+
+/** Brings the schema to the version that this code knows. Must be called outside of a transaction. */
+export function migrate(db: Connection, now: () => number): void {
+  if (db.read(() => versionOf(db)) === schemaVersion) return
+  db.write(() => {
+    const from = versionOf(db)
+    db.exec('create table if not exists migrations (version integer primary key, at integer not null) strict')
+    for (let version = from + 1; version <= schemaVersion; version += 1) {
+      db.exec(migrations[version - 1] ?? '')
+      db.run('insert into migrations (version, at) values (?, ?)', [version, now()])
+    }
+  })
+}
+
+function versionOf(db: Connection): number {
+  if (!hasOurTables(db)) return 0
+  const row = db.get('select max(version) as version from migrations', []) as { readonly version: number | null }
+  const version = row.version ?? 0
+  if (version <= schemaVersion) return version
+  throw new HoldfastError(
+    'SCHEMA_TOO_NEW',
+    `The database has version ${version} of the schema, and this Holdfast knows ${schemaVersion}. ` +
+      'A newer Holdfast has migrated it: update this process, too.',
+    { details: { found: version, known: schemaVersion } },
+  )
+}
+
+/** Whether the schema is there at all. Tables of somebody else that have our names are not touched. */
+function hasOurTables(db: Connection): boolean {
+  const names = ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'workflows']
+  const sql = 'select name from sqlite_master where name in (select value from json_each(?)) order by name'
+  const found = db.all(sql, [JSON.stringify(names)]).map(({ name }) => name as string)
+  if (found.length === 0) return false
+  if (found.includes('migrations') && found.includes('runs')) return true
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `The database has something of its own that is named ${found.join(', ')}, and Holdfast needs ${names.join(', ')}. ` +
+      'Give Holdfast a file of its own.',
+    { details: { found } },
+  )
+}

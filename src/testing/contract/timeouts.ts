@@ -1,0 +1,115 @@
+// Bounds on time: a run that nobody began in time, and one that takes too long as a whole, end with a reason.
+
+import assert from 'node:assert/strict'
+import { draftOf, failures, ids } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { inMs } from './drafts.ts'
+
+export const timeouts: readonly ContractCase[] = [
+  {
+    name: 'a run that nobody began in time is not handed out any more, and fails',
+    async run({ clock, start, claim, rescue, run, journal }) {
+      const { id, type, expiresAt } = await start({ expiresInMs: 1_000 })
+      assert.equal(expiresAt, clock.now() + 1_000)
+      const other = await start()
+      assert.equal((await rescue()).next, expiresAt)
+      await clock.advance(1_000)
+      assert.deepEqual(ids((await claim()).runs), [other.id], 'it does not hide who stands behind it')
+      const { failed } = await rescue()
+      assert.deepEqual(failed, [{ runId: id, type, reason: 'expired' }])
+      const { status, readiness, due, endedAt } = await run(id)
+      assert.deepEqual([status, readiness, due, endedAt], ['failed', 'idle', null, clock.now()])
+      const last = (await journal(id)).at(-1)
+      assert.deepEqual(last && draftOf(last), { kind: 'failed', name: null, meta: null, data: failures.expired })
+      assert.deepEqual((await rescue()).failed, [])
+    },
+  },
+  {
+    name: 'a run that was begun in time does not expire, whatever becomes of it',
+    async run({ store, clock, start, hold, take, run, rescue, claim }) {
+      const { id } = await start({ expiresInMs: 1_000 })
+      const eager = await hold({ expiresInMs: 1_000 })
+      await clock.advance(999)
+      const held = await take(id)
+      await store.release([
+        { runId: id, ...held.lease },
+        { runId: eager.runId, ...eager.lease },
+      ])
+      await clock.advance(10_000)
+      assert.deepEqual((await rescue()).failed, [])
+      assert.equal((await run(id)).expiresAt, null)
+      assert.deepEqual(ids((await claim()).runs), [id, eager.runId])
+    },
+  },
+  {
+    name: 'a run that is over time as a whole fails while it waits or is pending, and is not handed out before',
+    async run({ clock, start, hold, park, rescue, run, claim, journal }) {
+      const timeoutMs = 5_000
+      const pending = await start({ timeoutMs })
+      const timed = await start({ timeoutMs, due: inMs(60_000) })
+      const parked = await hold({ timeoutMs })
+      await park(parked)
+      assert.equal(pending.timeoutAt, clock.now() + timeoutMs)
+      await clock.advance(timeoutMs - 1)
+      const early = await rescue()
+      assert.deepEqual([early.failed, early.next], [[], clock.now() + 1])
+      await clock.advance(1)
+      assert.deepEqual((await claim()).runs, [])
+      const { failed } = await rescue()
+      const expected = [pending.id, timed.id, parked.runId]
+      assert.deepEqual(
+        new Map(failed.map(({ runId, reason }) => [runId, reason])),
+        new Map(expected.map((id) => [id, 'timed-out'])),
+      )
+      for (const id of expected) {
+        assert.equal((await run(id)).status, 'failed')
+        assert.equal((await journal(id)).at(-1)?.data, failures['timed-out'])
+      }
+      assert.deepEqual(await claim(), { runs: [], more: false, nextDue: null, now: clock.now() })
+    },
+  },
+  {
+    name: 'a held run that is over time is told to its holder and to no other, and is left to it',
+    async run({ clock, hold, beat, rescue, run, commit }) {
+      await beat('me', { leaseMs: 100_000 })
+      await beat('you', { leaseMs: 100_000 })
+      const late = await hold({ lease: { session: 'me', token: 1 }, timeoutMs: 1_000 })
+      await hold({ lease: { session: 'me', token: 1 }, timeoutMs: 50_000 })
+      assert.deepEqual((await beat('me', { leaseMs: 100_000 })).timedOut, [])
+      await clock.advance(1_000)
+      const { failed, takenOver } = await rescue()
+      assert.deepEqual([failed, takenOver], [[], []])
+      assert.equal((await run(late.runId)).status, 'running')
+      assert.deepEqual((await beat('me', { leaseMs: 100_000 })).timedOut, [late.runId])
+      assert.deepEqual((await beat('you', { leaseMs: 100_000 })).timedOut, [])
+      const append = [{ kind: 'failed', name: null, meta: null, data: '"late"' } as const]
+      await commit(late, { append, status: 'failed' })
+      assert.deepEqual((await beat('me', { leaseMs: 100_000 })).timedOut, [])
+    },
+  },
+  {
+    name: 'a run that is over time when its holder dies fails instead of going on',
+    async run({ clock, hold, beat, rescue, journal }) {
+      await beat('dead')
+      const held = await hold({ lease: { session: 'dead', token: 1 }, timeoutMs: 10_000 })
+      await clock.advance(30_000)
+      const { failed, takenOver } = await rescue()
+      assert.deepEqual([failed.map(({ reason }) => reason), takenOver], [['timed-out'], []])
+      assert.deepEqual(
+        (await journal(held.runId)).map(({ kind }) => kind),
+        ['started', 'crashed', 'failed'],
+      )
+    },
+  },
+  {
+    name: 'a paused run is not ended by time',
+    async run({ clock, hold, commit, rescue, run }) {
+      const held = await hold({ timeoutMs: 1_000 })
+      await commit(held, { status: 'paused' })
+      await clock.advance(5_000)
+      const { failed, next } = await rescue()
+      assert.deepEqual([failed, next], [[], null])
+      assert.equal((await run(held.runId)).status, 'paused')
+    },
+  },
+]

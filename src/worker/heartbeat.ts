@@ -1,0 +1,138 @@
+// Keeps this process's session alive, and with it all its leases. One row is written, however many runs are held.
+//
+//   healthy → unsure    a beat failed: no new leases are taken until one succeeds
+//   unsure  → healthy   a beat succeeded and the session is still ours
+//   any     → lost      no beat has succeeded for a whole lease, however that came: others may have taken over, so all
+//                       work here is aborted; or the store says that the session has ended
+//   lost    → healthy   under a new session. The old one is ended first: the store may not have noticed anything, and
+//                       as long as it lived nobody could take over what was aborted here.
+//
+// Others judge this process by the store's clock. It judges itself by its own, counted from when the last beat that
+// succeeded was sent, and so never believes longer than the others do. A beat that is never answered is no success, so a
+// timer of its own watches the lease.
+
+import { HoldfastError } from '../core/error.ts'
+import type { Cancel } from '../core/ports.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { BeatRequest } from '../store.ts'
+
+/** What the heartbeat tells the worker. */
+export interface HeartbeatOwner {
+  /** Claims whose deadline should move on. */
+  extensions(): NonNullable<BeatRequest['extend']>
+  /** No lease may be taken now; or it may again. */
+  pause(): void
+  resume(): void
+  /** Everything that is held may be held by others: stop it. */
+  leasesLost(reason: HoldfastError): void
+  /** A single run is held by others. */
+  runLost(runId: string): void
+  /** A run that is held has used up the time for the whole run. */
+  runTimedOut(runId: string): void
+}
+
+export class Heartbeat {
+  private readonly engine: Engine
+  private readonly owner: HeartbeatOwner
+  private readonly leaseMs: number
+  private readonly everyMs: number
+  private state: 'healthy' | 'unsure' | 'lost' = 'healthy'
+  /** A session that is given up and not ended yet. */
+  private givenUp: string | null = null
+  private beatAt = 0
+  private cancel: Cancel | null = null
+  private cancelWatch: Cancel | null = null
+  private stopped = false
+
+  constructor(engine: Engine, owner: HeartbeatOwner, options: { readonly leaseMs: number; readonly everyMs: number }) {
+    this.engine = engine
+    this.owner = owner
+    this.leaseMs = options.leaseMs
+    this.everyMs = options.everyMs
+  }
+
+  /** Opens the session. Nothing may be leased before this settles. */
+  async start(): Promise<void> {
+    await this.beat()
+    this.schedule(this.everyMs)
+  }
+
+  /** Ends the session; what it held must have been given back before. */
+  async stop(): Promise<void> {
+    this.stopped = true
+    this.cancel?.()
+    this.cancelWatch?.()
+    const { store, session } = this.engine
+    // The next worker of this Holdfast must not begin with a session that is over.
+    this.engine.renewSession()
+    await store.beat({ session, leaseMs: this.leaseMs, end: true })
+  }
+
+  private schedule(ms: number): void {
+    if (!this.stopped) this.cancel = this.engine.ports.clock.after(ms, () => void this.tick())
+  }
+
+  private async tick(): Promise<void> {
+    if (this.isOverdue && this.state === 'healthy') this.lose('This process stood still for longer than its lease.')
+    try {
+      await this.beat()
+      this.schedule(this.everyMs)
+    } catch (error) {
+      if (this.stopped) return
+      this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
+      this.turnUnsure()
+      this.schedule(Math.min(this.everyMs, 1_000))
+    }
+  }
+
+  private async beat(): Promise<void> {
+    const { engine, owner, leaseMs } = this
+    const { store, session } = engine
+    if (this.givenUp !== null) {
+      await store.beat({ session: this.givenUp, leaseMs, end: true })
+      this.givenUp = null
+    }
+    const sentAt = engine.ports.clock.monotonic()
+    const { alive, lost, timedOut, now } = await store.beat({ session, leaseMs, extend: owner.extensions() })
+    engine.clock.observe(now)
+    if (this.stopped) return
+    if (!alive) this.lose('Others found this process dead and took over what it held.')
+    // The session was given up, now or while this beat was on its way.
+    if (session !== engine.session) return this.beat()
+    this.beatAt = sentAt
+    this.watch()
+    for (const runId of lost) owner.runLost(runId)
+    for (const runId of timedOut) owner.runTimedOut(runId)
+    if (this.state === 'healthy') return
+    this.state = 'healthy'
+    owner.resume()
+  }
+
+  private get isOverdue(): boolean {
+    return this.engine.ports.clock.monotonic() - this.beatAt > this.leaseMs
+  }
+
+  /** Gives up when the lease runs out before another beat succeeds. */
+  private watch(): void {
+    const { clock } = this.engine.ports
+    this.cancelWatch?.()
+    this.cancelWatch = clock.after(Math.max(0, this.beatAt + this.leaseMs - clock.monotonic()), () =>
+      this.lose('No heartbeat has succeeded for a whole lease.'),
+    )
+  }
+
+  private turnUnsure(): void {
+    if (this.state !== 'healthy') return
+    this.state = 'unsure'
+    this.owner.pause()
+  }
+
+  private lose(why: string): void {
+    if (this.state === 'lost') return
+    this.turnUnsure()
+    this.state = 'lost'
+    this.givenUp = this.engine.session
+    this.engine.renewSession()
+    this.owner.leasesLost(new HoldfastError('LEASE_LOST', `${why} What was being done here is aborted.`))
+  }
+}

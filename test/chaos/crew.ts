@@ -1,0 +1,146 @@
+// Real worker processes on one SQLite file, the log of what their steps did, and a client that starts and reads runs but
+// performs none. Whatever happens, no process outlives its crew.
+
+import { spawn, type ChildProcess } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { createHoldfast, type Holdfast, type WorkOptions } from '../../src/index.ts'
+import { createPrograms, type Programs } from './programs.ts'
+import { readExecutions, type Execution } from './step-log.ts'
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly at: number
+}
+
+export interface Hand {
+  readonly pid: number
+  /** Settles when it is at work; rejects if it ends before. */
+  readonly ready: Promise<{ readonly sessions: number; readonly runs: number }>
+  readonly exited: Promise<Exit>
+  /** Null while it lives. */
+  readonly exit: Exit | null
+  readonly isReady: boolean
+  /** Everything that it has printed so far. */
+  readonly said: string
+  signal(signal: NodeJS.Signals): void
+}
+
+export class Crew {
+  readonly path: string
+  readonly client: Holdfast
+  readonly programs: Programs
+  /** Everyone who ever belonged to it. */
+  readonly hands: Hand[] = []
+  private readonly folder: string
+
+  private constructor(folder: string, path: string, client: Holdfast, programs: Programs) {
+    this.folder = folder
+    this.path = path
+    this.client = client
+    this.programs = programs
+  }
+
+  static async gather(): Promise<Crew> {
+    const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
+    const path = join(folder, 'runs.db')
+    const programs = createPrograms(null)
+    const client = await createHoldfast({ store: `sqlite:${path}`, workflows: Object.values(programs) })
+    return new Crew(folder, path, client, programs)
+  }
+
+  /** Starts a worker. It is at work when its `ready` settles. */
+  hire(work: WorkOptions, path = this.path): Hand {
+    const hand = startHand({ path, log: `${this.path}.log`, work })
+    this.hands.push(hand)
+    return hand
+  }
+
+  /** Starts a worker and waits until it works. */
+  async hired(...task: Parameters<Crew['hire']>): Promise<Hand> {
+    const hand = this.hire(...task)
+    await hand.ready
+    return hand
+  }
+
+  get executions(): readonly Execution[] {
+    return readExecutions(`${this.path}.log`)
+  }
+
+  /** Waits until a body of this step of this run begins in this process, or in any. */
+  async begun(run: { readonly id: string }, step: string, pid?: number): Promise<Execution> {
+    return until(`step ${step} begins`, () =>
+      this.executions.find((one) => one.run === run.id && one.step === step && (pid === undefined || one.pid === pid)),
+    )
+  }
+
+  async dismiss(): Promise<void> {
+    for (const hand of this.hands) if (hand.exit === null) hand.signal('SIGKILL')
+    await Promise.all(this.hands.map(({ exited }) => exited))
+    await this.client.close()
+    rmSync(this.folder, { recursive: true })
+  }
+}
+
+/** Looks again and again until there is something. */
+export async function until<Found>(what: string, look: () => Found | Promise<Found>, ms = 15_000): Promise<Found & {}> {
+  for (const began = Date.now(); ; await setTimeout(10)) {
+    const found = await look()
+    if (found !== undefined && found !== null && found !== false) return found
+    if (Date.now() - began > ms) throw new Error(`Waited ${ms} ms in vain until ${what}.`)
+  }
+}
+
+interface Task {
+  readonly path: string
+  readonly log: string
+  readonly work: WorkOptions
+}
+
+function startHand(task: Task): Hand {
+  // The program itself, not a launcher: a signal must reach what does the work.
+  const child = spawn(process.execPath, ['--import', 'tsx', 'test/chaos/worker-child.ts', JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  let said = ''
+  let exit: Exit | null = null
+  let isReady = false
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text: Buffer) => (said += text.toString()))
+  const exited = exitOf(child).then((one) => (exit = one))
+  const ready = new Promise<{ sessions: number; runs: number }>((resolve, reject) => {
+    child.once('message', (message) => {
+      isReady = true
+      resolve((message as { tookOver: { sessions: number; runs: number } }).tookOver)
+    })
+    void exited.then(({ code, signal }) =>
+      reject(new Error(`A worker ended with ${signal ?? code} before it worked. It said:\n${said}`)),
+    )
+  })
+  // Not everyone waits for it: some are killed first.
+  ready.catch(() => undefined)
+  return {
+    pid: child.pid ?? 0,
+    ready,
+    exited,
+    get exit() {
+      return exit
+    },
+    get isReady() {
+      return isReady
+    },
+    get said() {
+      return said
+    },
+    signal: (signal) => void child.kill(signal),
+  }
+}
+
+function exitOf(child: ChildProcess): Promise<Exit> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal, at: Date.now() }))
+    child.once('error', () => resolve({ code: null, signal: null, at: Date.now() }))
+  })
+}

@@ -1,0 +1,126 @@
+// What an idle worker costs. Many types must not mean many statements, and saving them must not mean missing work.
+
+import Database from 'libsql'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { jsonCodec } from '../../../../src/core/codec.ts'
+import { createRunIds } from '../../../../src/core/id.ts'
+import { openSqliteStore, type SqliteStoreOptions } from '../../../../src/stores/sqlite/index.ts'
+import type { NewRun, Store } from '../../../../src/store.ts'
+import { createSeededRandom } from '../../../../src/testing/index.ts'
+import { temporaryPaths } from './folder.ts'
+
+const nextPath = temporaryPaths()
+const selectors = Array.from({ length: 100 }, (_, index) => ({ type: `type-${index}`, version: 1 }))
+const ids = createRunIds({
+  clock: { now: () => 1_000, monotonic: () => 0, after: () => () => undefined },
+  random: createSeededRandom(1),
+})
+
+/** A connection that counts what it is asked. */
+function counting(path: string): {
+  readonly handle: NonNullable<SqliteStoreOptions['handle']>
+  readonly count: () => number
+} {
+  const database = new Database(path)
+  onTestFinished(() => void database.close())
+  let asked = 0
+  const counted =
+    <Values, Answer>(ask: (values: Values) => Answer) =>
+    (values: Values): Answer => {
+      asked += 1
+      return ask(values)
+    }
+  const handle = {
+    prepare(sql: string) {
+      const statement = database.prepare(sql)
+      return {
+        run: counted((values: unknown) => statement.run(values)),
+        get: counted((values: unknown) => statement.get(values)),
+        all: counted((values: unknown) => statement.all(values)),
+      }
+    },
+    exec: counted((sql: string) => database.exec(sql)),
+    pragma: (source: string) => database.pragma(source),
+    close: () => database.close(),
+  }
+  return { handle: handle, count: () => asked }
+}
+
+function newRun(type: string): NewRun {
+  const id = ids.next(0)
+  const data = jsonCodec().encode(null, { runId: id, seq: 1, name: null })
+  return {
+    id,
+    shard: 0,
+    type,
+    version: 1,
+    priority: 0,
+    due: null,
+    timeoutMs: null,
+    expiresInMs: null,
+    lease: null,
+    leaseMs: null,
+    transition: `start ${id}`,
+    first: { kind: 'started', name: null, meta: null, data },
+  }
+}
+
+async function openPair(): Promise<{ readonly store: Store; readonly other: Store; readonly count: () => number }> {
+  const path = nextPath()
+  const { handle, count } = counting(path)
+  const store = await openSqliteStore({ handle })
+  await store.migrate()
+  const other = await openSqliteStore({ path })
+  onTestFinished(() => other.close())
+  return { store, other, count }
+}
+
+const request = { session: 'worker', selectors, limit: 10 }
+
+describe('an idle worker', () => {
+  // Seen elsewhere: one poll loop per queue, a third of a core for doing nothing.
+  it('with a hundred types asks one statement per poll', async () => {
+    const { store, count } = await openPair()
+    await store.claim(request)
+    const before = count()
+    for (let poll = 0; poll < 20; poll += 1) await store.claim(request)
+    expect(count() - before).toBe(20)
+  })
+
+  it('finds at its next poll what another process started', async () => {
+    const { store, other } = await openPair()
+    await store.claim(request)
+    await store.claim(request)
+    const run = newRun('type-42')
+    await other.start([run])
+    expect((await store.claim(request)).runs.map(({ id }) => id)).toEqual([run.id])
+  })
+
+  it('finds what it started itself, and what a second store over its connection started', async () => {
+    const path = nextPath()
+    const { handle } = counting(path)
+    const [store, twin] = [await openSqliteStore({ handle }), await openSqliteStore({ handle })]
+    await store.migrate()
+    for (const writer of [store, twin]) {
+      await store.claim(request)
+      const run = newRun('type-7')
+      await writer.start([run])
+      expect((await store.claim(request)).runs.map(({ id }) => id)).toEqual([run.id])
+    }
+  })
+
+  it('finds what comes due while nobody writes', async () => {
+    let time = 1_000
+    const path = nextPath()
+    const store = await openSqliteStore({ path, clock: { now: () => time } })
+    onTestFinished(() => store.close())
+    await store.migrate()
+    const run = { ...newRun('type-1'), due: { at: null, afterMs: 500 } }
+    await store.start([run])
+    expect((await store.claim(request)).nextDue).toBe(1_500)
+    time = 1_499
+    expect((await store.claim(request)).runs).toEqual([])
+    time = 1_500
+    expect((await store.claim(request)).runs.map(({ id }) => id)).toEqual([run.id])
+  })
+})

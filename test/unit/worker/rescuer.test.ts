@@ -1,0 +1,144 @@
+// Who looks after dead holders, and what it tells. Time belongs to the test; the store is scripted.
+
+import { describe, expect, it } from 'vitest'
+import { jsonCodec } from '../../../src/core/codec.ts'
+import { Payloads } from '../../../src/core/payload.ts'
+import type { Engine } from '../../../src/engine/engine.ts'
+import type { Rescued, RescueRequest } from '../../../src/store.ts'
+import { createRecordingLogger } from '../../../src/testing/logger.ts'
+import { createVirtualClock } from '../../../src/testing/virtual-clock.ts'
+import { Rescuer } from '../../../src/worker/rescuer.ts'
+
+const leaseMs = 30_000
+
+function setUp() {
+  const clock = createVirtualClock()
+  const logger = createRecordingLogger()
+  const answers: (Partial<Rescued> | Error)[] = []
+  const requests: RescueRequest[] = []
+  const hinted: string[] = []
+  const seen = { ready: 0 }
+  let onRescue = (): void => undefined
+  const store = {
+    rescue(request: RescueRequest): Promise<Rescued> {
+      requests.push(request)
+      onRescue()
+      const answer = answers.shift() ?? {}
+      if (answer instanceof Error) return Promise.reject(answer)
+      const now = clock.now()
+      return Promise.resolve({ sessionsEnded: 0, takenOver: [], failed: [], more: false, next: null, now, ...answer })
+    },
+  }
+  const engine = {
+    store,
+    ports: { clock, logger },
+    payloads: new Payloads(jsonCodec()),
+    endings: { hinted: (runId: string) => void hinted.push(runId) },
+    onReady: () => void (seen.ready += 1),
+  }
+  const rescuer = new Rescuer(engine as unknown as Engine, leaseMs)
+  return {
+    rescuer,
+    clock,
+    logger,
+    answers,
+    requests,
+    hinted,
+    seen,
+    whenRescuing: (call: () => void) => void (onRescue = call),
+  }
+}
+
+const taken = (count: number): Partial<Rescued> => ({
+  takenOver: Array.from({ length: count }, (_, n) => ({ runId: `${n}`, type: 't', session: 'dead', crashes: 1 })),
+})
+
+describe('a rescuer', () => {
+  it('looks again at once while there is more to do, and reports the sum of it', async () => {
+    const { rescuer, answers, requests, seen, logger } = setUp()
+    answers.push({ ...taken(500), sessionsEnded: 2, more: true }, { ...taken(3), sessionsEnded: 1 })
+    expect(await rescuer.start()).toEqual({ sessions: 3, runs: 503 })
+    expect(requests).toHaveLength(2)
+    expect(seen.ready).toBe(1)
+    expect(logger.lines).toEqual([
+      { level: 'warn', message: expect.stringContaining('503') as string, details: { runs: 503, sessions: 3 } },
+    ])
+  })
+
+  it('that finds nothing says nothing', async () => {
+    const { rescuer, logger, seen } = setUp()
+    expect(await rescuer.start()).toEqual({ sessions: 0, runs: 0 })
+    expect(logger.lines).toEqual([])
+    expect(seen.ready).toBe(0)
+  })
+
+  it('gives the store a reason to write down for each way in which a run is given up', async () => {
+    const { rescuer, requests } = setUp()
+    await rescuer.start()
+    const { failures } = requests[0] as RescueRequest
+    const codes = Object.entries(failures).map(([reason, data]) => {
+      const error = jsonCodec().decode(data, { runId: '', seq: 0, name: null }) as { readonly code: string }
+      return [reason, error.code]
+    })
+    expect(Object.fromEntries(codes)).toEqual({
+      crashed: 'RUN_CRASHED',
+      'timed-out': 'RUN_TIMEOUT',
+      expired: 'RUN_EXPIRED',
+    })
+  })
+
+  it('tells those who wait for a run that it was given up, and why in the log', async () => {
+    const { rescuer, answers, hinted, logger } = setUp()
+    answers.push({
+      failed: [
+        { runId: 'a', type: 't', reason: 'expired' },
+        { runId: 'b', type: 't', reason: 'crashed' },
+      ],
+    })
+    await rescuer.start()
+    expect(hinted).toEqual(['a', 'b'])
+    expect(logger.lines.map(({ details }) => details)).toEqual([
+      { run: 'a', type: 't', reason: 'expired' },
+      { run: 'b', type: 't', reason: 'crashed' },
+    ])
+  })
+
+  it('looks twice in a lease, and goes on after an error of the store', async () => {
+    const { rescuer, answers, requests, clock, logger, seen } = setUp()
+    answers.push({}, new Error('Gone'), taken(1))
+    await rescuer.start()
+    await clock.advance(leaseMs / 2)
+    expect(requests).toHaveLength(2)
+    expect(logger.messages('warn')).toEqual(['Could not look for work to take over; looking again soon.'])
+    await clock.advance(leaseMs / 2)
+    expect(requests).toHaveLength(3)
+    expect(seen.ready).toBe(1)
+  })
+
+  it('that cannot look at its start says so and leaves no timer', async () => {
+    const { rescuer, answers, clock } = setUp()
+    const gone = new Error('Gone')
+    answers.push(gone)
+    await expect(rescuer.start()).rejects.toBe(gone)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('that is stopped leaves no timer', async () => {
+    const { rescuer, clock, requests } = setUp()
+    await rescuer.start()
+    rescuer.stop()
+    expect(clock.pending).toBe(0)
+    await clock.advance(leaseMs)
+    expect(requests).toHaveLength(1)
+  })
+
+  it('that is stopped while it looks takes no more, and sets no timer afterwards', async () => {
+    const { rescuer, answers, requests, clock, whenRescuing } = setUp()
+    answers.push({}, { ...taken(500), more: true }, taken(1))
+    await rescuer.start()
+    whenRescuing(() => rescuer.stop())
+    await clock.advance(leaseMs)
+    expect(requests).toHaveLength(2)
+    expect(clock.pending).toBe(0)
+  })
+})
