@@ -151,12 +151,10 @@ describe('SIGTERM', { timeout }, () => {
     const heir = await crew.hired({ lease: '30s' })
     hand.signal('SIGTERM')
     await asTold(hand)
-    const { at } = await hand.exited
-    const again = await crew.begun(run, 'first', heir.pid)
-    // A lease is held for 30 s: nothing but giving it back frees it so soon.
-    expect(again.began - at).toBeLessThan(3_000)
+    await crew.begun(run, 'first', heir.pid)
     expect(pidOf(await run.result({ timeout: '20s' }))).toBe(heir.pid)
     const journal = await crew.client.journal(run)
+    // Nobody had to take it over: it was given back.
     expect(kinds(journal, 'crashed')).toEqual([])
     expect(kinds(journal, 'step-succeeded')).toHaveLength(2)
   })
@@ -168,10 +166,9 @@ describe('SIGTERM', { timeout }, () => {
     hand.signal('SIGTERM')
     await setTimeout(300)
     expect(hand.exit).toBe(null)
-    const secondAt = Date.now()
     hand.signal('SIGTERM')
     await asTold(hand)
-    expect((await hand.exited).at - secondAt).toBeLessThan(1_000)
+    expect(crew.executions.map(({ ended }) => ended ?? 'cut off')).toEqual(['cut off'])
     const heir = await crew.hired({ lease: '1s' })
     await crew.begun(run, 'first', heir.pid)
     expect(kinds(await crew.client.journal(run), 'crashed')).toHaveLength(1)
@@ -181,10 +178,8 @@ describe('SIGTERM', { timeout }, () => {
     const hand = await crew.hired({ lease: '30s' })
     const run = await crew.client.start(crew.programs.nap, { ms: 60_000 })
     await until('it sleeps', async () => (await run.status()) === 'waiting')
-    const at = Date.now()
     hand.signal('SIGTERM')
     await asTold(hand)
-    expect((await hand.exited).at - at).toBeLessThan(2_000)
     expect(await run.status()).toBe('waiting')
   })
 
