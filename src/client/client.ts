@@ -62,7 +62,7 @@ export class Client {
     const due = dueOf(options.runAt)
     const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of a run')
     const expiresInMs = options.expiresIn === undefined ? null : toMs(options.expiresIn, 'expiresIn')
-    const lease = due === null ? (desk?.reserve(definition) ?? null) : null
+    const lease = due === null ? (desk?.reserve() ?? null) : null
     try {
       const { type, version } = definition
       const transition = engine.transitionId()

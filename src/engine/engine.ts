@@ -24,8 +24,8 @@ export interface EngineOptions {
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
 export interface Desk {
-  /** Takes a free slot for a run of this workflow; null if there is none, or if others have waited longer. */
-  reserve(definition: Definition): Lease | null
+  /** Takes a free slot; null if there is none, or if others have waited longer. */
+  reserve(): Lease | null
   /** Begins a run that was inserted with that lease. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void
   /** Gives the slot back. */

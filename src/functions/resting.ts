@@ -2,7 +2,7 @@
 // that a run with ten thousand of them looks at all only when one joins, leaves or comes due.
 
 import type { Due } from '../core/transition.ts'
-import { dueOf, winnerOf, type Condition, type Winner } from '../core/wait.ts'
+import { dueOf, earliestDue, winnerOf, type Condition, type Winner } from '../core/wait.ts'
 import type { Call, StepCall, WaitCall } from './call.ts'
 
 export interface Woken {
@@ -94,11 +94,7 @@ function conditionsOf(call: Call): readonly Condition[] {
 
 function dueTime(call: Call): number | null {
   const since = call.kind === 'wait' ? call.registeredAt : (call.delay?.since ?? null)
-  if (since === null) return null
-  return conditionsOf(call).reduce<number | null>(
-    (earliest, condition) => smaller(earliest, dueOf(condition, since)),
-    null,
-  )
+  return since === null ? null : earliestDue(conditionsOf(call), since)
 }
 
 function smaller(a: number | null, b: number | null): number | null {

@@ -135,7 +135,7 @@ export class Worker implements HeartbeatOwner {
   }
 
   private readonly desk: Desk = {
-    reserve: (_definition: Definition): Lease | null => {
+    reserve: (): Lease | null => {
       if (this.slots.free <= 0 || this.claimer.hasBacklog || this.claimer.isPaused) return null
       this.slots.take(1)
       return { session: this.engine.session, token: 1 }
@@ -158,13 +158,13 @@ export class Worker implements HeartbeatOwner {
     await this.claimer.stop()
     await this.quiet(this.shutdownMs)
     const leases = this.performer.abort(new Error('The worker is shutting down.'))
-    if (leases.length > 0) {
-      const runs = leases.length === 1 ? '1 run' : `${leases.length} runs`
-      engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
-    }
     await engine.drain(this.shutdownMs)
     try {
       await engine.store.release(leases)
+      if (leases.length > 0) {
+        const runs = leases.length === 1 ? '1 run' : `${leases.length} runs`
+        engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
+      }
     } catch (error) {
       engine.ports.logger.warn('What was held could not be given back; others take it over.', { error })
     }

@@ -39,7 +39,10 @@ describe('a worker', () => {
     line.isUp = false
     await after(worker.stop())
     expect(clock.pending).toBe(0)
-    expect(logger.lines.map(({ level }) => level)).toEqual(['warn', 'warn', 'warn'])
+    expect(logger.lines.map(({ message }) => message)).toEqual([
+      'What was held could not be given back; others take it over.',
+      'The session could not be ended; it ends with its lease.',
+    ])
 
     const second = await open({ workflows: [stuck] })
     await second.work()
