@@ -1,19 +1,46 @@
 // `createHoldfast`: where a store, the engine, a client and a worker become one object. Everything it makes belongs to
 // that object; two of them in one process know nothing of each other.
 
-import { Client, type RunReference, type StartOptions } from './client/client.ts'
+import { cancelRuns, retryRuns, type BulkOptions, type BulkOutcome } from './client/bulk.ts'
+import { Client, type JournalOptions, type VersionFor } from './client/client.ts'
+import {
+  checkRuns,
+  countRuns,
+  findRuns,
+  type Counted,
+  type Filter,
+  type FindOptions,
+  type RunPage,
+} from './client/finding.ts'
 import type { RunHandle } from './client/run-handle.ts'
+import { idOf, type RunReference } from './client/run-reference.ts'
 import type { JournalEntry, RunView } from './client/run-view.ts'
+import type { StartOptions } from './client/start-options.ts'
+import {
+  cancelRun,
+  pauseRun,
+  removeRun,
+  resumeRun,
+  retryRun,
+  type Cancelled,
+  type CancelOptions,
+  type Paused,
+  type PauseOptions,
+  type RemoveOptions,
+  type ResumeOptions,
+  type NoteOptions,
+} from './client/steering.ts'
+import { Submission } from './client/submission.ts'
 import { jsonCodec, type Codec } from './core/codec.ts'
-import type { Definition } from './core/definition.ts'
+import type { Definition, TypedDefinition } from './core/definition.ts'
 import { HoldfastError } from './core/error.ts'
 import { Payloads, type Offload } from './core/payload.ts'
 import { harmless, type Cancel, type Clock, type Logger, type Ports } from './core/ports.ts'
+import type { RunStatus } from './core/run.ts'
 import { checkOptions, didYouMean, shown } from './core/suggest.ts'
 import { Engine } from './engine/engine.ts'
 import type { Services } from './functions/context.ts'
-import type { Workflow } from './functions/workflow.ts'
-import type { Store, StoreAdmin } from './store.ts'
+import type { Checked, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 import { closeOnSignal, systemClock, systemPorts } from './system.ts'
 import type { TookOver } from './worker/rescuer.ts'
@@ -24,6 +51,8 @@ export type HoldfastOptions = {
   readonly store: string | Store
   /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
   readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
+  /** Which version a run gets that is started by the name of its workflow. @default the newest */
+  readonly versionFor?: VersionFor
   /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
   readonly codec?: Codec
   /** Where large payloads go instead of the journal. */
@@ -44,17 +73,51 @@ export interface Holdfast {
   start(type: string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>>
   // The compiler explains a wrong call by the last overload: that must be the one that most people use.
   /** Starts a run: when this returns, the run is stored and will be performed, now or after any crash. */
-  start<Input, Output>(workflow: Workflow<Input, Output>, ...rest: StartArguments<Input>): Promise<RunHandle<Output>>
+  start<Input, Output>(
+    workflow: TypedDefinition<Input, Output>,
+    ...rest: StartArguments<Input>
+  ): Promise<RunHandle<Output>>
+  /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
+  submit(type: string, payload?: unknown): Submission
   /** A handle on a run that exists. */
   run<Output = unknown>(reference: RunReference): RunHandle<Output>
   /** How a run stands, with its output or error once it has ended. */
   get(reference: RunReference): Promise<RunView>
   /** Everything that happened to a run, in order. */
-  journal(reference: RunReference): Promise<readonly JournalEntry[]>
+  journal(reference: RunReference, options?: JournalOptions): Promise<readonly JournalEntry[]>
+  /** Runs that match, newest first, by pages. */
+  find(options?: FindOptions): Promise<RunPage>
+  /** How many runs match, counted no further than to `atMost`. @default atMost 10,000 */
+  count(filter?: Filter, options?: { readonly atMost?: number }): Promise<Counted>
+  /**
+   * Stops a run for good. One that is being performed is asked to: its abort signals fire, what it is doing may end and is
+   * recorded, and its steps are undone, last first. One that has ended is left as it is.
+   */
+  cancel(reference: RunReference, options?: CancelOptions): Promise<Cancelled>
+  /** Stops a run until it is resumed: at once, or at its next checkpoint if it is being performed. */
+  pause(reference: RunReference, options?: PauseOptions): Promise<Paused>
+  /** Lets a paused run go on, if need be with repairs of its journal. */
+  resume(reference: RunReference, options?: ResumeOptions): Promise<Revived<'resumed'>>
+  /** Lets a failed run go on where it failed. */
+  retry(reference: RunReference, options?: NoteOptions): Promise<Revived<'retried'>>
+  /** Removes a run from sight: it is performed no more and its keys are free. Its status and its journal stay. */
+  remove(reference: RunReference, options?: RemoveOptions): Promise<void>
+  /** Cancels every live run that matches. With `preview`, only tells how many there are. */
+  cancelMany(filter: Filter, options?: CancelOptions & BulkOptions): Promise<BulkOutcome>
+  /** Retries every failed run that matches. With `preview`, only tells how many there are. */
+  retryMany(filter: Filter, options?: NoteOptions & BulkOptions): Promise<BulkOutcome>
+  /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
+  check(): Promise<readonly Checked[]>
   /** Makes this process perform runs, too. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /** Stops the worker, sends what was accepted and lets go of the store. */
   close(): Promise<void>
+}
+
+/** What became of a run that was let go on. */
+export interface Revived<Outcome> {
+  readonly outcome: Outcome
+  readonly status: RunStatus
 }
 
 export interface RunningWorker {
@@ -64,7 +127,7 @@ export interface RunningWorker {
   stop(): Promise<void>
 }
 
-const optionNames = ['store', 'workflows', 'services', 'codec', 'offload', 'logger', 'ports']
+const optionNames = ['store', 'workflows', 'services', 'versionFor', 'codec', 'offload', 'logger', 'ports']
 
 /**
  * Opens a store and gives back what starts, performs and reads runs in it.
@@ -77,7 +140,7 @@ const optionNames = ['store', 'workflows', 'services', 'codec', 'offload', 'logg
  */
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, optionNames, 'createHoldfast()')
-  const { workflows = [], codec = jsonCodec(), offload, logger, services } = options
+  const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
   const system = systemPorts(logger)
   const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
   const ownsStore = typeof options.store === 'string'
@@ -85,11 +148,17 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const definitions = collect(workflows)
   const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions })
   await engine.open()
-  return assemble(engine, services, ownsStore)
+  return assemble(engine, { services, ownsStore, versionFor })
 }
 
-function assemble(engine: Engine, services: unknown, ownsStore: boolean): Holdfast {
-  const client = new Client(engine)
+interface Assembly {
+  readonly services: unknown
+  readonly ownsStore: boolean
+  readonly versionFor: VersionFor | undefined
+}
+
+function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly): Holdfast {
+  const client = new Client(engine, versionFor)
   let worker: Worker | null = null
   let closing: Promise<void> | null = null
 
@@ -106,9 +175,20 @@ function assemble(engine: Engine, services: unknown, ownsStore: boolean): Holdfa
 
   return {
     start,
+    submit: (type, payload) => new Submission((options) => client.start(type, payload, options)),
     run: <Output>(reference: RunReference) => client.handle(reference) as RunHandle<Output>,
     get: (reference) => client.get(reference),
-    journal: (reference) => client.journal(reference),
+    journal: (reference, options) => client.journal(reference, options),
+    find: (options) => findRuns(engine, options),
+    count: (filter, options) => countRuns(engine, filter, options),
+    cancel: (reference, options) => cancelRun(engine, idOf(reference), options),
+    pause: (reference, options) => pauseRun(engine, idOf(reference), options),
+    resume: (reference, options) => resumeRun(engine, idOf(reference), options),
+    retry: (reference, options) => retryRun(engine, idOf(reference), options),
+    remove: (reference, options) => removeRun(engine, idOf(reference), options),
+    cancelMany: (filter, options) => cancelRuns(engine, filter, options),
+    retryMany: (filter, options) => retryRuns(engine, filter, options),
+    check: () => checkRuns(engine),
     async work(options) {
       if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
       if (worker !== null) {

@@ -5,15 +5,31 @@ export {
   createMemoryStore,
   type Holdfast,
   type HoldfastOptions,
+  type Revived,
   type RunningWorker,
 } from './holdfast.ts'
 export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/workflow.ts'
 export type { Context, Services, StepOptions } from './functions/context.ts'
-export type { StepTools } from './functions/attempt.ts'
+export type { StepTools } from './core/attempt.ts'
 export type { TimeReached, Wait } from './functions/wait.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
-export type { RunReference, StartOptions } from './client/client.ts'
-export type { JournalEntry, RunView } from './client/run-view.ts'
+export type { JournalOptions, VersionChoice, VersionFor } from './client/client.ts'
+export type { RunReference } from './client/run-reference.ts'
+export type { StartOptions } from './client/start-options.ts'
+export type { JournalEntry, RunView, WishView } from './client/run-view.ts'
+export type { Counted, Filter, FindOptions, RunPage } from './client/finding.ts'
+export type { BulkOptions, BulkOutcome } from './client/bulk.ts'
+export type {
+  Cancelled,
+  CancelOptions,
+  NoteOptions,
+  Paused,
+  PauseOptions,
+  RemoveOptions,
+  ResumeOptions,
+} from './client/steering.ts'
+export type { Amendment } from './client/amending.ts'
+export type { Submission } from './client/submission.ts'
 export type { TookOver } from './worker/rescuer.ts'
 export type { WorkOptions } from './worker/worker.ts'
 export { fatal, retryAfter } from './core/verdict.ts'
@@ -23,7 +39,9 @@ export { HoldfastError, isHoldfastError, type ErrorCode, type ErrorFamily } from
 export { jsonCodec, type Codec, type JsonCodecOptions, type Place } from './core/codec.ts'
 export type { Offload } from './core/payload.ts'
 export type { Cancel, Clock, Logger, Ports, Random, Turns } from './core/ports.ts'
-export type { RunStatus } from './core/run.ts'
+export type { PauseReason, RunStatus } from './core/run.ts'
+export { compositeValue, type KeyScope } from './core/key.ts'
+export type { CancelMode } from './core/steering.ts'
 export type { EntryKind } from './core/entry.ts'
-export type { Store, StoreAdmin } from './store.ts'
+export type { Checked, Store, StoreAdmin } from './store.ts'
 export type { Schema } from './core/schema.ts'

@@ -6,8 +6,16 @@
 // What a store hands out is a copy: it does not change later, and changing it does not change the store.
 
 import type { Draft, Entry } from './core/entry.ts'
-import type { Lease, Run, RunStatus } from './core/run.ts'
+import type { KeyScope } from './core/key.ts'
+import type { Message } from './core/message.ts'
+import type { Lease, Run, RunStatus, Wish } from './core/run.ts'
+import type { Steered, SteerRequest } from './core/steering.ts'
+import type { RescueFailure, TakeoverRules } from './core/takeover.ts'
 import type { Due, Transition } from './core/transition.ts'
+
+export type { Message } from './core/message.ts'
+export type { Steered, SteerRequest } from './core/steering.ts'
+export type { RescueFailure } from './core/takeover.ts'
 
 export interface Store {
   readonly capabilities: Capabilities
@@ -16,14 +24,15 @@ export interface Store {
   migrate(): Promise<void>
 
   /**
-   * Inserts runs, each with its first entry. One answer per run, in order; an id that exists, or that comes twice, is
-   * answered, not replaced.
+   * Inserts runs, each with its first entry. One answer per run, in order. A run is not inserted, and the one that is in
+   * its way is answered, when its id exists or comes twice, when a run of its type that is not deleted has its idempotency
+   * key, or when a live run has its business key in its scope; in this order, and by unique indexes.
    */
   start(runs: readonly NewRun[]): Promise<readonly Started[]>
 
   /**
    * Leases what is due to a session: highest priority first, then the longest due, then the lowest id. A leased run is
-   * due no more. A run whose time is over is not handed out.
+   * due no more. A run whose time is over is not handed out; one that is being cancelled is, and stays `cancelling`.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
@@ -44,6 +53,12 @@ export interface Store {
   deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]>
 
   /**
+   * Does what people ask of runs from outside, each by the rules of `steering.ts`. One answer per request, in order. Of two
+   * requests for one run the second finds what the first made of it.
+   */
+  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]>
+
+  /**
    * Keeps a session alive and, with it, all its leases. The first beat opens the session, before it leases anything; one
    * that has ended never comes back.
    */
@@ -52,14 +67,13 @@ export interface Store {
   /**
    * Takes runs from holders that are dead or past their deadline, and ends runs whose time is over. First, in a
    * transaction of its own, every session is marked as ended whose heartbeat ran out; then what such sessions hold (or
-   * sessions that never beat) is released: `pending`, due at once, with a `crashed` entry, or `failed` after too many
-   * crashes. Anyone may call it, any number at once.
+   * sessions that never beat) is taken by the rules of `takeover.ts`. Anyone may call it, any number at once.
    */
   rescue(request: RescueRequest): Promise<Rescued>
 
   /**
-   * Gives leased runs back unharmed: `pending`, due at once, no crash counted and none of earlier holders forgotten. Leases
-   * that are lost are passed over.
+   * Gives leased runs back unharmed, by the rules of `takeover.ts`: due at once, no crash counted and none of earlier
+   * holders forgotten. Leases that are lost are passed over.
    */
   release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void>
 
@@ -81,8 +95,24 @@ export interface Store {
 
 /** Queries for people and pages. They may be slow; nothing that moves runs depends on them. */
 export interface StoreAdmin {
-  /** Runs that match, newest first: by id, which tells when it was made. */
-  find(filter: RunFilter): Promise<readonly Run[]>
+  /** Runs that match all of the filter, newest first: by id, which tells when it was made. */
+  find(filter: RunFilter, page: Page): Promise<readonly Run[]>
+
+  /** How many match, counted no further than to `atMost`. */
+  count(filter: RunFilter, atMost: number): Promise<number>
+
+  /**
+   * Checks what must be true of every committed state, whatever crashed or raced: all invariants of docs/invariants.md that
+   * are about states. It reads everything, and changes nothing.
+   */
+  check(): Promise<readonly Checked[]>
+}
+
+export interface Checked {
+  /** The invariant. */
+  readonly name: string
+  /** The ids of runs for which it does not hold, 20 at most, in order. None means that all is well. */
+  readonly offenders: readonly string[]
 }
 
 export interface Capabilities {
@@ -97,6 +127,13 @@ export interface NewRun {
   readonly shard: number
   readonly type: string
   readonly version: number
+  readonly key: string | null
+  readonly keyScope: KeyScope
+  readonly idempotencyKey: string | null
+  readonly parentId: string | null
+  readonly tags: readonly string[]
+  /** The text of a JSON object. */
+  readonly metadata: string | null
   readonly priority: number
   /** Not to be claimed before this; null for at once. */
   readonly due: Due | null
@@ -115,7 +152,12 @@ export interface NewRun {
 
 export interface Started {
   readonly created: boolean
-  /** The row as it is now; when `created` and a lease was asked for, leased to the caller if its session is alive. */
+  /** What kept the run from being inserted; null when it was created. */
+  readonly taken: 'id' | 'idempotency-key' | 'key' | null
+  /**
+   * The row as it is now, or that of the run in its way; when `created` and a lease was asked for, leased to the caller if
+   * its session is alive.
+   */
   readonly run: Run
 }
 
@@ -149,41 +191,52 @@ export interface BeatRequest {
   readonly session: string
   /** How long the session is alive without another beat. */
   readonly leaseMs: number
-  /** Claims of this session whose deadline moves to so many milliseconds from now. */
-  readonly extend?: readonly { readonly runId: string; readonly token: number; readonly ms: number }[]
+  /** What this session believes to hold. */
+  readonly held?: readonly HeldClaim[]
   /** Ends the session. What it still holds is treated as a crash by the next rescue. */
   readonly end?: boolean
+}
+
+export interface HeldClaim {
+  readonly runId: string
+  readonly token: number
+  /** Moves the deadline of the claim to so many milliseconds from now; null to leave it. */
+  readonly extendMs: number | null
 }
 
 export interface Beat {
   /** False when the session has ended, by its own will or because others thought it dead: its leases are lost. */
   readonly alive: boolean
-  /** Those of `extend` that this session does not hold any more. */
+  /** Those of `held` that this session does not hold any more. */
   readonly lost: readonly string[]
+  /**
+   * Runs that this session holds and did not list: leased to it by a call whose answer it never got, or after the list was
+   * made. At most 100 at once.
+   */
+  readonly strays: readonly { readonly runId: string; readonly token: number }[]
+  /** Runs that this session holds and that somebody wants cancelled or paused. */
+  readonly wished: readonly { readonly runId: string; readonly wish: Wish }[]
   /** Runs that this session holds although the time for the whole run is over: their holder must fail them. */
   readonly timedOut: readonly string[]
   readonly now: number
 }
 
-export interface RescueRequest {
+export interface RescueRequest extends TakeoverRules {
   /** At most so many runs at once. */
   readonly limit: number
-  /** A run whose holders died so many times in a row fails. */
-  readonly maxCrashes: number
-  /** What is written as the data of a `failed` entry, by reason. */
-  readonly failures: Readonly<Record<RescueFailure, string>>
 }
-
-/** `crashed`: too many holders died. `timed-out`: the whole run took too long. `expired`: nobody began it in time. */
-export type RescueFailure = 'crashed' | 'timed-out' | 'expired'
 
 export interface Rescued {
   /** How many sessions were found dead. */
   readonly sessionsEnded: number
-  /** Runs that were taken from their holders and are pending again. */
+  /** Runs that were taken from their holders and did not end with that. */
   readonly takenOver: readonly TakenOver[]
-  /** Runs that were ended. */
-  readonly failed: readonly { readonly runId: string; readonly type: string; readonly reason: RescueFailure }[]
+  /** Runs that were ended, and why. */
+  readonly ended: readonly {
+    readonly runId: string
+    readonly type: string
+    readonly reason: RescueFailure | 'cancelled'
+  }[]
   /** There may be more to do: rescue again at once. */
   readonly more: boolean
   /** When the next session, deadline or timeout that is known now runs out, if nothing happens; null if there is none. */
@@ -208,6 +261,7 @@ export interface LoadRequest {
 
 export interface Loaded {
   readonly entries: readonly Entry[]
+  /** What no transition has taken yet, first in first out. */
   readonly messages: readonly Message[]
 }
 
@@ -218,16 +272,24 @@ export type Committed =
       readonly at: number
       /** As it stands now: the one thing that a repetition may answer otherwise. */
       readonly inbox: number
-      /** False when parking was asked for and a message had arrived: look again. The entries are appended all the same. */
+      /**
+       * False when the lease was to end and did not, because a message or a wish had arrived: look again. The entries are
+       * appended all the same.
+       */
       readonly released: boolean
+      /** What somebody wants of the holder. */
+      readonly wish: Wish | null
     }
-  | { readonly outcome: 'refused'; readonly reason: Refusal }
+  | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
+  /** `wish` says why, as far as somebody said so. */
+  | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly wish: Wish | null }
 
 /**
  * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
- * journal is not where it thinks.
+ * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
+ * or begin anew. `key-taken`: the run would begin anew as another type, where a live run has its key.
  */
-export type Refusal = 'stale' | 'lease-lost' | 'not-found'
+export type Refusal = 'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'key-taken'
 
 export interface NewMessage {
   /**
@@ -238,12 +300,6 @@ export interface NewMessage {
   readonly runId: string
   readonly name: string
   readonly data: string
-}
-
-export interface Message extends NewMessage {
-  /** The run's `inbox` after this message: first in, first out. */
-  readonly position: number
-  readonly at: number
 }
 
 export type Delivered =
@@ -263,8 +319,27 @@ export interface Change {
 export type Hint =
   { readonly kind: 'ready'; readonly type: string } | { readonly kind: 'ended'; readonly runId: string }
 
+/** Everything that is given must match; lists match any of their members. Deleted runs match only when asked for. */
 export interface RunFilter {
-  readonly type?: string
-  readonly status?: RunStatus
+  readonly ids?: readonly string[]
+  readonly types?: readonly string[]
+  /** `billing.` matches every type that begins with it. */
+  readonly typePrefix?: string
+  readonly statuses?: readonly RunStatus[]
+  readonly key?: string
+  readonly idempotencyKey?: string
+  readonly tag?: string
+  readonly version?: number
+  readonly parentId?: string
+  /** Created at this time or later. */
+  readonly createdFrom?: number
+  /** Created before this time. */
+  readonly createdBefore?: number
+  readonly deleted?: boolean
+}
+
+export interface Page {
   readonly limit: number
+  /** The id of the last run of the page before. */
+  readonly after?: string
 }

@@ -65,6 +65,8 @@ const planted = [
   ['worker/b.ts', "import type { A } from '../functions/a.ts'", ['room-worker']],
   ['worker/c.ts', "import type { A } from '../client/a.ts'", ['room-worker']],
   ['worker/d.ts', "import { setTimeout } from 'node:timers/promises'", ['room-worker-no-node']],
+  ['encryption/a.ts', "import { A } from '../core/a.ts'\nimport { randomBytes } from 'node:crypto'", []],
+  ['encryption/b.ts', "import { A } from '../engine/a.ts'", ['room-encryption']],
   ['testing/a.ts', "import { A } from '../stores/memory/a.ts'\nimport { S } from '../system.ts'", []],
   ['testing/b.ts', "import { A } from '../stores/postgres/a.ts'", ['room-testing']],
   ['http/a.ts', "import { A } from '../client/a.ts'", []],

@@ -87,6 +87,12 @@ function newRun(session: string, order: number): NewRun {
     shard: 0,
     type: 'bench.three-steps',
     version: 1,
+    key: null,
+    keyScope: 'workflow',
+    idempotencyKey: null,
+    parentId: null,
+    tags: [],
+    metadata: null,
     priority: 0,
     due: null,
     timeoutMs: null,
@@ -106,6 +112,9 @@ function transitionAfter(session: string, runId: string, seq: number): Transitio
     guard: { seq, lease: { session, token: 1 } },
     due: null,
     parkIf: null,
+    undo: null,
+    continues: null,
+    takes: [],
   }
   const meta = { attempt: 1, ms: 0 }
   if (seq === 1) {

@@ -1,34 +1,37 @@
-// Starts runs and reads them. It runs no user code but the check of an input.
+// Starts runs and reads them. It runs no user code but the check of an input and the choice of a version.
 
 import type { Definition } from '../core/definition.ts'
-import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
-import { isRunId } from '../core/id.ts'
-import { holds, isTerminal } from '../core/run.ts'
+import { holds, isTerminal, type Run } from '../core/run.ts'
+import { isSameValue } from '../core/same-value.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
-import type { Due } from '../core/transition.ts'
 import type { Engine } from '../engine/engine.ts'
-import { entryView, viewOf, type JournalEntry, type RunView } from './run-view.ts'
-import { RunHandle, runNotFound } from './run-handle.ts'
+import type { NewRun, Started } from '../store.ts'
+import { RunHandle } from './run-handle.ts'
+import { idOf, runNotFound, type RunReference } from './run-reference.ts'
+import { entryView, readData, viewOf, type JournalEntry, type RunView } from './run-view.ts'
+import { checkId, checkStartOptions, describeRun, startedMeta, type StartOptions } from './start-options.ts'
 
-export interface StartOptions {
-  /** The id of the run: a UUID of version 7. Starting the same id again gives the run that exists. @default a new one */
-  readonly id?: string
-  /** Higher goes first. @default 0 */
-  readonly priority?: number
-  /** Not to be begun before this point in time, or this long from now. @default at once */
-  readonly runAt?: Date | Duration
-  /** The run fails with RUN_TIMEOUT if it has not ended by then. @default no limit */
-  readonly timeout?: Duration
-  /** The run fails with RUN_EXPIRED if nobody has begun it by then. @default never */
-  readonly expiresIn?: Duration
+/** What there is to choose from when a run is started by the name of its workflow. */
+export interface VersionChoice {
+  readonly type: string
+  /** The versions that are registered here, the newest last. */
+  readonly versions: readonly number[]
+  readonly input: unknown
+  readonly key: string | undefined
+  readonly tags: readonly string[]
 }
 
-const startOptionNames = ['id', 'priority', 'runAt', 'timeout', 'expiresIn']
+/** Chooses the version of a new run; undefined for the newest. */
+export type VersionFor = (choice: VersionChoice) => number | undefined
 
-/** A run, by its handle or its id. */
-export type RunReference = string | { readonly id: string }
+export interface JournalOptions {
+  /** Entries with a higher `seq` than this. @default 0 */
+  readonly after?: number
+  /** @default all of them */
+  readonly limit?: number
+}
 
 /** There is one shard, and so it is that of every id. */
 const shard = 0
@@ -36,41 +39,46 @@ const entriesAtOnce = 1_000
 
 export class Client {
   private readonly engine: Engine
+  private readonly versionFor: VersionFor | undefined
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, versionFor: VersionFor | undefined) {
     this.engine = engine
+    this.versionFor = versionFor
   }
 
-  async start(workflow: Definition | string, input: unknown, options: StartOptions = {}): Promise<RunHandle<unknown>> {
+  async start(workflow: Definition | string, input: unknown, options?: StartOptions): Promise<RunHandle<unknown>> {
     const { engine } = this
     engine.assertOpen()
-    const definition = typeof workflow === 'string' ? engine.registry.newest(workflow) : engine.registry.own(workflow)
-    checkOptions(options, startOptionNames, `start of "${definition.type}"`)
-    const { priority = 0 } = options
-    if (!Number.isInteger(priority) || Math.abs(priority) > 2 ** 31 - 1) {
-      throw new HoldfastError('INVALID_OPTION', `The priority of a run must be a whole number. Got ${shown(priority)}.`)
-    }
-    const id = options.id === undefined ? engine.runIds.next(shard) : checkId(options.id)
+    if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
+    const definition = this.choose(workflow, input, options)
+    const described = describeRun(options, definition)
+    const id = options?.id === undefined ? engine.runIds.next(shard) : checkId(options.id)
+    const meta = options === undefined ? null : startedMeta(options)
     const checked = definition.validate(input)
     const value = isPromise(checked) ? await checked : checked
     const place = { runId: id, seq: 1, name: null }
     const kept = engine.payloads.keep(engine.payloads.encode(value, place), place)
     const data = typeof kept === 'string' ? kept : await kept
-    const first = { kind: 'started', name: null, meta: null, data } as const
 
     const { desk } = engine
-    const due = dueOf(options.runAt)
-    const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of a run')
-    const expiresInMs = options.expiresIn === undefined ? null : toMs(options.expiresIn, 'expiresIn')
-    const lease = due === null ? (desk?.reserve() ?? null) : null
+    const lease = described.due === null ? (desk?.reserve() ?? null) : null
+    let isReserved = lease !== null
     try {
-      const { type, version } = definition
       const transition = engine.transitionId()
-      const run = {
+      const { key, keyScope, idempotencyKey, parentId, tags, metadata, priority, due, timeoutMs, expiresInMs } =
+        described
+      // Field by field, here and below: spreading took a tenth of the time of a whole run.
+      const run: NewRun = {
         id,
         shard,
-        type,
-        version,
+        type: definition.type,
+        version: definition.version,
+        key,
+        keyScope,
+        idempotencyKey,
+        parentId,
+        tags,
+        metadata,
         priority,
         due,
         timeoutMs,
@@ -78,24 +86,22 @@ export class Client {
         lease,
         leaseMs: definition.leaseMs,
         transition,
-        first,
+        first: { kind: 'started', name: null, meta, data },
       }
       const started = await engine.start(run)
-      if (!started.created) this.checkSame(started.run.type, definition, id)
       // A session that was found dead meanwhile gets no lease: then the run waits to be claimed.
       if (lease !== null && started.created && holds(started.run, lease)) {
-        // Field by field: spreading `first` here took a tenth of the time of a whole run.
         const at = started.run.createdAt
-        const entry: Entry = { kind: 'started', name: null, meta: null, data, seq: 1, at, transition }
+        const entry: Entry = { kind: 'started', name: null, meta, data, seq: 1, at, transition }
+        isReserved = false
         desk?.begin(started.run, lease, [entry])
-      } else {
-        if (lease !== null) desk?.cancel()
-        if (started.created) engine.onReady()
+        return new RunHandle(engine, id, true, key)
       }
-      return new RunHandle(engine, id, started.created)
-    } catch (error) {
-      if (lease !== null) desk?.cancel()
-      throw error
+      if (!started.created) return await this.existing(started, run, value, options)
+      engine.onReady()
+      return new RunHandle(engine, id, true, key)
+    } finally {
+      if (isReserved) desk?.cancel()
     }
   }
 
@@ -105,64 +111,88 @@ export class Client {
     const { store, payloads } = this.engine
     const [run] = await store.get([id])
     if (run === undefined) throw runNotFound(id)
-    const [last] = isTerminal(run.status) ? await store.load([{ runId: id, after: run.seq - 1, limit: 1 }]) : []
+    const isOver = isTerminal(run.status)
+    const [last] = isOver ? await store.load([{ runId: id, after: run.seq - 1, limit: 1 }]) : []
     return viewOf(run, last?.entries[0], payloads)
   }
 
-  async journal(reference: RunReference): Promise<readonly JournalEntry[]> {
+  async journal(reference: RunReference, options: JournalOptions = {}): Promise<readonly JournalEntry[]> {
     const id = idOf(reference)
+    checkOptions(options, ['after', 'limit'], 'journal()')
     this.engine.assertOpen()
     const { store, payloads } = this.engine
+    const { after = 0, limit = Infinity } = options
     const entries: JournalEntry[] = []
-    for (;;) {
-      const [page] = await store.load([{ runId: id, after: entries.length, limit: entriesAtOnce }])
+    while (entries.length < limit) {
+      const atOnce = Math.min(entriesAtOnce, limit - entries.length)
+      const [page] = await store.load([{ runId: id, after: after + entries.length, limit: atOnce }])
       for (const entry of page?.entries ?? []) entries.push(await entryView(id, entry, payloads))
-      if ((page?.entries.length ?? 0) < entriesAtOnce) break
+      if ((page?.entries.length ?? 0) < atOnce) break
     }
-    if (entries.length === 0) throw runNotFound(id)
+    if (entries.length === 0 && (await store.get([id]))[0] === undefined) throw runNotFound(id)
     return entries
   }
 
   /** A handle on a run that exists, or may. */
   handle(reference: RunReference): RunHandle<unknown> {
-    return new RunHandle(this.engine, idOf(reference), false)
+    return new RunHandle(this.engine, idOf(reference), false, null)
   }
 
-  private checkSame(type: string, definition: Definition, id: string): void {
-    if (type === definition.type) return
+  /** A definition that is named says its version itself; a name leaves it to the options, to versionFor, to the newest. */
+  private choose(workflow: Definition | string, input: unknown, options: StartOptions | undefined): Definition {
+    const { registry } = this.engine
+    if (typeof workflow !== 'string' && options?.version === undefined) return registry.own(workflow)
+    const type = typeof workflow === 'string' ? workflow : workflow.type
+    if (options?.version !== undefined) return registry.get(type, options.version)
+    const versions = registry.versions(type)
+    const chosen = this.versionFor?.({ type, versions, input, key: options?.key, tags: options?.tags ?? [] })
+    return registry.get(type, chosen ?? (versions.at(-1) as number))
+  }
+
+  /** Something was in the way of a start: gives that run back, or says why not. */
+  private async existing(
+    { taken, run }: Started,
+    asked: NewRun,
+    input: unknown,
+    options: StartOptions | undefined,
+  ): Promise<RunHandle<unknown>> {
+    if (taken === 'key' && options?.onConflict !== 'return') {
+      throw new HoldfastError(
+        'RUN_EXISTS',
+        `Run ${run.id} of "${run.type}" has the key ${shown(asked.key)} and is ${run.status}. Wait for its end, cancel it, ` +
+          `or ask for it with onConflict: 'return'.`,
+        { details: { runId: run.id, type: run.type, key: asked.key, status: run.status } },
+      )
+    }
+    if (taken === 'id' && run.type !== asked.type) {
+      throw new HoldfastError(
+        'RUN_EXISTS',
+        `Run ${run.id} exists and is of type "${run.type}", not "${asked.type}". Choose another id.`,
+        { details: { runId: run.id, type: run.type } },
+      )
+    }
+    await this.assertSameInput(run, input, taken ?? 'id')
+    return new RunHandle(this.engine, run.id, false, run.key)
+  }
+
+  /** Whoever repeats a start means the same; another input under the same name is a mistake that must not pass in silence. */
+  private async assertSameInput(run: Run, input: unknown, taken: string): Promise<void> {
+    const { store, payloads } = this.engine
+    const [first] = await store.load([{ runId: run.id, after: 0, limit: 1 }])
+    const entry = first?.entries[0]
+    const place = { runId: run.id, seq: 1, name: null }
+    // As it would be read back: a codec may keep less than it is given.
+    const given = payloads.decode(payloads.encode(input, place), place)
+    if (entry !== undefined && isSameValue(await readData(run.id, entry, payloads), given)) return
     throw new HoldfastError(
-      'RUN_EXISTS',
-      `Run ${id} exists and is of type "${type}", not "${definition.type}". Choose another id.`,
-      { details: { runId: id, type } },
+      'INPUT_CONFLICT',
+      `Run ${run.id} was started with the same ${taken} and another input. It goes on unharmed; use another ${taken} for ` +
+        'another input.',
+      { details: { runId: run.id, taken } },
     )
   }
 }
 
-function dueOf(runAt: Date | Duration | undefined): Due | null {
-  if (runAt === undefined) return null
-  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'runAt') }
-  const at = runAt.getTime()
-  if (!Number.isNaN(at)) return { at, afterMs: null }
-  throw new HoldfastError('INVALID_OPTION', 'runAt must be a valid Date, or how long to wait.')
-}
-
 function isPromise(value: unknown): value is Promise<unknown> {
   return value instanceof Promise
-}
-
-function idOf(reference: RunReference): string {
-  const id: unknown = typeof reference === 'string' ? reference : (reference as { readonly id?: unknown } | null)?.id
-  if (typeof id === 'string') return id
-  throw new HoldfastError('INVALID_OPTION', `A run is named by its id or its handle. Got ${shown(reference)}.`)
-}
-
-function checkId(id: string): string {
-  if (isRunId(id)) return id
-  throw new HoldfastError(
-    'INVALID_OPTION',
-    `The id of a run must be a UUID of version 7 in lower case. Got ${shown(id)}.`,
-    {
-      details: { id },
-    },
-  )
 }

@@ -1,12 +1,14 @@
 // A run that somebody started or asked for, and what they can do with it from outside.
 
 import { formatMs, toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError } from '../core/error.ts'
+import { HoldfastError, messageOf } from '../core/error.ts'
 import type { Cancel } from '../core/ports.ts'
 import type { RunStatus } from '../core/run.ts'
 import { checkOptions } from '../core/suggest.ts'
 import type { Ending, Watcher } from '../engine/endings.ts'
 import type { Engine } from '../engine/engine.ts'
+import { runNotFound } from './run-reference.ts'
+import { cancelRun, type Cancelled, type CancelOptions } from './steering.ts'
 
 export interface ResultOptions {
   /** Give up waiting after this; the run goes on. @default no limit */
@@ -17,12 +19,15 @@ export class RunHandle<Output> {
   readonly id: string
   /** False if the run existed before. */
   readonly created: boolean
+  /** Its business key, as far as this handle knows. */
+  readonly key: string | null
   private readonly engine: Engine
 
-  constructor(engine: Engine, id: string, created: boolean) {
+  constructor(engine: Engine, id: string, created: boolean, key: string | null) {
     this.engine = engine
     this.id = id
     this.created = created
+    this.key = key
   }
 
   /**
@@ -46,8 +51,12 @@ export class RunHandle<Output> {
           cause: value,
           details: { runId },
         })
-      case 'cancelled':
-        throw new HoldfastError('RUN_CANCELLED', `Run ${this.id} was cancelled.`, { details: { runId } })
+      case 'cancelled': {
+        const why = ending.reason === null ? '' : `: ${ending.reason}`
+        throw new HoldfastError('RUN_CANCELLED', `Run ${this.id} was cancelled${why}.`, {
+          details: { runId, reason: ending.reason },
+        })
+      }
     }
   }
 
@@ -56,6 +65,11 @@ export class RunHandle<Output> {
     const [run] = await this.engine.store.get([this.id])
     if (run === undefined) throw runNotFound(this.id)
     return run.status
+  }
+
+  /** Stops the run; see `holdfast.cancel`. */
+  cancel(options?: CancelOptions): Promise<Cancelled> {
+    return cancelRun(this.engine, this.id, options)
   }
 
   private ending(timeoutMs: number | null): Promise<Ending> {
@@ -122,12 +136,4 @@ class EndingWait implements Watcher {
     this.cancelTimeout?.()
     this.reject(error)
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-export function runNotFound(id: string): HoldfastError {
-  return new HoldfastError('RUN_NOT_FOUND', `There is no run ${id} in this store.`, { details: { runId: id } })
 }

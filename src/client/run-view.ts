@@ -1,24 +1,48 @@
 // A run and its journal as the user sees them: times are dates, payloads are decoded.
 
 import type { Entry, EntryKind } from '../core/entry.ts'
+import { messageOf } from '../core/error.ts'
+import type { KeyScope } from '../core/key.ts'
+import { readMetadata } from '../core/labels.ts'
 import type { Payloads } from '../core/payload.ts'
-import { isTerminal, type Run, type RunStatus } from '../core/run.ts'
+import { isTerminal, type Run, type RunStatus, type Wish } from '../core/run.ts'
 
 export interface RunView {
   readonly id: string
   readonly type: string
   readonly version: number
   readonly status: RunStatus
+  readonly key: string | null
+  readonly keyScope: KeyScope
+  readonly idempotencyKey: string | null
+  /** The run that asked for this one. */
+  readonly parentId: string | null
+  readonly tags: readonly string[]
+  readonly metadata: Readonly<Record<string, unknown>>
   readonly priority: number
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly endedAt: Date | null
   /** When it will go on by itself. */
   readonly dueAt: Date | null
+  /** Claims since a holder last committed anything. */
+  readonly crashes: number
+  /** What its holder is asked to do. */
+  readonly wish: WishView | null
+  readonly deletedAt: Date | null
+  readonly deleteReason: string | null
+  /** Why it gave up, on one line. */
+  readonly lastError: string | null
   /** What it returned, once it has succeeded. */
   readonly output?: unknown
   /** Why it gave up, once it has failed. */
   readonly error?: unknown
+}
+
+export interface WishView {
+  readonly kind: Wish['kind']
+  readonly reason: string | null
+  readonly at: Date
 }
 
 /** An entry as the user reads it: its `kind` tells what `name` and `meta` are. */
@@ -33,22 +57,58 @@ export type JournalEntry = {
   }
 }[EntryKind]
 
+/** The run, with what its last entry says of its end. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
-  const { id, type, version, status, priority } = run
-  const view = {
+  if (last?.kind === 'succeeded') return { ...rowView(run), output: await readData(run.id, last, payloads) }
+  if (last?.kind !== 'failed') return rowView(run)
+  const error = await readData(run.id, last, payloads)
+  return { ...rowView(run), lastError: oneLine(error), error }
+}
+
+/** The run as it stands in a list: without its output. An error that cannot be read must not spoil the list. */
+export async function listedView(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
+  if (last?.kind !== 'failed') return rowView(run)
+  const error = await readData(run.id, last, payloads).catch((cause: unknown) => cause)
+  return { ...rowView(run), lastError: oneLine(error) }
+}
+
+function rowView(run: Run): RunView {
+  const { id, type, version, status, key, keyScope, idempotencyKey, parentId, tags, priority, crashes, wish } = run
+  return {
     id,
     type,
     version,
     status,
+    key,
+    keyScope,
+    idempotencyKey,
+    parentId,
+    tags,
+    metadata: readMetadata(run.metadata) ?? {},
     priority,
     createdAt: new Date(run.createdAt),
     updatedAt: new Date(run.updatedAt),
-    endedAt: run.endedAt === null ? null : new Date(run.endedAt),
-    dueAt: run.due === null || isTerminal(status) ? null : new Date(run.due),
+    endedAt: dateOf(run.endedAt),
+    dueAt: isTerminal(status) ? null : dateOf(run.due),
+    crashes,
+    wish: wish === null ? null : { kind: wish.kind, reason: wish.reason, at: new Date(wish.at) },
+    deletedAt: dateOf(run.deletedAt),
+    deleteReason: run.deleteReason,
+    lastError: null,
   }
-  if (last?.kind === 'succeeded') return { ...view, output: await readData(id, last, payloads) }
-  if (last?.kind === 'failed') return { ...view, error: await readData(id, last, payloads) }
-  return view
+}
+
+const longestSummary = 200
+
+/** An error in so many words. */
+function oneLine(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${messageOf(error)}` : messageOf(error)
+  const line = text.replaceAll(/\s+/g, ' ').trim()
+  return line.length > longestSummary ? `${line.slice(0, longestSummary - 1)}…` : line
+}
+
+function dateOf(time: number | null): Date | null {
+  return time === null ? null : new Date(time)
 }
 
 export async function entryView(runId: string, entry: Entry, payloads: Payloads): Promise<JournalEntry> {
@@ -56,7 +116,7 @@ export async function entryView(runId: string, entry: Entry, payloads: Payloads)
   return { seq, at: new Date(at), kind, name, meta, data: await readData(runId, entry, payloads) } as JournalEntry
 }
 
-async function readData(runId: string, { seq, name, data }: Entry, payloads: Payloads): Promise<unknown> {
+export async function readData(runId: string, { seq, name, data }: Entry, payloads: Payloads): Promise<unknown> {
   if (data === null) return undefined
   return payloads.decode(await payloads.fetch(data), { runId, seq, name })
 }

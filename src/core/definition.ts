@@ -2,10 +2,12 @@
 // The worker knows nothing else of the three styles.
 
 import type { Entry } from './entry.ts'
+import type { Message } from './message.ts'
 import type { Payloads } from './payload.ts'
 import type { Ports } from './ports.ts'
-import type { Lease, Run, TerminalStatus } from './run.ts'
-import type { Transition } from './transition.ts'
+import type { KeyScope } from './key.ts'
+import type { Lease, Run, TerminalStatus, Wish } from './run.ts'
+import type { Continuation, Transition } from './transition.ts'
 
 export interface Definition {
   readonly type: string
@@ -13,10 +15,21 @@ export interface Definition {
   readonly style: 'function' | 'decider' | 'graph'
   /** How long one claim may last without a heartbeat of its own; null if the session's heartbeat is enough. */
   readonly leaseMs: number | null
+  /** What its runs are about, and among which of them that is unique; null if a start may say. */
+  readonly unique: { readonly key: string; readonly scope: KeyScope } | null
+  /** Tags and metadata of each of its runs. */
+  readonly tags: readonly string[]
+  readonly metadata: Readonly<Record<string, unknown>> | null
   /** Turns what a caller gave to `start` into what the run will see, or says what is wrong with it. */
   readonly validate: (input: unknown) => unknown
   /** Prepares the execution of a run that this process holds. Nothing happens before `start`. */
   open(host: Host, claim: Claim): Frame
+}
+
+/** A definition of any style whose input and output the compiler knows. */
+export interface TypedDefinition<Input, Output> extends Definition {
+  /** Only for the compiler; there is no such value. */
+  readonly types?: { readonly input: Input; readonly output: Output }
 }
 
 /** A run that this process has just leased. */
@@ -25,6 +38,8 @@ export interface Claim {
   readonly lease: Lease
   /** The whole journal from the run's `base` on; not read when a frame is resumed. */
   readonly entries: readonly Entry[]
+  /** What lies in its mailbox; not read when a frame is resumed, or when the run begins anew. */
+  readonly messages: readonly Message[]
 }
 
 /** The execution of one run in this process. While the run is parked, its frame may stay in memory. */
@@ -35,13 +50,25 @@ export interface Frame {
   start(): Promise<Departure>
   /** Moves a parked run on, under a new lease and without replay. */
   resume(claim: Claim): Promise<Departure>
+  /** Somebody wants the run cancelled or paused: obeys as soon as it can. May be told more than once. */
+  obey(wish: Wish): void
+  /** Ends the run with an error, after undoing what there is to undo. */
+  fail(error: unknown): void
   /** Stops at once: aborts what is running and commits nothing any more. */
   abort(reason: unknown): void
 }
 
 export type Departure =
-  /** The run is over. `data` is the payload of its last entry. */
-  | { readonly kind: 'ended'; readonly status: TerminalStatus; readonly seq: number; readonly data: string }
+  /** The run is over. `data` is the payload of its last entry, `reason` why it was cancelled. */
+  | {
+      readonly kind: 'ended'
+      readonly status: TerminalStatus
+      readonly seq: number
+      readonly data: string | null
+      readonly reason: string | null
+    }
+  /** The run begins anew under the same lease: `input` is the entry that it begins with. */
+  | { readonly kind: 'continued'; readonly as: Continuation; readonly input: Entry }
   /** The run waits. Its frame may be kept for when it is claimed again. */
   | { readonly kind: 'parked' }
   /** The run is pending again, or paused. */
@@ -59,9 +86,11 @@ export interface Host {
   heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
+  /** Reads the mailbox of a run that this process holds. */
+  mailbox(runId: string): Promise<readonly Message[]>
   /** An id for a transition, unique over all processes. */
   transitionId(): string
-  /** Rejects with LEASE_LOST or STALE_WRITE when the store refuses. */
+  /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING or RUN_EXISTS when the store refuses. */
   commit(transition: Transition): Promise<Acknowledged>
 }
 
@@ -70,4 +99,5 @@ export interface Acknowledged {
   readonly at: number
   readonly inbox: number
   readonly released: boolean
+  readonly wish: Wish | null
 }

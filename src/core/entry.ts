@@ -2,24 +2,46 @@
 // `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
 // itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
 
+import type { PauseReason } from './run.ts'
 import type { Condition } from './wait.ts'
 
 /** What a transition appends: an entry that does not yet have its place and time. */
 export type Draft =
   /** The run exists. `data` is its input. */
-  | { readonly kind: 'started'; readonly name: null; readonly meta: null; readonly data: string }
+  | { readonly kind: 'started'; readonly name: null; readonly meta: StartedMeta | null; readonly data: string }
+  /** The run begins anew under the same id. `data` is the input; nothing before this entry is read again. */
+  | { readonly kind: 'continued'; readonly name: null; readonly meta: ContinuedMeta; readonly data: string }
   /** A step returned. `data` is its result, and the only one that this step will ever have. */
-  | { readonly kind: 'step-succeeded'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  | { readonly kind: 'step-succeeded'; readonly name: string; readonly meta: StepMeta; readonly data: string }
   /** A step gave up. `data` is the error of its last attempt. */
   | { readonly kind: 'step-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
-  /** An attempt of a step, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
+  /** An attempt of a step or effect, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
   | { readonly kind: 'attempt-failed'; readonly name: string | null; readonly meta: RetryMeta; readonly data: string }
   /** A value that must be the same on replay: the time, a random number, an id. */
   | { readonly kind: 'recorded'; readonly name: string; readonly meta: null; readonly data: string }
+  /** The code that came with a change took effect in this run: `name` is the id of the change. */
+  | { readonly kind: 'patched'; readonly name: string; readonly meta: null; readonly data: null }
   /** The body waits. Relative times count from the time of this entry. */
   | { readonly kind: 'waiting'; readonly name: string; readonly meta: WaitingMeta; readonly data: null }
   /** A wait is over. */
   | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
+  /**
+   * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
+   * `data` the input; null if the run was started with it, or if it cannot be read.
+   */
+  | { readonly kind: 'input'; readonly name: string | null; readonly meta: InputMeta; readonly data: string | null }
+  /** What happened, as its decider sees it: its state is the fold of these. `name` is the type of the event. */
+  | { readonly kind: 'event'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A decider asks for a side effect: `charge`, `charge#2` is its type and occurrence. `data` is the effect. */
+  | { readonly kind: 'effect'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A side effect was performed. What it returned is the input that follows; none if it returned nothing. */
+  | { readonly kind: 'effect-succeeded'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
+  /** A side effect gave up. `data` is the error of its last attempt. */
+  | { readonly kind: 'effect-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  /** An input is due later: `data`. `name` is the key of the timer; it replaces the one that has that key. */
+  | { readonly kind: 'timer'; readonly name: string; readonly meta: TimerMeta; readonly data: string }
+  /** The timer of that key will not fire. */
+  | { readonly kind: 'timer-cancelled'; readonly name: string; readonly meta: null; readonly data: null }
   /** A line of the run's own log. */
   | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
   /** How far the run says it is. */
@@ -28,10 +50,28 @@ export type Draft =
   | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
   /** The run was stopped until someone acts. */
   | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: null }
+  /** Somebody lets a paused run go on. */
+  | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: null }
+  /** Somebody lets a failed run go on: its attempts are counted anew from here. */
+  | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: null }
+  /** Somebody repaired the journal: an earlier outcome is dropped, or `data` takes the place of its result. */
+  | { readonly kind: 'amended'; readonly name: string | null; readonly meta: AmendedMeta; readonly data: string | null }
+  /** The run will fail, but has something to undo first. `data` is the error. */
+  | { readonly kind: 'failing'; readonly name: null; readonly meta: FailedMeta | null; readonly data: string }
+  /** The run will be cancelled, but has something to undo first. */
+  | { readonly kind: 'cancelling'; readonly name: null; readonly meta: CancelMeta; readonly data: null }
+  /** What a step did was undone. */
+  | { readonly kind: 'undone'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
+  /** An attempt to undo a step failed and will be repeated after `delayMs`. */
+  | { readonly kind: 'undo-attempt-failed'; readonly name: string; readonly meta: RetryMeta; readonly data: string }
+  /** What a step did could not be undone. `data` is the error of the last attempt. */
+  | { readonly kind: 'undo-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
   /** The body returned. `data` is the output. */
   | { readonly kind: 'succeeded'; readonly name: null; readonly meta: null; readonly data: string }
   /** The run gave up. `data` is the error. */
-  | { readonly kind: 'failed'; readonly name: null; readonly meta: null; readonly data: string }
+  | { readonly kind: 'failed'; readonly name: null; readonly meta: FailedMeta | null; readonly data: string }
+  /** The run was cancelled. */
+  | { readonly kind: 'cancelled'; readonly name: null; readonly meta: CancelledMeta; readonly data: null }
 
 export type EntryKind = Draft['kind']
 
@@ -44,11 +84,53 @@ export type Entry = Draft & {
   readonly transition: string | null
 }
 
+export interface StartedMeta {
+  /** How often the body is tried, in place of what its workflow says. */
+  readonly maxAttempts: number
+}
+
+export interface ContinuedMeta {
+  /** What the run is from here on. */
+  readonly type: string
+  readonly version: number
+}
+
 export interface AttemptMeta {
   /** 1 for the first. */
   readonly attempt: number
   /** How long that attempt took. */
   readonly ms: number
+}
+
+export interface StepMeta extends AttemptMeta {
+  /** The step says how it is undone. */
+  readonly undo?: true
+  /** The event with which a step of a graph has ended. */
+  readonly event?: string
+}
+
+export interface InputMeta {
+  readonly from: InputSource
+  /** `already-completed`: the run had come to its end before, and the input changed nothing. */
+  readonly outcome: 'accepted' | 'rejected' | 'already-completed'
+  /** Why it was rejected. */
+  readonly reason: string | null
+}
+
+export type InputSource =
+  /** The run was started with it: it is the data of its first entry. */
+  | { readonly kind: 'start' }
+  /** Somebody left it in the mailbox: this is the id of that message. */
+  | { readonly kind: 'message'; readonly id: string }
+  /** A side effect returned it, or gave up. */
+  | { readonly kind: 'effect'; readonly name: string }
+  /** A timer of that key was due, at that time. */
+  | { readonly kind: 'timer'; readonly name: string; readonly dueAt: number }
+
+/** When a timer is due: at a point in time, or so long after the commit of its entry. */
+export interface TimerMeta {
+  readonly at: number | null
+  readonly afterMs: number | null
 }
 
 export interface RetryMeta extends AttemptMeta {
@@ -80,11 +162,47 @@ export interface CrashedMeta {
   readonly crashes: number
 }
 
-export type PausedMeta = {
+export interface NoteMeta {
+  readonly note: string | null
+}
+
+export interface AmendedMeta {
+  /** The entry that is repaired. */
+  readonly seq: number
+  /** True if it counts no more; otherwise `data` is its result. */
+  readonly dropped: boolean
+}
+
+export interface FailedMeta {
+  /** The `step-failed` entry whose error ended the body; null if it was something else. */
+  readonly cause: number | null
+  /** Steps with an `undo` that did not take place. */
+  readonly notUndone: readonly string[]
+}
+
+export interface CancelMeta {
+  readonly reason: string | null
+}
+
+export interface CancelledMeta extends CancelMeta {
+  /** Steps with an `undo` that did not take place. */
+  readonly notUndone: readonly string[]
+}
+
+export type PausedMeta = Drift | { readonly reason: PauseReason; readonly note: string | null }
+
+export interface Drift {
   readonly reason: 'drift'
   /** What the journal has and the body did not ask for. */
   readonly recorded: { readonly seq: number; readonly kind: EntryKind; readonly name: string | null }
   /** What the body asks for instead. */
-  readonly found: readonly { readonly kind: 'step' | 'wait'; readonly name: string }[]
+  readonly found: readonly FoundCall[]
   readonly message: string
+}
+
+export interface FoundCall {
+  readonly kind: 'step' | 'wait'
+  readonly name: string
+  /** The file, line and column of the call; null if they are not known. */
+  readonly place: string | null
 }

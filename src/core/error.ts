@@ -25,6 +25,9 @@ const families = {
   CLOSED: 'usage',
   RUN_NOT_FOUND: 'not-found',
   RUN_EXISTS: 'conflict',
+  INPUT_CONFLICT: 'conflict',
+  WRONG_STATUS: 'conflict',
+  RUN_CANCELLING: 'conflict',
   STALE_WRITE: 'conflict',
   LEASE_LOST: 'conflict',
   RUN_FAILED: 'failure',
@@ -91,4 +94,13 @@ export function isHoldfastError(value: unknown, code?: ErrorCode): value is Hold
 /** An assertion about ourselves: what it reports can only be a defect of Holdfast. */
 export function bug(message: string, details: Record<string, unknown> = {}): HoldfastError {
   return new HoldfastError('BUG', `${message}. This is a defect of Holdfast: please report it.`, { details })
+}
+
+/** What was thrown, in words. Anything can be thrown, so this never throws itself. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  } catch {
+    return 'something that cannot be put into words'
+  }
 }

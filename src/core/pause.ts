@@ -9,7 +9,7 @@ const longestMs = 1_000
 export function growingPauses({ clock, random }: Pick<Ports, 'clock' | 'random'>): () => Promise<void> {
   let ms = firstMs
   return () => {
-    const jittered = ms * (0.5 + randomFraction(random))
+    const jittered = Math.round(ms * (0.5 + randomFraction(random)))
     ms = Math.min(2 * ms, longestMs)
     return new Promise((resolve) => clock.after(jittered, resolve))
   }

@@ -1,9 +1,11 @@
 // The way of a payload between a user's value and the journal: value ↔ text (the codec), text ↔ what is kept (inline,
 // or a reference to where a large text was put). Whatever a codec or a port does, only HoldfastErrors leave here.
 // A failure must always be recordable: `encodeFailure` gives up detail step by step and never throws.
+// The engine's own failures may have to be written where the codec cannot help (it fails, or the place is not known yet):
+// such a text is marked, and holds an error and nothing else, so that it cannot stand for a value that a codec vouches for.
 
 import { exceedsUtf8 } from './bytes.ts'
-import { corrupt, type Codec, type Place } from './codec.ts'
+import { corrupt, jsonCodec, type Codec, type Place } from './codec.ts'
 import { isError } from './error-data.ts'
 import { HoldfastError, isHoldfastError } from './error.ts'
 
@@ -18,8 +20,11 @@ export interface Offload {
 
 const offloaded = 'offload:'
 const inline = 'inline:'
+const plainMark = '\u0001plain:'
 const longestPart = 2000
-const unknownFailure = '{"$error":{"name":"Error","message":"Something was thrown that cannot be stored"}}'
+const unknownFailure = 'Something was thrown that cannot be stored'
+const plainCodec = jsonCodec()
+const nowhere: Place = { runId: '', seq: 0, name: null }
 
 export class Payloads {
   private readonly codec: Codec
@@ -41,28 +46,32 @@ export class Payloads {
     }
     // A codec written in JavaScript may well be asynchronous by mistake.
     if (typeof text !== 'string') throw notStorable('the codec did not return a string')
+    if (text.startsWith(plainMark)) throw notStorable('the codec wrote a text that only the engine itself may write')
     return text
   }
 
   /** The text of whatever was thrown. Never throws. */
   encodeFailure(error: unknown, place: Place): string {
-    let refusal: unknown
-    for (const attempt of [() => error, () => reduced(error, true), () => reduced(error, false, refusal)]) {
-      try {
-        return this.encode(attempt(), place)
-      } catch (cause) {
-        refusal ??= cause
-      }
+    const write = (value: unknown): string => this.encode(value, place)
+    // Nothing of the error itself is written past the codec: it may be there to encrypt.
+    return detailed(error, write) ?? this.plain(new Error(unknownFailure))
+  }
+
+  /**
+   * The text of an error of the engine's own, for any place and whatever the codec is. It is not encrypted, so nothing
+   * of a user's may be in it. Never throws.
+   */
+  plain(error: unknown): string {
+    const write = (value: unknown): string => {
+      if (typeof value !== 'object' || value === null || !isError(value)) throw notStorable('it is no error')
+      return plainCodec.encode(value, nowhere)
     }
-    try {
-      return this.encode(new Error('Something was thrown that cannot be stored'), place)
-    } catch {
-      return unknownFailure
-    }
+    return plainMark + (detailed(error, write) ?? `{"$error":{"name":"Error","message":"${unknownFailure}"}}`)
   }
 
   /** The value of a text. Throws PAYLOAD_CORRUPT. */
   decode(text: string, place: Place): unknown {
+    if (text.startsWith(plainMark)) return decodePlain(text.slice(plainMark.length), place)
     try {
       return this.codec.decode(text, place)
     } catch (cause) {
@@ -84,6 +93,31 @@ export class Payloads {
     if (kept.startsWith(inline)) return kept.slice(inline.length)
     return kept.startsWith(offloaded) ? get(this.offload, kept.slice(offloaded.length)) : kept
   }
+}
+
+/** What `write` makes of an error, of less and less of it as long as it throws; undefined if it takes nothing at all. */
+function detailed(error: unknown, write: (value: unknown) => string): string | undefined {
+  let refusal: unknown
+  const attempts = [
+    () => error,
+    () => reduced(error, true),
+    () => reduced(error, false, refusal),
+    () => new Error(unknownFailure),
+  ]
+  for (const attempt of attempts) {
+    try {
+      return write(attempt())
+    } catch (cause) {
+      refusal ??= cause
+    }
+  }
+  return undefined
+}
+
+function decodePlain(text: string, place: Place): Error {
+  const value = plainCodec.decode(text, place)
+  if (value instanceof Error) return value
+  throw corrupt(place, 'it was not written by a codec, and it is no error', undefined)
 }
 
 async function put(offload: Offload, text: string, place: Place): Promise<string> {

@@ -208,12 +208,7 @@ function checkedJitter(jitter: Jitter, where: string): Jitter {
 
 function oneOf<Value extends string>(allowed: readonly Value[], value: Value, where: string): Value {
   if (allowed.includes(value)) return value
-  throw invalid(
-    where,
-    `one of ${allowed.join(', ')}`,
-    value,
-    typeof value === 'string' ? didYouMean(value, allowed) : '',
-  )
+  throw invalid(where, `one of ${allowed.join(', ')}`, value, didYouMean(value, allowed))
 }
 
 function overCap(where: string, name: string, ms: number, capMs: number): HoldfastError {

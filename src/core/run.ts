@@ -4,7 +4,8 @@
 //
 //   pending    → running    a worker claims it, or the process that starts it leases it at once (eager start)
 //              → paused     an operator, or maintenance
-//              → cancelled  nobody holds it, so a cancellation takes effect at once
+//              → cancelling a cancellation of a run that has something to undo: a worker claims it to do that
+//              → cancelled  nobody holds it and there is nothing to undo, so a cancellation takes effect at once
 //              → failed     it expired before anyone began it, or the time for the whole run is over
 //   running    → waiting    every outstanding call of its body is a wait: the run is parked and holds no lease
 //              → pending    given back: a retry that is due later, a shutdown; or taken over from a dead session, or
@@ -15,24 +16,29 @@
 //              → cancelling a cancellation while it is leased
 //              → cancelled  a cancellation that does not wait for the holder
 //   waiting    → running    a condition came true and a worker claimed it
-//              → paused, cancelled, failed   as for pending
+//              → pending    its time is over, and it has something to undo before it fails
+//              → paused, cancelling, cancelled, failed   as for pending
 //   paused     → pending    resumed
-//              → cancelled  cancelled while paused
-//   cancelling → cancelled  its undo work is done
+//              → cancelling, cancelled   cancelled while paused
+//   cancelling → cancelling given back, or taken over: somebody else goes on with its undo work
+//              → cancelled  its undo work is done
+//   failed     → pending    an operator's retry, which stands in the journal
 //
-// Terminal statuses lead nowhere.
+// Terminal statuses lead nowhere else.
+
+import type { KeyScope } from './key.ts'
 
 export type RunStatus =
   'pending' | 'running' | 'waiting' | 'paused' | 'cancelling' | 'succeeded' | 'failed' | 'cancelled'
 
 const moves: Readonly<Record<RunStatus, readonly RunStatus[]>> = {
-  pending: ['running', 'paused', 'cancelled', 'failed'],
+  pending: ['running', 'paused', 'cancelling', 'cancelled', 'failed'],
   running: ['waiting', 'pending', 'succeeded', 'failed', 'paused', 'cancelling', 'cancelled'],
-  waiting: ['running', 'paused', 'cancelled', 'failed'],
-  paused: ['pending', 'cancelled'],
-  cancelling: ['cancelled'],
+  waiting: ['running', 'pending', 'paused', 'cancelling', 'cancelled', 'failed'],
+  paused: ['pending', 'cancelling', 'cancelled'],
+  cancelling: ['cancelling', 'cancelled'],
   succeeded: [],
-  failed: [],
+  failed: ['pending'],
   cancelled: [],
 }
 
@@ -45,7 +51,7 @@ export function mayMove(from: RunStatus, to: RunStatus): boolean {
 
 export type TerminalStatus = 'succeeded' | 'failed' | 'cancelled'
 
-/** Tells whether a status is final. */
+/** Tells whether a status is final, but for an operator's retry. */
 export function isTerminal(status: RunStatus): status is TerminalStatus {
   return status === 'succeeded' || status === 'failed' || status === 'cancelled'
 }
@@ -62,11 +68,35 @@ export interface Lease {
   readonly token: number
 }
 
+/**
+ * What a run would have to undo: nothing; the recorded steps that have an `undo`, if it should fail or be cancelled; or
+ * those now, because it has failed and the undo work is all that is left to do.
+ */
+export type Undo = 'none' | 'possible' | 'due'
+
+/** What somebody asks of the holder of a run. It lies on the row, because only the holder may write the journal. */
+export type Wish =
+  | { readonly kind: 'cancel'; readonly reason: string | null; readonly at: number }
+  | { readonly kind: 'pause'; readonly reason: PauseReason; readonly note: string | null; readonly at: number }
+
+/** Why somebody paused a run. The third reason, drift, is found by the engine itself. */
+export type PauseReason = 'operator' | 'maintenance'
+
 export interface Run {
   readonly id: string
   readonly shard: number
   readonly type: string
   readonly version: number
+  /** Its business key, unique in its scope among live runs. */
+  readonly key: string | null
+  readonly keyScope: KeyScope
+  /** Unique among the runs of its type that are not deleted. */
+  readonly idempotencyKey: string | null
+  /** The run that asked for this one. */
+  readonly parentId: string | null
+  readonly tags: readonly string[]
+  /** What its start said about it, as the text of a JSON object; null if nothing. */
+  readonly metadata: string | null
   readonly status: RunStatus
   readonly readiness: Readiness
   /** Higher goes first. */
@@ -79,6 +109,9 @@ export interface Run {
   readonly base: number
   /** How many messages were ever put into its mailbox. */
   readonly inbox: number
+  /** What its holder is asked to do; null if nothing, or if nobody holds it. */
+  readonly wish: Wish | null
+  readonly undo: Undo
   /** Claims since a holder last committed anything: each but the last was a crash. */
   readonly crashes: number
   /** The token of its last lease. */
@@ -95,6 +128,9 @@ export interface Run {
   /** When its last transition was committed: claims, messages and give-backs do not count. */
   readonly updatedAt: number
   readonly endedAt: number | null
+  /** When it was removed. It is leased no more, and its keys are free; its status stays what it was. */
+  readonly deletedAt: number | null
+  readonly deleteReason: string | null
 }
 
 /** A token holds only while the run is running or cancelling, and session and token both match. */

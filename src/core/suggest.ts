@@ -24,9 +24,9 @@ export function closest(name: string, candidates: Iterable<string>): string | un
   return best
 }
 
-/** ` Did you mean "x"?`, to be put behind a sentence, or nothing. */
-export function didYouMean(name: string, candidates: Iterable<string>): string {
-  const meant = closest(name, candidates)
+/** ` Did you mean "x"?`, to be put behind a sentence, or nothing; always nothing for what is no text. */
+export function didYouMean(name: unknown, candidates: Iterable<string>): string {
+  const meant = typeof name === 'string' ? closest(name, candidates) : undefined
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
 }
 

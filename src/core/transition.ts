@@ -3,13 +3,14 @@
 //
 // Transitions of one run that queue up behind a flush are merged into one, because two rows of one run in a single
 // UPDATE corrupt silently. Merging is associative, and the merged transition does what the two would have done one
-// after the other. Nothing can follow a transition that gives the lease away, so such a one is never merged into.
+// after the other. Nothing can follow a transition that gives the lease away, so such a one is never merged into; nor is
+// one that lets the run begin anew, because it says so of its last entry.
 // Only what was never sent may be merged into: a merged transition has the id of its first, and a store that knows that
 // id from an earlier sending takes the whole for a repetition.
 
 import { bug } from './error.ts'
 import type { Draft } from './entry.ts'
-import { mayMove, type Lease, type Run, type RunStatus } from './run.ts'
+import { mayMove, type Lease, type Run, type RunStatus, type Undo } from './run.ts'
 
 /** When a run is next due: the earlier of a point in time and a delay from the commit, in store time. */
 export interface Due {
@@ -18,7 +19,13 @@ export interface Due {
 }
 
 /** What a holder may make of its run. `running` is not among them: only a claim leads there. */
-export type NextStatus = Exclude<RunStatus, 'running' | 'cancelling'>
+export type NextStatus = Exclude<RunStatus, 'running'>
+
+/** What a run is when it begins anew with its last entry as input. */
+export interface Continuation {
+  readonly type: string
+  readonly version: number
+}
 
 export interface Transition {
   /**
@@ -40,6 +47,12 @@ export interface Transition {
   readonly due: Due | null
   /** Park only if no message arrived since the holder looked: otherwise append, keep the lease and say so. */
   readonly parkIf: { readonly inbox: number } | null
+  /** What the run has to undo from here on; null if that stays as it is. A run that undoes has no bound on its time. */
+  readonly undo: Undo | null
+  /** The last entry is the input of a new incarnation: `base` moves there, and there is nothing to undo. */
+  readonly continues: Continuation | null
+  /** Ids of the messages that leave the mailbox with it. */
+  readonly takes: readonly string[]
 }
 
 /** The point in time that a due time means at a commit; null if it names none. */
@@ -56,12 +69,45 @@ export function isParkedBy(run: Pick<Run, 'status' | 'token' | 'seq'>, { append,
 }
 
 /** Throws at what only a defect of the engine could ask of a run that has this status. */
-export function assertLegal(from: RunStatus, { runId, append, status, parkIf }: Transition): void {
+export function assertLegal(from: RunStatus, { runId, append, status, parkIf, continues }: Transition): void {
   if (append.length === 0 && status !== 'waiting') throw bug('A transition appends nothing', { runId })
-  if (status !== null && !mayMove(from, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
+  // A holder that has not noticed the cancellation may ask for what it could have had: it is told, not blamed.
+  const asked = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
+  if (status !== null && !mayMove(asked, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
   if ((status === 'waiting') !== (parkIf !== null)) {
     throw bug('Parking, and only parking, says what it has seen', { runId })
   }
+  if (continues !== null && append.at(-1)?.kind !== 'continued') {
+    throw bug('A run that begins anew needs an input', { runId })
+  }
+}
+
+/**
+ * What becomes of a holder's transition that is in order. `refused`: the run is being cancelled, and this would lead
+ * elsewhere; the holder may repeat what comes before the last entry as a checkpoint. `kept`: it is appended, but the lease
+ * stays, because there is something to look at: a message, or a wish. `released`: it is appended and the lease ends.
+ */
+export function receive(
+  { status, wish, inbox }: Pick<Run, 'status' | 'wish' | 'inbox'>,
+  transition: Transition,
+): 'refused' | 'kept' | 'released' {
+  const next = transition.status
+  if (status === 'cancelling' && (isElsewhere(next) || transition.continues !== null)) return 'refused'
+  if (next === null) return 'kept'
+  if (next === 'cancelling' || next === 'cancelled') return 'released'
+  // Whoever goes on with a cancellation after its first holder may find no wish, but the way back is closed to it, too.
+  const called = wish !== null || status === 'cancelling'
+  if ((next === 'waiting' || next === 'pending') && called) return 'kept'
+  return transition.parkIf === null || transition.parkIf.inbox === inbox ? 'released' : 'kept'
+}
+
+function isElsewhere(status: NextStatus | null): boolean {
+  return status === 'succeeded' || status === 'failed' || status === 'paused'
+}
+
+/** What a run has to undo once a transition has said so: what is due cannot be forgotten. */
+export function undoAfter(before: Undo, said: Undo | null): Undo {
+  return said === null || before === 'due' ? before : said
 }
 
 /** Tells whether `second` may be merged into `first`. */
@@ -69,6 +115,7 @@ export function mayMerge(first: Transition, second: Transition): boolean {
   return (
     first.runId === second.runId &&
     first.status === null &&
+    first.continues === null &&
     first.guard.lease.token === second.guard.lease.token &&
     first.guard.lease.session === second.guard.lease.session &&
     first.guard.seq + first.append.length === second.guard.seq
@@ -86,5 +133,8 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     status: second.status,
     due: second.due,
     parkIf: second.parkIf,
+    undo: first.undo === null ? second.undo : undoAfter(first.undo, second.undo),
+    continues: second.continues,
+    takes: [...first.takes, ...second.takes],
   }
 }

@@ -2,6 +2,7 @@
 // The verdict lies on the error that the author throws anyway, under a registered symbol: its class and name stay
 // what they are, it does not show up when the error is printed or copied, and every copy of this package reads it.
 
+import { messageOf } from './error.ts'
 import { formatMs, toMs, type Duration } from './duration.ts'
 
 export type Verdict = { readonly kind: 'fatal' } | { readonly kind: 'retry-after'; readonly delayMs: number }
@@ -72,7 +73,7 @@ function mark(error: Error, verdict: Verdict): Error {
 
 /** For what cannot be marked: a frozen error, or, from untyped code, no object at all. */
 function wrapped(cause: unknown): Error {
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = messageOf(cause)
   const error = new Error(text, { cause })
   const name = cause instanceof Error ? cause.name : error.name
   return Object.defineProperty(error, 'name', { value: name, enumerable: false, configurable: true, writable: true })

@@ -5,7 +5,7 @@ import type { Acknowledged } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
 import type { Ports } from '../core/ports.ts'
 import { mayMerge, mergeTransitions, type Transition } from '../core/transition.ts'
-import type { Committed, Refusal, Store } from '../store.ts'
+import type { Committed, Store } from '../store.ts'
 import { Batcher, type BatcherOptions } from './batcher.ts'
 
 export type Committer = Batcher<Transition, Committed, Acknowledged>
@@ -48,15 +48,16 @@ function sizeOf({ append }: Transition): number {
 }
 
 function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {
-  if (answer.outcome === 'refused') throw refusal(transition.runId, answer.reason)
-  const { seq, at, inbox, released } = answer
-  if (last) return { seq, at, inbox, released }
-  return { seq: transition.guard.seq + transition.append.length, at, inbox, released: false }
+  if (answer.outcome === 'refused') throw refusal(transition.runId, answer)
+  const { seq, at, inbox, released, wish } = answer
+  if (last) return { seq, at, inbox, released, wish }
+  return { seq: transition.guard.seq + transition.append.length, at, inbox, released: false, wish }
 }
 
-function refusal(runId: string, reason: Refusal): HoldfastError {
+function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused' }>): HoldfastError {
+  const { reason } = refused
   const details = { runId, reason }
-  switch (reason) {
+  switch (refused.reason) {
     case 'lease-lost':
       return new HoldfastError('LEASE_LOST', `Run ${runId} is no longer held here: another worker may go on with it.`, {
         details,
@@ -65,6 +66,16 @@ function refusal(runId: string, reason: Refusal): HoldfastError {
       return new HoldfastError('STALE_WRITE', `The journal of run ${runId} has moved on: this write came too late.`, {
         details,
       })
+    case 'cancelling':
+      return new HoldfastError('RUN_CANCELLING', `Run ${runId} is being cancelled: it can only be undone and ended.`, {
+        details: { ...details, wish: refused.wish },
+      })
+    case 'key-taken':
+      return new HoldfastError(
+        'RUN_EXISTS',
+        `Run ${runId} cannot go on as another workflow: a live run there has its key.`,
+        { details },
+      )
     case 'not-found':
       return new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId} in this store.`, { details })
   }

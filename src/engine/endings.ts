@@ -11,6 +11,8 @@ export interface Ending {
   readonly status: TerminalStatus
   readonly seq: number
   readonly data: string | null
+  /** Why it was cancelled, if somebody said so. */
+  readonly reason: string | null
 }
 
 /** Somebody who waits for a run to end. Exactly one of the two is called, once. */
@@ -74,8 +76,15 @@ export class Endings {
     if (over.length === 0) return runs
     const loaded = await this.store.load(over.map((run) => ({ runId: run.id, after: run.seq - 1, limit: 1 })))
     over.forEach((run, index) => {
-      const data = loaded[index]?.entries[0]?.data ?? null
-      this.ended({ runId: run.id, status: run.status as TerminalStatus, seq: run.seq, data })
+      const last = loaded[index]?.entries[0]
+      const reason = last?.kind === 'cancelled' ? last.meta.reason : null
+      this.ended({
+        runId: run.id,
+        status: run.status as TerminalStatus,
+        seq: run.seq,
+        data: last?.data ?? null,
+        reason,
+      })
     })
     return runs
   }

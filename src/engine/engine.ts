@@ -4,6 +4,7 @@ import type { Acknowledged, Definition } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { createRunIds, type RunIds } from '../core/id.ts'
+import type { Message } from '../core/message.ts'
 import type { Payloads } from '../core/payload.ts'
 import type { Cancel, Ports } from '../core/ports.ts'
 import type { Lease, Run } from '../core/run.ts'
@@ -30,6 +31,8 @@ export interface Desk {
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void
   /** Gives the slot back. */
   cancel(): void
+  /** Somebody has steered a run: if it is moving here, it learns of that at once. */
+  steered(run: Run): void
   /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
 }
@@ -109,6 +112,12 @@ export class Engine {
 
   /** Commits a transition of a run that this process holds. */
   readonly commit = (transition: Transition): Promise<Acknowledged> => this.committer.submit(transition)
+
+  /** What lies in the mailbox of a run. */
+  async mailbox(runId: string): Promise<readonly Message[]> {
+    const [loaded] = await this.store.load([{ runId, after: 0, limit: 0 }])
+    return loaded?.messages ?? []
+  }
 
   /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
   async drain(withinMs: number): Promise<void> {

@@ -3,7 +3,7 @@
 
 import type { Definition } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
-import { didYouMean } from '../core/suggest.ts'
+import { didYouMean, shown } from '../core/suggest.ts'
 
 export class Registry {
   private readonly byType = new Map<string, Map<number, Definition>>()
@@ -21,11 +21,18 @@ export class Registry {
     return this.byType.get(type)?.get(version)
   }
 
-  /** The newest version of a type. */
-  newest(type: string): Definition {
+  /** The versions of a type that this process has, the newest last. */
+  versions(type: string): readonly number[] {
     const versions = this.byType.get(type)
     if (versions === undefined) throw this.unknown(type)
-    return versions.get(Math.max(...versions.keys())) as Definition
+    return [...versions.keys()].sort((a, b) => a - b)
+  }
+
+  /** The definition of a type in a version that must be here. */
+  get(type: string, version: number): Definition {
+    const found = this.find(type, version)
+    if (found === undefined) throw this.unknown(type, version)
+    return found
   }
 
   /** The definition itself, if it is registered here. */
@@ -71,7 +78,7 @@ export class Registry {
     const list = known.length === 0 ? 'None is registered' : `Registered: ${known.slice(0, 10).join(', ')}`
     return new HoldfastError(
       'WORKFLOW_UNKNOWN',
-      `No workflow "${type}" is registered here.${didYouMean(type, known)} ${list}. ` +
+      `No workflow ${shown(type)} is registered here.${didYouMean(type, known)} ${list}. ` +
         'Add it to createHoldfast({ workflows: […] }).',
       { details: { type } },
     )

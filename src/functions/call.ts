@@ -2,14 +2,19 @@
 
 import type { RetryPolicy } from '../core/retry.ts'
 import type { Condition } from '../core/wait.ts'
-import type { Attempt, StepTools } from './attempt.ts'
+import type { Attempt, StepTools } from '../core/attempt.ts'
 
 export type Call = StepCall | WaitCall
 
 export interface CallOutcome {
   readonly failed: boolean
   readonly value: unknown
+  /** The entry that says so. */
+  readonly seq: number
 }
+
+/** How the work of a step is undone: gets what the step returned. */
+export type Undo = (result: never, step: StepTools) => unknown
 
 class Pending {
   readonly name: string
@@ -20,6 +25,8 @@ class Pending {
   /** The neighbours among the calls of the body, in the order in which they were made. */
   previous: Call | null = null
   next: Call | null = null
+  /** The file and line of the call, when that was asked for. */
+  place: string | null = null
   private fulfil!: (value: unknown) => void
   private refuse!: (error: unknown) => void
 
@@ -44,6 +51,7 @@ export class StepCall extends Pending {
   readonly perform: (tools: StepTools) => unknown
   readonly policy: RetryPolicy
   readonly timeoutMs: number | undefined
+  readonly undo: Undo | undefined
   /** Attempts that failed so far. */
   failures = 0
   /** The attempt that is running. */
@@ -54,12 +62,17 @@ export class StepCall extends Pending {
   constructor(
     name: string,
     perform: (tools: StepTools) => unknown,
-    options: { readonly policy: RetryPolicy; readonly timeoutMs: number | undefined },
+    options: {
+      readonly policy: RetryPolicy
+      readonly timeoutMs: number | undefined
+      readonly undo: Undo | undefined
+    },
   ) {
     super(name)
     this.perform = perform
     this.policy = options.policy
     this.timeoutMs = options.timeoutMs
+    this.undo = options.undo
   }
 }
 

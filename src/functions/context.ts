@@ -1,6 +1,8 @@
 // What the body of a function is given. Every call here is recorded under its identity, so that a replay of the body
 // finds what it found before; a call that was not recorded yet happens now.
 
+import type { Definition } from '../core/definition.ts'
+import type { TypedDefinition } from '../core/definition.ts'
 import { toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import type { Entry, WokenMeta } from '../core/entry.ts'
@@ -10,8 +12,8 @@ import type { Run } from '../core/run.ts'
 import { checkOptions } from '../core/suggest.ts'
 import { fatal } from '../core/verdict.ts'
 import type { Condition } from '../core/wait.ts'
-import type { StepTools } from './attempt.ts'
-import { StepCall, WaitCall } from './call.ts'
+import type { StepTools } from '../core/attempt.ts'
+import { StepCall, WaitCall, type Undo } from './call.ts'
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
 import { Wait, type TimeReached } from './wait.ts'
@@ -19,17 +21,33 @@ import { Wait, type TimeReached } from './wait.ts'
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
 
-export interface StepOptions {
+export interface StepOptions<Result = unknown> {
   /** How often, and after which delays, a failing step is tried again. @default the workflow's */
   readonly retry?: Retry
   /** How long one attempt may take. @default no limit */
   readonly timeout?: Duration
+  /**
+   * Undoes what the step did, if the run fails or is cancelled later. It gets what the step returned, and is tried as often
+   * and as long as the step. The undos of a run happen in the reverse order of its steps, each at least once until it has
+   * succeeded or given up.
+   *
+   * @example
+   * await ctx.step('book', () => book(42), { undo: (booking, step) => unbook(booking.id, { key: step.idempotencyKey }) })
+   */
+  readonly undo?: (result: Result, step: StepTools) => unknown
 }
+
+/** An input that may be left out need not be given. */
+export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
 
 export interface Context {
   /** The run that this is. */
   readonly run: { readonly id: string; readonly type: string; readonly version: number }
   readonly services: Services
+  /** Aborts when the run is being cancelled, when it fails for want of time, and when it goes on elsewhere. */
+  readonly abortSignal: AbortSignal
+  /** True once the run is being cancelled: for bodies that do their work without steps. */
+  isCancelled(): boolean
 
   /**
    * Runs `perform` once and records what it returns; later, and on every replay, that is what this call returns.
@@ -40,7 +58,7 @@ export interface Context {
   step<Result>(
     name: string,
     perform: (step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
   /** Runs part of the body in a scope of its own, so that its calls keep their identity whatever happens beside it. */
@@ -61,6 +79,20 @@ export interface Context {
   log(message: string, data?: unknown): void
   /** Tells how far the run is, from 0 to 1. */
   progress(fraction: number, text?: string): void
+
+  /**
+   * True if the code that came with that change is to run here: in every run that has not yet come past this point. Keep
+   * both ways in the code until no run needs the old one.
+   *
+   * @example
+   * if (ctx.patched('check-stock')) await ctx.step('check', () => check(order))
+   */
+  patched(id: string): boolean
+
+  /** Ends this incarnation of the run and begins it anew, under the same id, with a new input and without its history. */
+  continueAsNew(input: unknown): Promise<never>
+  /** As `continueAsNew`, but as a run of another workflow. */
+  continueAs<Input>(workflow: TypedDefinition<Input, unknown>, ...input: InputOf<Input>): Promise<never>
 
   /** Lends a resource to `use`: acquired anew on every replay, released also when the run is parked meanwhile. */
   withResource<Resource, Result>(
@@ -89,10 +121,18 @@ class FunctionContext implements Context {
     return this.stage.host.services as Services
   }
 
+  get abortSignal(): AbortSignal {
+    return this.stage.abortSignal
+  }
+
+  isCancelled(): boolean {
+    return this.stage.isCancelled
+  }
+
   step<Result>(
     name: string,
     perform: (step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result> {
     checkName(name, 'A step')
     if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
@@ -101,13 +141,17 @@ class FunctionContext implements Context {
     const { stage } = this
     let policy = stage.policy
     let timeoutMs: number | undefined
+    let undo: Undo | undefined
     if (options !== undefined) {
       const where = `step "${name}"`
-      checkOptions(options, ['retry', 'timeout'], where)
+      checkOptions(options, ['retry', 'timeout', 'undo'], where)
+      undo = options.undo
+      if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)
       policy = retryPolicy(options.retry, policy, `${where}: retry`)
       timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, `The timeout of ${where}`)
     }
-    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs })
+    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs, undo })
+    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, 'step')
     stage.enterStep(call)
     return call.promise as Promise<Result>
   }
@@ -121,7 +165,7 @@ class FunctionContext implements Context {
 
   sleep(duration: Duration): Wait<TimeReached> {
     const ms = toMs(duration, 'ctx.sleep')
-    return this.time({ tag: 'sleep', kind: 'delay', ms })
+    return this.time({ tag: 'sleep', kind: 'delay', ms }, 'sleep')
   }
 
   sleepUntil(time: Date | number): Wait<TimeReached> {
@@ -129,7 +173,7 @@ class FunctionContext implements Context {
     if (!Number.isFinite(at)) {
       throw new HoldfastError('INVALID_DURATION', 'ctx.sleepUntil needs a valid Date or milliseconds since 1970.')
     }
-    return this.time({ tag: 'sleep', kind: 'time', at })
+    return this.time({ tag: 'sleep', kind: 'time', at }, 'sleepUntil')
   }
 
   now(): Date {
@@ -179,23 +223,46 @@ class FunctionContext implements Context {
     return quietly(this.stage.resources.use(acquire, release, use))
   }
 
-  private time(condition: Condition): Wait<TimeReached> {
+  patched(id: string): boolean {
+    checkName(id, 'A change')
+    if (this.stage.performing !== null) throw insideStep('ctx.patched', this.stage.performing)
+    return this.stage.patched(id)
+  }
+
+  continueAsNew(input: unknown): Promise<never> {
+    return this.begin(null, input)
+  }
+
+  continueAs<Input>(workflow: TypedDefinition<Input, unknown>, ...[input]: InputOf<Input>): Promise<never> {
+    const { type, validate }: Partial<Definition> = workflow ?? {}
+    if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
+    throw new HoldfastError('INVALID_OPTION', 'ctx.continueAs needs a workflow, made by workflow(), and its input.')
+  }
+
+  private begin(target: Definition | null, input: unknown): Promise<never> {
+    if (this.stage.performing !== null) throw insideStep('ctx.continueAsNew', this.stage.performing)
+    return this.stage.admits() ? quietly(this.stage.continueAs(target, input)) : never()
+  }
+
+  private time(condition: Condition, method: 'sleep' | 'sleepUntil'): Wait<TimeReached> {
+    const place = this.stage.sites?.find<Context>(this, method) ?? null
     return new Wait(async () => {
-      const { trueAt, seenAt } = await this.wait('sleep', [condition])
+      const { trueAt, seenAt } = await this.wait('sleep', [condition], place)
       return { scheduledAt: new Date(trueAt), firedAt: new Date(seenAt) }
     })
   }
 
-  private wait(name: string, conditions: readonly Condition[]): Promise<WokenMeta> {
+  private wait(name: string, conditions: readonly Condition[], place: string | null): Promise<WokenMeta> {
     const { stage } = this
     if (stage.performing !== null) throw insideStep(`ctx.${name}`, stage.performing)
     if (!stage.admits()) return never()
     const identity = this.scope.next('wait', name)
     const recorded = stage.history.wait(identity)
-    if (recorded === undefined) {
+    if (recorded === undefined && stage.isWriting) {
       stage.writer.append({ kind: 'waiting', name: identity, meta: { conditions }, data: null })
     }
     const call = new WaitCall(identity, recorded?.meta.conditions ?? conditions, recorded?.at ?? null)
+    call.place = place
     stage.enterWait(call)
     return call.promise as Promise<WokenMeta>
   }
@@ -215,7 +282,7 @@ class FunctionContext implements Context {
     const recorded = stage.history.value(identity)
     if (recorded !== undefined) return this.read(recorded) as Value
     const value = make()
-    if (stage.admits()) {
+    if (stage.admits() && stage.isWriting) {
       stage.writer.append({ kind: 'recorded', name: identity, meta: null, data: stage.encode(value, identity) })
       stage.stir()
     }
@@ -225,7 +292,8 @@ class FunctionContext implements Context {
   /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
   private note(name: string): string | null {
     const identity = this.scope.next('note', name)
-    return this.stage.history.hasNote(identity) || !this.stage.admits() ? null : identity
+    const { history, isWriting } = this.stage
+    return history.hasNote(identity) || !this.stage.admits() || !isWriting ? null : identity
   }
 }
 

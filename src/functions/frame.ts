@@ -5,76 +5,100 @@
 // in which their entries were appended. Since the first execution settles by the same rule, a replay shows the body
 // exactly the order that it saw before.
 //
-//   new     → live     `start`: the body is called with the input
-//   live    → parking  nothing but time or a message can move it on: a commit to `waiting` is on its way
-//   parking → parked   that commit was answered; the lease is gone
-//   parking → live     a message had arrived: look again
-//   parked  → live     `resume`, under a new lease, with nothing having happened to the journal in between
-//   live    → leaving  the body returned or threw, or code and journal disagree: the last commit is on its way
-//   leaving → gone     that commit was answered
-//   any     → gone     the lease or the journal went elsewhere, or `abort`, or the body spoiled its parked frame
+//   new       → live       `start`: the body is called with the input
+//   new       → gathering  `start` of a run that is being cancelled or fails: its body is replayed, and begins nothing, so
+//                          that it tells how its steps are undone
+//   live      → parking    nothing but time or a message can move it on: a commit to `waiting` is on its way
+//   parking   → parked     that commit was answered; the lease is gone
+//   parking   → live       a message or a wish had arrived: look again
+//   parked    → live       `resume`, under a new lease, with nothing having happened to the journal in between
+//   live      → gathering  a cancellation, or an end of the time for it, before everything recorded was shown
+//   live      → unwinding  a cancellation, or a failure with something to undo: no call settles any more
+//   gathering → unwinding  the body has told all, or can tell no more
+//   unwinding → leaving    no attempt runs, and everything is undone
+//   live      → leaving    the body returned or threw, code and journal disagree, somebody wants a pause, or the run begins
+//                          anew: the last commit is on its way
+//   leaving   → gone       that commit was answered
+//   leaving   → unwinding  it was refused, because the run is being cancelled
+//   any       → gone       the lease or the journal went elsewhere, or `abort`, or the body spoiled its parked frame
 //
 // Nothing is ever thrown through the body to suspend it: a parked or abandoned body just waits for a promise that does
 // not settle, and is collected with its frame.
 
-import type { Claim, Departure, Frame, Host } from '../core/definition.ts'
-import { HoldfastError } from '../core/error.ts'
-import type { Cancel } from '../core/ports.ts'
-import { afterFailure, type RetryPolicy } from '../core/retry.ts'
-import { isTerminal, type Run } from '../core/run.ts'
-import type { Due } from '../core/transition.ts'
-import { Alarm } from './alarm.ts'
+import type { Claim, Definition, Departure, Frame, Host } from '../core/definition.ts'
+import type { FoundCall } from '../core/entry.ts'
+import type { RetryPolicy } from '../core/retry.ts'
+import type { Run, Wish } from '../core/run.ts'
+import { Alarm } from '../core/alarm.ts'
+import type { CallSites } from './call-site.ts'
 import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
-import { createContext, type Context } from './context.ts'
-import { describeDrift, driftGraceMs } from './drift.ts'
-import { History } from './history.ts'
+import { Conclusion, reasonOf, type ConclusionOwner } from './conclusion.ts'
+import { Execution, type FunctionBody } from './execution.ts'
+import { History, type Outcome } from './history.ts'
+import { Patches } from './patches.ts'
+import { Replay } from './replay.ts'
 import { Resources } from './resources.ts'
 import { Resting } from './resting.ts'
-import { Scope } from './scope.ts'
+import { isAtCheckpoint, isResting, rest, wakeDue } from './rest.ts'
+import { retrace } from './retracing.ts'
 import { Settler } from './settler.ts'
-import type { Stage } from './stage.ts'
+import type { Phase } from './phase.ts'
 import { StepRunner } from './step-runner.ts'
-import { Writer } from './writer.ts'
+import { StopSignal } from '../core/stop-signal.ts'
+import { Undoables } from './undoables.ts'
+import { Unwinding, type UnwindingOwner } from './unwinding.ts'
+import { Writer } from '../core/writer.ts'
 
-export interface FunctionBody {
-  readonly policy: RetryPolicy
-  readonly body: (ctx: Context, input: never) => unknown
-}
-
-export class FunctionFrame implements Frame, Stage {
+export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
   readonly host: Host
   readonly policy: RetryPolicy
   readonly history: History
   readonly writer: Writer
   readonly resting = new Resting()
   readonly resources: Resources
+  readonly settler: Settler
+  readonly steps: StepRunner
+  readonly conclusion: Conclusion
+  readonly sites: CallSites | null
+  readonly startedAt: number
+  phase: Phase = 'new'
   busy = 0
   performing: string | null = null
-  private readonly definition: FunctionBody
-  private readonly steps: StepRunner
-  private readonly startedAt: number
-  private run: Run
-  private readonly settler: Settler
-  private phase: 'new' | 'live' | 'parking' | 'parked' | 'leaving' | 'gone' = 'new'
-  private stirred = false
-  /** Steps without an outcome: they begin when everything recorded has been shown, and never if the code drifted. */
-  private heldBack: StepCall[] = []
-  private warned = false
+  run: Run
+  /** What somebody wants of the run. */
+  wish: Wish | null
+  private readonly body: FunctionBody
+  private readonly claim: Claim
   private readonly alarm: Alarm
-  private driftCheck: Cancel | null = null
+  private readonly execution: Execution
+  private readonly replay: Replay
+  private stirred = false
+  private warned = false
+  private undoList: Undoables | null = null
+  private patchList: Patches | null = null
+  private unwinding: Unwinding | null = null
+  /** The time for the run was over while it was being parked. */
+  private failure: { readonly error: unknown } | null = null
+  private signal: StopSignal | null = null
   private depart: (departure: Departure) => void = () => undefined
 
-  constructor(definition: FunctionBody, host: Host, claim: Claim) {
-    this.definition = definition
+  constructor(body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null = null) {
+    this.body = body
     this.host = host
+    this.claim = claim
     this.run = claim.run
-    this.policy = definition.policy
+    this.wish = sites === null ? claim.run.wish : null
+    this.sites = sites
+    this.policy = body.policy
     this.history = new History(claim.entries)
     this.writer = new Writer(host, claim, this)
     this.steps = new StepRunner(this)
     this.settler = new Settler(this)
     this.resources = new Resources(this)
     this.alarm = new Alarm(this)
+    this.replay = new Replay(this)
+    this.conclusion = new Conclusion(this, body.definition)
+    this.execution = new Execution(this, body.body)
     this.startedAt = host.ports.clock.monotonic()
   }
 
@@ -87,21 +111,50 @@ export class FunctionFrame implements Frame, Stage {
   }
 
   start(): Promise<Departure> {
-    this.phase = 'live'
     return new Promise((resolve) => {
       this.depart = resolve
-      this.settler.fetch(this.history.input.data, (text) => this.begin(text))
+      this.phase = 'live'
+      this.obeyClaim()
+      const { failing } = this.history
+      if (failing === null || this.conclusion.ending !== null) return this.execution.begin()
+      this.phase = 'gathering'
+      this.execution.beginFailing(failing)
     })
   }
 
   resume(claim: Claim): Promise<Departure> {
     this.phase = 'live'
     this.run = claim.run
+    this.wish = claim.run.wish
     this.writer.renew(claim)
     return new Promise((resolve) => {
       this.depart = resolve
+      this.obeyClaim()
       this.stir()
     })
+  }
+
+  private obeyClaim(): void {
+    if (this.run.status !== 'cancelling' && this.wish?.kind !== 'cancel') return
+    this.conclusion.cancel(reasonOf(this.wish) ?? this.history.cancelling?.meta.reason ?? null)
+  }
+
+  obey(wish: Wish | null): void {
+    const before = this.wish
+    // From a cancellation no way leads back.
+    if (wish === before || before?.kind === 'cancel') return
+    this.wish = wish
+    if (wish?.kind !== 'cancel') this.stir()
+    else if (this.isLive || this.phase === 'unwinding') this.conclusion.cancel(wish.reason)
+  }
+
+  fail(error: unknown): void {
+    if (this.phase === 'live') {
+      this.stop(() => error)
+      return this.conclusion.fail(error)
+    }
+    // A run that is parked is nobody's, and one that undoes has all the time that it needs.
+    if (this.phase === 'parking') this.failure = { error }
   }
 
   abort(reason: unknown): void {
@@ -110,14 +163,54 @@ export class FunctionFrame implements Frame, Stage {
   }
 
   get isLive(): boolean {
+    return this.phase === 'live' || this.phase === 'gathering'
+  }
+
+  get isWriting(): boolean {
     return this.phase === 'live'
   }
 
+  get isPausing(): boolean {
+    return this.wish?.kind === 'pause' || this.sites !== null
+  }
+
+  /** A step that the body asks for now may begin at once. */
+  private get mayBegin(): boolean {
+    return this.phase === 'live' && this.replay.isOver && !this.isPausing
+  }
+
+  get isCancelled(): boolean {
+    // A body that is replayed for its undo work did not know of it then.
+    return this.conclusion.ending?.status === 'cancelled' && this.phase !== 'gathering'
+  }
+
+  get undoables(): Undoables {
+    this.undoList ??= new Undoables(this.history)
+    return this.undoList
+  }
+
+  get mustUndo(): boolean {
+    return this.history.toUndo.size > 0 || (this.undoList !== null && !this.undoList.isEmpty)
+  }
+
+  get abortSignal(): AbortSignal {
+    this.signal ??= new StopSignal()
+    return this.signal.abortSignal
+  }
+
+  patched(id: string): boolean {
+    this.patchList ??= new Patches(this)
+    return this.patchList.has(id)
+  }
+
+  continueAs(target: Definition | null, input: unknown): Promise<never> {
+    return this.conclusion.continueAs(target, input)
+  }
+
   admits(): boolean {
-    if (this.phase === 'live') return true
-    // The body went on beside its wait: this frame has missed a call, so the run can only go on by a replay.
-    if (this.phase === 'parked') this.phase = 'gone'
-    else if (this.phase === 'parking') this.writer.lose(new Error('The body went on while its run was being parked.'))
+    if (this.isLive) return true
+    if (this.isCancelled) return false
+    this.spoil()
     if (!this.warned) {
       this.warned = true
       const run = this.run.id
@@ -130,16 +223,23 @@ export class FunctionFrame implements Frame, Stage {
     return false
   }
 
+  /** The body went on beside its wait: this frame has missed that, so the run can only go on by a replay. */
+  spoil(): void {
+    if (this.phase === 'parked') this.phase = 'gone'
+    else if (this.phase === 'parking') this.writer.lose(new Error('The body went on while its run was being parked.'))
+  }
+
   enterStep(call: StepCall): void {
     this.settler.enter(call)
+    this.sites?.entered(call)
     this.stir()
-    if (this.history.has('step', call.name)) return
-    if (this.isReplaying || this.heldBack.length > 0) this.heldBack.push(call)
-    else this.steps.enter(call, this.history.failedAttempt(call.name))
+    if (!this.history.has('step', call.name)) this.steps.enter(call, this.mayBegin)
+    else if (call.undo !== undefined) this.undoables.recall(call)
   }
 
   enterWait(call: WaitCall): void {
     this.settler.enter(call)
+    this.sites?.entered(call)
     this.stir()
     if (this.history.has('wait', call.name)) return
     this.resting.add(call)
@@ -157,8 +257,7 @@ export class FunctionFrame implements Frame, Stage {
   }
 
   stir(): void {
-    this.driftCheck?.()
-    this.driftCheck = null
+    this.replay.goesOn()
     if (this.stirred) return
     this.stirred = true
     this.host.ports.turns.next(this.turn)
@@ -166,182 +265,99 @@ export class FunctionFrame implements Frame, Stage {
 
   private readonly turn = (): void => {
     this.stirred = false
-    if (this.phase !== 'live') return
+    if (this.phase === 'unwinding') return this.unwinding?.proceed()
+    if (!this.isLive) return
     if (this.resources.proceed()) return this.flush()
     if (this.settleNext()) return
-    if (this.isReplaying) return this.isStuck() ? this.expectDrift() : undefined
-    if (this.heldBack.length > 0) this.beginHeldBack()
+    if (this.phase === 'gathering' && !this.mayTell) return this.unwind()
+    if (!this.replay.isOver) return this.replay.wait()
+    if (this.isPausing) return this.pauseHere()
+    this.steps.beginHeldBack()
     if (this.resting.size > 0) {
-      this.wakeDue()
+      wakeDue(this)
       // A step that begins may end at once and move the body on: then the next turn has it all.
       if (this.stirred || this.settleNext()) return
-      if (this.isResting()) return this.rest()
+      if (isResting(this)) return rest(this)
       this.alarm.set(this.resting.nextDue())
     }
     this.flush()
   }
 
-  /** The journal has outcomes that the body has not seen. Until it has, nothing new is begun or written. */
-  private get isReplaying(): boolean {
-    return this.history.next() !== undefined
+  /** The body, as it is replayed, may yet tell how a step is undone. */
+  private get mayTell(): boolean {
+    return this.isLive && !this.execution.hasEnded && !this.replay.isOver && !this.undoables.isComplete
   }
 
   private flush(): void {
-    if (!this.isReplaying) this.writer.flush()
-  }
-
-  private beginHeldBack(): void {
-    const calls = this.heldBack
-    this.heldBack = []
-    for (const call of calls) this.steps.enter(call, this.history.failedAttempt(call.name))
+    if (this.replay.isOver) this.writer.flush()
   }
 
   private settleNext(): boolean {
-    return this.phase === 'live' && !this.resources.isBusy && this.settler.settleNext()
+    return this.isLive && !this.resources.isBusy && this.settler.settleNext()
   }
 
-  private begin(text: string): void {
-    this.stir()
-    let input: unknown
-    try {
-      input = this.decode(text, this.history.input.seq, null)
-    } catch (error) {
-      return this.fail(error)
-    }
-    try {
-      const result = this.definition.body(createContext(this, new Scope(), this.run), input as never)
-      Promise.resolve(result).then(
-        (value) => this.returned(value),
-        (error: unknown) => this.threw(error),
-      )
-    } catch (error) {
-      this.threw(error)
-    }
+  private pauseHere(): void {
+    if (!isAtCheckpoint(this) || !this.conclusion.pauses()) this.flush()
   }
 
-  /** Journals the waits that have come due and begins the steps whose delay is over. */
-  private wakeDue(): void {
-    const now = this.host.now()
-    const { woken, steps } = this.resting.takeDue(now)
-    for (const { call, winner } of woken) {
-      const meta = { winner: winner.tag, trueAt: winner.trueAt, seenAt: now }
-      this.writer.append({ kind: 'woken', name: call.name, meta, data: null })
-      this.settler.ripen(call, { failed: false, value: meta })
-    }
-    for (const call of steps) this.steps.begin(call)
-  }
-
-  /** Only time or a message can move the body on. */
-  private isResting(): boolean {
-    return (
-      this.busy === 0 &&
-      this.resting.size > 0 &&
-      this.resting.size === this.settler.size &&
-      this.settler.isIdle &&
-      this.steps.inlineDelays === 0 &&
-      !this.resources.isBusy
-    )
-  }
-
-  /** Parks the run, as soon as nothing of it is on its way to the store. */
-  private rest(): void {
-    if (this.writer.isIdle) return void this.park()
-    this.writer.barrier(() => this.stir())
-  }
-
-  private async park(): Promise<void> {
-    this.phase = 'parking'
-    try {
-      const parked = await this.writer.park(this.resting.parkedDue())
-      if (this.phase !== 'parking') return
-      if (!parked) {
-        this.phase = 'live'
-        return this.stir()
-      }
-    } catch (error) {
-      return this.writer.lose(error)
-    }
+  parked(): void {
     this.alarm.set(null)
-    // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.
-    this.phase = this.resources.areHeld ? 'gone' : 'parked'
-    if (this.resources.areHeld) await this.resources.releaseAll()
     this.depart({ kind: 'parked' })
   }
 
-  /** The journal has an outcome that no call of the body asks for, and nothing else can move the body on. */
-  private isStuck(): boolean {
-    return this.isReplaying && this.settler.size > 0 && !this.resources.isBusy
+  lookAgain(): void {
+    this.phase = 'live'
+    if (this.wish?.kind === 'cancel') return this.conclusion.cancel(this.wish.reason)
+    if (this.failure !== null) return this.conclusion.fail(this.failure.error)
+    this.stir()
   }
 
-  private expectDrift(): void {
-    this.driftCheck = this.host.ports.clock.after(driftGraceMs, () => {
-      this.driftCheck = null
-      if (this.phase === 'live' && this.isStuck()) this.pauseForDrift()
-    })
+  stuckAt(unasked: Outcome): void {
+    if (this.phase === 'live') return this.conclusion.drifted(unasked)
+    this.execution.hasEnded = true
+    this.unwind()
   }
 
-  private pauseForDrift(): void {
-    const recorded = this.settler.unasked()
-    if (recorded === undefined) return
-    const meta = describeDrift(recorded, this.settler.all())
-    const error = new HoldfastError('DRIFT', meta.message, { details: { ...meta } })
-    this.host.ports.logger.error(meta.message, { run: this.run.id, type: this.run.type, error })
-    // What the changed code said is not what the run should go on with.
-    this.writer.discard()
-    this.writer.append({ kind: 'paused', name: null, meta, data: null })
-    this.leave('paused', null)
+  placesOf(calls: readonly FoundCall[]): Promise<readonly FoundCall[]> {
+    if (this.sites !== null) return new Promise(() => undefined)
+    return retrace(this.host, calls, (host, sites) => new FunctionFrame(this.body, host, this.claim, sites))
   }
 
-  private returned(value: unknown): void {
-    if (this.phase !== 'live') return
-    if (this.settler.unasked() !== undefined) return this.pauseForDrift()
-    try {
-      const data = this.encode(value, null)
-      this.writer.append({ kind: 'succeeded', name: null, meta: null, data })
-    } catch (error) {
-      return this.fail(error)
-    }
-    this.leave('succeeded', null)
-  }
-
-  private threw(error: unknown): void {
-    if (this.phase !== 'live') return
-    const attempt = this.history.bodyFailures + 1
-    const next = this.steps.isStepFailure(error)
-      ? { retry: false as const }
-      : afterFailure(this.policy, attempt, error, this.host.ports.random)
-    if (!next.retry) return this.fail(error)
-    const ms = Math.round(this.host.ports.clock.monotonic() - this.startedAt)
-    const meta = { attempt, ms, delayMs: next.delayMs }
-    this.writer.append({ kind: 'attempt-failed', name: null, meta, data: this.encodeFailure(error, null) })
-    this.leave('pending', { at: null, afterMs: next.delayMs })
-  }
-
-  rememberFailure(error: unknown): void {
-    this.steps.remember(error)
+  rememberFailure(error: unknown, seq: number): void {
+    this.steps.remember(error, seq)
   }
 
   unreadable(error: unknown): void {
     // Running a step again whose result cannot be read any more could do its work twice.
-    if (this.phase === 'live') this.fail(error)
+    this.execution.hasEnded = true
+    if (this.phase === 'live') this.conclusion.fail(error)
+    else if (this.phase === 'gathering') this.conclusion.goOnFailing(error, null)
   }
 
-  private fail(error: unknown): void {
-    this.writer.append({ kind: 'failed', name: null, meta: null, data: this.encodeFailure(error, null) })
-    this.leave('failed', null)
+  unwind(): void {
+    this.alarm.set(null)
+    if (this.mayTell) this.phase = 'gathering'
+    else this.beginUnwinding()
+    this.stir()
   }
 
-  private leave(status: 'succeeded' | 'failed' | 'pending' | 'paused', due: Due | null): void {
+  private beginUnwinding(): void {
+    if (this.phase !== 'unwinding') {
+      this.phase = 'unwinding'
+      this.unwinding ??= new Unwinding(this)
+      // Attempts that waited for a commit before they begin will not begin.
+      this.busy = 0
+      for (const { attempt } of this.settler.steps()) if (attempt?.isOpen === true) this.busy += 1
+    }
+    if (this.isCancelled) this.tell(this.conclusion.whyCancelled())
+  }
+
+  leaving(): void {
     this.phase = 'leaving'
     this.stop(() => new Error(`The body of run ${this.run.id} has ended: nothing waits for this step any more.`))
-    this.writer.leave(status, due).then(
-      (data) =>
-        this.left(isTerminal(status) ? { kind: 'ended', status, seq: this.writer.seq, data } : { kind: 'released' }),
-      (error: unknown) => this.writer.lose(error),
-    )
   }
 
-  private left(departure: Departure): void {
+  gone(departure: Departure): void {
     this.phase = 'gone'
     if (this.resources.areHeld) void this.resources.releaseAll().then(() => this.depart(departure))
     else this.depart(departure)
@@ -354,11 +370,19 @@ export class FunctionFrame implements Frame, Stage {
     void this.resources.releaseAll().then(() => this.depart({ kind: 'lost', reason }))
   }
 
-  private stop(reason: () => unknown): void {
+  stop(reason: () => unknown): void {
     this.alarm.set(null)
-    this.driftCheck?.()
-    this.driftCheck = null
-    for (const call of this.settler.all()) if (call.kind === 'step') call.attempt?.abort(reason())
+    this.replay.goesOn()
+    this.unwinding?.stop(reason)
+    for (const { attempt } of this.settler.steps()) attempt?.abort(reason())
+    if (this.signal !== null) this.signal.tell(reason())
+  }
+
+  /** Tells the body, and the attempts that are running, to stop; what these give back still counts. */
+  private tell(reason: unknown): void {
+    for (const { attempt } of this.settler.steps()) attempt?.tell(reason)
+    this.signal ??= new StopSignal()
+    this.signal.tell(reason)
   }
 
   encode(value: unknown, name: string | null): string {

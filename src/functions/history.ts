@@ -1,39 +1,64 @@
 // What a run's journal already says, arranged for replay: outcomes in the order in which the body must see them again,
 // everything else by the identity of the call that it belongs to.
+//
+// It is the effective journal: an outcome that somebody dropped does not exist, and one that was amended has the result
+// that it was given. Outcomes that were recorded between such a one and its repair are loose: the body gets them if it
+// asks for them, in their order, but it need not ask, because it may go another way now.
 
-import type { Entry } from '../core/entry.ts'
+import type { AmendedMeta, Entry } from '../core/entry.ts'
 import { bug } from '../core/error.ts'
 
-/** An entry that settles a call of the body. */
-export type Outcome = Extract<Entry, { kind: 'step-succeeded' | 'step-failed' | 'woken' }>
+/** Something that settles a call of the body, under the place at which its data is to be read. */
+export interface Outcome {
+  readonly kind: 'step-succeeded' | 'step-failed' | 'woken'
+  readonly name: string
+  readonly seq: number
+  readonly entry: OutcomeEntry
+  /** The entry whose data is the result in its stead. */
+  readonly amended: EntryOf<'amended'> | null
+}
 
 type EntryOf<Kind extends Entry['kind']> = Extract<Entry, { kind: Kind }>
 
-type CallKind = 'step' | 'wait'
+type OutcomeEntry = EntryOf<Outcome['kind']>
+
+export type CallKind = 'step' | 'wait'
 
 export class History {
-  readonly input: EntryOf<'started'>
-  /** How often the body has failed. */
-  readonly bodyFailures: number
+  readonly input: EntryOf<'started' | 'continued'>
   private readonly recorded: Recorded | null
   private at = 0
 
   constructor(entries: readonly Entry[]) {
     const [first] = entries
-    if (first?.kind !== 'started') throw bug('A journal must begin with its input', { first })
+    if (first?.kind !== 'started' && first?.kind !== 'continued') {
+      throw bug('A journal must begin with its input', { first })
+    }
     this.input = first
     // A run that has just begun has nothing to replay, and there are many of those.
     this.recorded = entries.length === 1 ? null : arrange(entries)
-    this.bodyFailures = this.recorded?.bodyFailures ?? 0
   }
 
-  /** The next recorded outcome that the body has not seen, if any. */
+  /** How often the body has failed. */
+  get bodyFailures(): number {
+    return this.recorded?.bodyFailures ?? 0
+  }
+
+  /** The next recorded outcome that the body must see and has not seen. */
   next(): Outcome | undefined {
     return this.recorded?.outcomes[this.at]
   }
 
-  advance(): void {
-    this.at += 1
+  /** The loose outcomes that the body has not seen. */
+  get loose(): readonly Outcome[] {
+    return this.recorded?.loose ?? nothing
+  }
+
+  /** The body has seen this one. */
+  seen(outcome: Outcome): void {
+    const loose = this.recorded?.loose.indexOf(outcome) ?? -1
+    if (loose === -1) this.at += 1
+    else this.recorded?.loose.splice(loose, 1)
   }
 
   /** Tells whether the journal has the outcome of this call. */
@@ -58,34 +83,80 @@ export class History {
     return this.recorded?.notes.has(name) ?? false
   }
 
-  /** The first outcome left whose call is not among those that the body made. */
+  hasPatch(id: string): boolean {
+    return this.recorded?.patches.has(id) ?? false
+  }
+
+  /** The first outcome left that must be seen and whose call is not among those that the body made. */
   firstWithout(made: (kind: CallKind, name: string) => boolean): Outcome | undefined {
     return this.recorded?.outcomes.slice(this.at).find((outcome) => !made(callKind(outcome), outcome.name))
   }
+
+  /** The outcomes of steps that say how they are undone, by name, unless that has come to an end. */
+  get toUndo(): ReadonlyMap<string, Outcome> {
+    return this.recorded?.toUndo ?? nobody
+  }
+
+  /** Steps that could not be undone. */
+  get notUndone(): readonly string[] {
+    return this.recorded?.notUndone ?? nothing
+  }
+
+  /** The last failed attempt to undo a step. */
+  failedUndo(step: string): EntryOf<'undo-attempt-failed'> | undefined {
+    return this.recorded?.undoAttempts.get(step)
+  }
+
+  /** The run is to fail with this, once everything is undone. */
+  get failing(): EntryOf<'failing'> | null {
+    return this.recorded?.failing ?? null
+  }
+
+  /** The run is to be cancelled, once everything is undone. */
+  get cancelling(): EntryOf<'cancelling'> | null {
+    return this.recorded?.cancelling ?? null
+  }
 }
 
-export function callKind(outcome: Outcome): CallKind {
-  return outcome.kind === 'woken' ? 'wait' : 'step'
+export function callKind({ kind }: Pick<Outcome, 'kind'>): CallKind {
+  return kind === 'woken' ? 'wait' : 'step'
 }
+
+const nothing: readonly never[] = []
+const nobody: ReadonlyMap<string, Outcome> = new Map()
 
 interface Recorded {
-  readonly outcomes: Outcome[]
+  outcomes: Outcome[]
+  loose: Outcome[]
   readonly settled: Readonly<Record<CallKind, Set<string>>>
   readonly attempts: Map<string, EntryOf<'attempt-failed'>>
   readonly waits: Map<string, EntryOf<'waiting'>>
   readonly values: Map<string, EntryOf<'recorded'>>
   readonly notes: Set<string>
+  readonly patches: Set<string>
+  readonly toUndo: Map<string, Outcome>
+  readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
+  readonly notUndone: string[]
+  failing: EntryOf<'failing'> | null
+  cancelling: EntryOf<'cancelling'> | null
   bodyFailures: number
 }
 
 function arrange(entries: readonly Entry[]): Recorded {
   const recorded: Recorded = {
     outcomes: [],
+    loose: [],
     settled: { step: new Set(), wait: new Set() },
     attempts: new Map(),
     waits: new Map(),
     values: new Map(),
     notes: new Set(),
+    patches: new Set(),
+    toUndo: new Map(),
+    undoAttempts: new Map(),
+    notUndone: [],
+    failing: null,
+    cancelling: null,
     bodyFailures: 0,
   }
   for (const entry of entries) add(recorded, entry)
@@ -97,9 +168,7 @@ function add(recorded: Recorded, entry: Entry): void {
     case 'step-succeeded':
     case 'step-failed':
     case 'woken':
-      recorded.outcomes.push(entry)
-      recorded.settled[callKind(entry)].add(entry.name)
-      return
+      return addOutcome(recorded, entry)
     case 'attempt-failed':
       if (entry.name === null) recorded.bodyFailures = entry.meta.attempt
       else recorded.attempts.set(entry.name, entry)
@@ -114,7 +183,78 @@ function add(recorded: Recorded, entry: Entry): void {
     case 'progressed':
       recorded.notes.add(entry.name)
       return
+    case 'patched':
+      recorded.patches.add(entry.name)
+      return
+    case 'amended':
+      if (entry.meta.dropped) drop(recorded, entry.meta)
+      else amend(recorded, entry)
+      return
+    case 'retried':
+      recorded.bodyFailures = 0
+      return
+    default:
+      return addEnd(recorded, entry)
+  }
+}
+
+/** What is written when a run comes to an end that has something to undo. */
+function addEnd(recorded: Recorded, entry: Entry): void {
+  switch (entry.kind) {
+    case 'failing':
+      recorded.failing = entry
+      return
+    case 'cancelling':
+      recorded.cancelling = entry
+      return
+    case 'undo-attempt-failed':
+      recorded.undoAttempts.set(entry.name, entry)
+      return
+    case 'undo-failed':
+      recorded.notUndone.push(entry.name)
+      recorded.toUndo.delete(entry.name)
+      return
+    case 'undone':
+      recorded.toUndo.delete(entry.name)
+      return
     default:
       return
   }
+}
+
+function addOutcome(recorded: Recorded, entry: OutcomeEntry): void {
+  const { kind, name, seq } = entry
+  const outcome: Outcome = { kind, name, seq, entry, amended: null }
+  recorded.outcomes.push(outcome)
+  recorded.settled[callKind(entry)].add(name)
+  if (entry.kind === 'step-succeeded' && entry.meta.undo === true) recorded.toUndo.set(name, outcome)
+}
+
+function drop(recorded: Recorded, { seq }: AmendedMeta): void {
+  const dropped = loosen(recorded, seq)
+  if (dropped === undefined) return
+  const { name } = dropped
+  recorded.settled[callKind(dropped)].delete(name)
+  recorded.attempts.delete(name)
+  recorded.toUndo.delete(name)
+}
+
+/** Whatever a step had as its outcome, this is its result from here on. */
+function amend(recorded: Recorded, amended: EntryOf<'amended'>): void {
+  const outcome = loosen(recorded, amended.meta.seq)
+  if (outcome === undefined) return
+  const replaced: Outcome = { ...outcome, kind: outcome.kind === 'woken' ? 'woken' : 'step-succeeded', amended }
+  recorded.outcomes.push(replaced)
+  if (recorded.toUndo.has(outcome.name)) recorded.toUndo.set(outcome.name, replaced)
+}
+
+/** Takes an outcome out. What was recorded after it need not come again, now that it is another one. */
+function loosen(recorded: Recorded, seq: number): Outcome | undefined {
+  const all = [...recorded.outcomes, ...recorded.loose].sort((a, b) => a.seq - b.seq)
+  const taken = all.find((outcome) => outcome.seq === seq)
+  if (taken === undefined) return undefined
+  recorded.loose = all.filter((outcome) => outcome.seq > seq || recorded.loose.includes(outcome))
+  recorded.loose = recorded.loose.filter((outcome) => outcome !== taken)
+  recorded.outcomes = recorded.outcomes.filter((outcome) => outcome.seq < seq)
+  return taken
 }

@@ -17,10 +17,13 @@ interface Held {
   readonly release: () => unknown
 }
 
+/** What an empty list is before its first member: most runs hold nothing. */
+const none: never[] = []
+
 export class Resources {
   private readonly owner: Owner
-  private readonly held: Held[] = []
-  private readonly asked: (() => Promise<void>)[] = []
+  private held: Held[] = none
+  private asked: (() => Promise<void>)[] = none
   private working = false
 
   constructor(owner: Owner) {
@@ -56,7 +59,8 @@ export class Resources {
   ): Promise<Result> {
     const resource = await this.inOrder(acquire)
     const held: Held = { release: () => release(resource) }
-    this.held.push(held)
+    if (this.held.length === 0) this.held = [held]
+    else this.held.push(held)
     if (!this.owner.isLive) {
       // The run ended or went elsewhere meanwhile: nobody else would release this.
       await this.release(held)
@@ -87,13 +91,15 @@ export class Resources {
 
   private inOrder<Result>(work: () => Result | Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.asked.push(async () => {
+      const next = async (): Promise<void> => {
         try {
           resolve(await work())
         } catch (error) {
           reject(error)
         }
-      })
+      }
+      if (this.asked.length === 0) this.asked = [next]
+      else this.asked.push(next)
       this.owner.stir()
     })
   }

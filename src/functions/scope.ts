@@ -3,6 +3,7 @@
 // never share an identity, and the same call has the same one on every replay.
 
 import { HoldfastError } from '../core/error.ts'
+import { isPrintable } from '../core/printable.ts'
 
 const longestName = 200
 
@@ -42,17 +43,4 @@ export function checkName(name: unknown, what: string): asserts name is string {
     `${what} needs a name: printable text of 1 to ${longestName} characters, the same on every run. Got ${shown}.`,
     { details: { name } },
   )
-}
-
-function isPrintable(name: string): boolean {
-  for (let index = 0; index < name.length; index += 1) {
-    const code = name.charCodeAt(index)
-    if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code === 0x2028 || code === 0x2029) return false
-    if (code >= 0xd800 && code <= 0xdfff) {
-      const paired = code < 0xdc00 && (name.charCodeAt(index + 1) & 0xfc00) === 0xdc00
-      if (!paired) return false
-      index += 1
-    }
-  }
-  return true
 }

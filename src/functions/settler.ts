@@ -1,14 +1,13 @@
 // Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order
-// in which their entries were appended. Whoever drives it lets all microtasks run out between two settlements. The first
+// in which their entries were appended. A loose outcome keeps no other from being shown. Whoever drives it lets all microtasks run out between two settlements. The first
 // execution and every replay settle by this one rule, which is why the body sees the same order each time.
 //
 // The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be
 // a large part of what a run costs.
 
 import type { Host } from '../core/definition.ts'
-import { isHoldfastError } from '../core/error.ts'
-import { growingPauses } from '../core/pause.ts'
-import type { Call, CallOutcome } from './call.ts'
+import { fetchPatiently } from '../core/fetching.ts'
+import type { Call, CallOutcome, StepCall } from './call.ts'
 import { callKind, type History, type Outcome } from './history.ts'
 
 export interface SettlerOwner {
@@ -18,11 +17,14 @@ export interface SettlerOwner {
   readonly isLive: boolean
   /** A call was settled. */
   stir(): void
-  /** The body is about to get this error from a failed step. */
-  rememberFailure(error: unknown): void
+  /** The body is about to get this error from a failed step, which that entry tells of. */
+  rememberFailure(error: unknown, seq: number): void
   /** A recorded outcome cannot be read. */
   unreadable(error: unknown): void
 }
+
+/** What an empty list is before its first member. */
+const none: never[] = []
 
 export class Settler {
   /** How many calls of the body have not settled. */
@@ -33,13 +35,14 @@ export class Settler {
   /** The calls by kind and name, for as long as the journal has outcomes for them. */
   private readonly byName: Map<string, Call> | null
   /** Calls whose live outcome the body has not seen yet. */
-  private ripe: Call[] = []
+  private ripe: Call[] = none
   /** A recorded outcome is on its way from where large values are kept. */
   private fetching = false
 
   constructor(owner: SettlerOwner) {
     this.owner = owner
-    this.byName = owner.history.next() === undefined ? null : new Map()
+    const { history } = owner
+    this.byName = history.next() === undefined && history.loose.length === 0 ? null : new Map()
   }
 
   /** Nothing is there to settle now. */
@@ -49,6 +52,10 @@ export class Settler {
 
   *all(): Iterable<Call> {
     for (let call = this.first; call !== null; call = call.next) yield call
+  }
+
+  *steps(): Iterable<StepCall> {
+    for (let call = this.first; call !== null; call = call.next) if (call.kind === 'step') yield call
   }
 
   enter(call: Call): void {
@@ -70,12 +77,24 @@ export class Settler {
   /** Settles the next call whose turn has come. False if there is none. */
   settleNext(): boolean {
     if (this.fetching) return true
-    const recorded = this.owner.history.next()
+    const recorded = this.nextRecorded()
     if (recorded !== undefined) return this.settleRecorded(recorded)
     const call = this.ripe.shift()
     if (call === undefined || call.outcome === null) return false
     this.settle(call, call.outcome)
     return true
+  }
+
+  private nextRecorded(): Outcome | undefined {
+    const { history } = this.owner
+    const next = history.next()
+    if (history.loose.length === 0) return next
+    const asked = history.loose.find((outcome) => this.callOf(outcome) !== undefined)
+    return asked !== undefined && (next === undefined || asked.seq < next.seq) ? asked : next
+  }
+
+  private callOf({ kind, name }: Outcome): Call | undefined {
+    return this.byName?.get(keyOf(callKind({ kind }), name))
   }
 
   /** The first recorded outcome that the body has not asked for. */
@@ -85,42 +104,44 @@ export class Settler {
 
   /** Hands on a payload of the journal. One that lies elsewhere is waited for, however long that takes. */
   fetch(kept: string, use: (text: string) => void): void {
-    const text = this.owner.host.payloads.fetch(kept)
+    const { owner } = this
+    const text = owner.host.payloads.fetch(kept)
     if (typeof text === 'string') return use(text)
     this.fetching = true
-    void this.patiently(text, kept).then(
+    void fetchPatiently(owner.host, text, kept, () => owner.isLive).then(
       (fetched) => {
         this.fetching = false
-        if (this.owner.isLive) use(fetched)
+        if (owner.isLive) use(fetched)
       },
-      (error: unknown) => this.owner.unreadable(error),
+      (error: unknown) => owner.unreadable(error),
     )
   }
 
   private settleRecorded(recorded: Outcome): boolean {
-    const call = this.byName?.get(keyOf(callKind(recorded), recorded.name))
+    const call = this.callOf(recorded)
     if (call === undefined) return false
-    this.owner.history.advance()
-    if (recorded.kind === 'woken') this.settle(call, { failed: false, value: recorded.meta })
-    else this.fetch(recorded.data, (text) => this.replay(call, recorded, text))
+    const { entry, seq } = recorded
+    this.owner.history.seen(recorded)
+    if (entry.kind === 'woken') this.settle(call, { failed: false, value: entry.meta, seq })
+    else this.fetch((recorded.amended ?? entry).data ?? '', (text) => this.replay(call, recorded, text))
     return true
   }
 
-  private replay(call: Call, recorded: Exclude<Outcome, { kind: 'woken' }>, text: string): void {
+  private replay(call: Call, { kind, entry, amended, seq }: Outcome, text: string): void {
     const { owner } = this
-    const { seq, name, kind } = recorded
+    const place = amended ?? entry
     let value: unknown
     try {
-      value = owner.host.payloads.decode(text, { runId: owner.runId, seq, name })
+      value = owner.host.payloads.decode(text, { runId: owner.runId, seq: place.seq, name: place.name })
     } catch (error) {
       return owner.unreadable(error)
     }
-    this.settle(call, { failed: kind === 'step-failed', value })
+    this.settle(call, { failed: kind === 'step-failed', value, seq })
   }
 
   private settle(call: Call, outcome: CallOutcome): void {
     this.remove(call)
-    if (outcome.failed) this.owner.rememberFailure(outcome.value)
+    if (outcome.failed) this.owner.rememberFailure(outcome.value, outcome.seq)
     call.settle(outcome)
     this.owner.stir()
   }
@@ -132,19 +153,6 @@ export class Settler {
     else call.next.previous = call.previous
     this.size -= 1
     this.byName?.delete(keyOf(call.kind, call.name))
-  }
-
-  private async patiently(first: Promise<string>, kept: string): Promise<string> {
-    const { host } = this.owner
-    const pause = growingPauses(host.ports)
-    for (let text: string | Promise<string> = first; ; text = host.payloads.fetch(kept)) {
-      try {
-        return await text
-      } catch (error) {
-        if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !this.owner.isLive) throw error
-        await pause()
-      }
-    }
   }
 }
 

@@ -1,34 +1,60 @@
 // Runs the steps of one frame: attempts, their results and errors, and the delays between them.
 // An attempt begins only when every earlier entry of the run is durable (the barrier), and what it gives back reaches the
 // body as it will be read from the journal, so that the first execution and a replay see the same.
+// What nobody may begin now is held back: while recorded outcomes are being shown, and while the run is to be paused.
 
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure } from '../core/retry.ts'
-import { Attempt } from './attempt.ts'
+import { Attempt, type Undertaking } from '../core/attempt.ts'
 import type { Delay, StepCall } from './call.ts'
 import type { Stage } from './stage.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
-export class StepRunner {
+/** What an empty list is before its first member: most runs hold nothing back. */
+const nobody: StepCall[] = []
+
+export class StepRunner implements Undertaking<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
   inlineDelays = 0
   private readonly stage: Stage
-  /** Errors that the body got from failed steps: thrown on, they would only come back on every replay. */
-  private failures: Set<unknown> | null = null
+  /** Steps without an outcome that could not begin when the body asked for them. */
+  private heldBack = nobody
+  /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
+  private failures: Map<unknown, number> | null = null
 
   constructor(stage: Stage) {
     this.stage = stage
   }
 
-  /** Takes a step that has no outcome yet: runs it now, or after the delay that its last attempt announced. */
-  enter(call: StepCall, failed: AttemptFailed | undefined): void {
-    if (failed === undefined) return this.begin(call)
+  /** Takes a step that has no outcome yet. What was held back goes first. */
+  enter(call: StepCall, mayBegin: boolean): void {
+    if (mayBegin && this.heldBack.length === 0) this.admit(call)
+    else this.hold(call)
+  }
+
+  /** Begins what was held back. */
+  beginHeldBack(): void {
+    if (this.heldBack.length === 0) return
+    const calls = this.heldBack
+    this.heldBack = nobody
+    for (const call of calls) this.admit(call)
+  }
+
+  /** Runs a step now, or after the delay that its last attempt announced. */
+  private admit(call: StepCall): void {
+    const failed: AttemptFailed | undefined = this.stage.history.failedAttempt(call.name)
+    if (failed === undefined || call.failures > 0) return this.begin(call)
     call.failures = failed.meta.attempt
     call.delay = { ms: failed.meta.delayMs, since: failed.at }
     if (this.isInline(call.delay.ms)) this.inlineDelays += 1
     this.stage.resting.add(call)
+  }
+
+  private hold(call: StepCall): void {
+    if (this.heldBack.length === 0) this.heldBack = [call]
+    else this.heldBack.push(call)
   }
 
   begin(call: StepCall): void {
@@ -40,20 +66,24 @@ export class StepRunner {
   }
 
   private beginWhenDurable(call: StepCall): void {
-    const { writer, isLive } = this.stage
-    if (!isLive) return
+    const { writer, isWriting, isPausing } = this.stage
+    if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
-    if (writer.isDurable) this.attempt(call)
-    else writer.barrier(() => this.beginWhenDurable(call))
+    if (!writer.isDurable) return writer.barrier(() => this.beginWhenDurable(call))
+    if (!isPausing) return this.attempt(call)
+    this.stage.busy -= 1
+    this.hold(call)
+    this.stage.stir()
   }
 
-  remember(error: unknown): void {
-    this.failures ??= new Set()
-    this.failures.add(error)
+  remember(error: unknown, seq: number): void {
+    this.failures ??= new Map()
+    this.failures.set(error, seq)
   }
 
-  isStepFailure(error: unknown): boolean {
-    return this.failures?.has(error) ?? false
+  /** The entry of the step whose error this is; null if no step failed with it. */
+  causeOf(error: unknown): number | null {
+    return this.failures?.get(error) ?? null
   }
 
   private attempt(call: StepCall): void {
@@ -61,27 +91,15 @@ export class StepRunner {
     const attempt = new Attempt(stage, call.name, call.failures + 1)
     if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(call, attempt, error))
     call.attempt = attempt
-    let result: unknown
     stage.performing = call.name
     try {
-      result = call.perform(attempt)
-    } catch (error) {
-      if (attempt.close()) this.failed(call, attempt, error)
-      return
+      attempt.run(call.perform, call, this)
     } finally {
       stage.performing = null
     }
-    Promise.resolve(result).then(
-      (value) => {
-        if (attempt.close()) this.succeeded(call, attempt, value)
-      },
-      (error: unknown) => {
-        if (attempt.close()) this.failed(call, attempt, error)
-      },
-    )
   }
 
-  private succeeded(call: StepCall, attempt: Attempt, value: unknown): void {
+  succeeded(call: StepCall, attempt: Attempt, value: unknown): void {
     const { stage } = this
     const { name } = call
     let data: string
@@ -94,14 +112,19 @@ export class StepRunner {
     }
     this.over(call)
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
-    stage.writer.append({ kind: 'step-succeeded', name, meta, data })
-    stage.ripen(call, { failed: false, value: decoded })
+    const isUndoable = call.undo !== undefined
+    stage.writer.append({ kind: 'step-succeeded', name, meta: isUndoable ? { ...meta, undo: true } : meta, data })
+    const { seq } = stage.writer
+    if (isUndoable) stage.undoables.add(call, seq, data)
+    stage.ripen(call, { failed: false, value: decoded, seq })
   }
 
-  private failed(call: StepCall, attempt: Attempt, error: unknown): void {
+  failed(call: StepCall, attempt: Attempt, error: unknown): void {
     const { stage } = this
     const { name } = call
     this.over(call)
+    // It was told to stop, and nothing comes after it: its error is no news.
+    if (attempt.wasTold && stage.isCancelled) return stage.stir()
     const number = attempt.attempt
     // A result that cannot be stored would be no better the next time, and the work has been done.
     const next = isHoldfastError(error, 'NOT_STORABLE')
@@ -116,7 +139,7 @@ export class StepRunner {
     }
     const decoded = this.readFailureBack(data, name, error)
     stage.writer.append({ kind: 'step-failed', name, meta: { attempt: number, ms: attempt.ms }, data })
-    stage.ripen(call, { failed: true, value: decoded })
+    stage.ripen(call, { failed: true, value: decoded, seq: stage.writer.seq })
   }
 
   private delay(call: StepCall, ms: number): void {

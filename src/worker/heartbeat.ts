@@ -13,20 +13,25 @@
 
 import { HoldfastError } from '../core/error.ts'
 import type { Cancel } from '../core/ports.ts'
+import type { Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { BeatRequest } from '../store.ts'
+import type { Beat, HeldClaim } from '../store.ts'
 
 /** What the heartbeat tells the worker. */
 export interface HeartbeatOwner {
-  /** Claims whose deadline should move on. */
-  extensions(): NonNullable<BeatRequest['extend']>
+  /** What is held here, and whose deadline should move on. */
+  claims(): readonly HeldClaim[]
   /** No lease may be taken now; or it may again. */
   pause(): void
   resume(): void
   /** Everything that is held may be held by others: stop it. */
   leasesLost(reason: HoldfastError): void
-  /** A single run is held by others. */
-  runLost(runId: string): void
+  /** A single claim is lost. */
+  claimLost(claim: HeldClaim): void
+  /** The session holds these, and they are not among what is held here. */
+  strayed(strays: Beat['strays']): void
+  /** Somebody wants a run that is held cancelled or paused. */
+  runWished(runId: string, wish: Wish): void
   /** A run that is held has used up the time for the whole run. */
   runTimedOut(runId: string): void
 }
@@ -40,6 +45,8 @@ export class Heartbeat {
   /** A session that is given up and not ended yet. */
   private givenUp: string | null = null
   private beatAt = 0
+  /** The number of the last beat that was set. */
+  private turn = 0
   private cancel: Cancel | null = null
   private cancelWatch: Cancel | null = null
   private stopped = false
@@ -68,17 +75,22 @@ export class Heartbeat {
     await store.beat({ session, leaseMs: this.leaseMs, end: true })
   }
 
+  /** Sets the next beat. One that is on its way and never answered sets none, so whoever gives it up does. */
   private schedule(ms: number): void {
-    if (!this.stopped) this.cancel = this.engine.ports.clock.after(ms, () => void this.tick())
+    if (this.stopped) return
+    this.cancel?.()
+    this.turn += 1
+    const { turn } = this
+    this.cancel = this.engine.ports.clock.after(ms, () => void this.tick(turn))
   }
 
-  private async tick(): Promise<void> {
+  private async tick(turn: number): Promise<void> {
     if (this.isOverdue && this.state === 'healthy') this.lose('This process stood still for longer than its lease.')
     try {
       await this.beat()
-      this.schedule(this.everyMs)
+      if (turn === this.turn) this.schedule(this.everyMs)
     } catch (error) {
-      if (this.stopped) return
+      if (this.stopped || turn !== this.turn) return
       this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
       this.turnUnsure()
       this.schedule(Math.min(this.everyMs, 1_000))
@@ -93,15 +105,21 @@ export class Heartbeat {
       this.givenUp = null
     }
     const sentAt = engine.ports.clock.monotonic()
-    const { alive, lost, timedOut, now } = await store.beat({ session, leaseMs, extend: owner.extensions() })
+    const held = owner.claims()
+    const { alive, lost, strays, wished, timedOut, now } = await store.beat({ session, leaseMs, held })
     engine.clock.observe(now)
     if (this.stopped) return
-    if (!alive) this.lose('Others found this process dead and took over what it held.')
-    // The session was given up, now or while this beat was on its way.
-    if (session !== engine.session) return this.beat()
+    // The session was given up while this beat was on its way: whoever did that beats for the next one.
+    if (session !== engine.session) return
+    if (!alive) {
+      this.lose('Others found this process dead and took over what it held.')
+      return this.beat()
+    }
     this.beatAt = sentAt
     this.watch()
-    for (const runId of lost) owner.runLost(runId)
+    if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) owner.claimLost(claim)
+    owner.strayed(strays)
+    for (const { runId, wish } of wished) owner.runWished(runId, wish)
     for (const runId of timedOut) owner.runTimedOut(runId)
     if (this.state === 'healthy') return
     this.state = 'healthy'
@@ -116,9 +134,10 @@ export class Heartbeat {
   private watch(): void {
     const { clock } = this.engine.ports
     this.cancelWatch?.()
-    this.cancelWatch = clock.after(Math.max(0, this.beatAt + this.leaseMs - clock.monotonic()), () =>
-      this.lose('No heartbeat has succeeded for a whole lease.'),
-    )
+    this.cancelWatch = clock.after(Math.max(0, this.beatAt + this.leaseMs - clock.monotonic()), () => {
+      if (this.state !== 'lost') this.lose('No heartbeat has succeeded for a whole lease.')
+      this.schedule(0)
+    })
   }
 
   private turnUnsure(): void {
@@ -128,11 +147,12 @@ export class Heartbeat {
   }
 
   private lose(why: string): void {
-    if (this.state === 'lost') return
+    const isFirst = this.state !== 'lost'
     this.turnUnsure()
     this.state = 'lost'
     this.givenUp = this.engine.session
     this.engine.renewSession()
-    this.owner.leasesLost(new HoldfastError('LEASE_LOST', `${why} What was being done here is aborted.`))
+    // A new session may be found dead, too, before it held anything.
+    if (isFirst) this.owner.leasesLost(new HoldfastError('LEASE_LOST', `${why} What was being done here is aborted.`))
   }
 }

@@ -5,10 +5,11 @@ import type { Claim, Departure, Frame, Host } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
-import type { Lease, Run } from '../core/run.ts'
+import type { Lease, Run, Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { BeatRequest } from '../store.ts'
+import type { HeldClaim, Loaded } from '../store.ts'
 import { Isolation } from './isolation.ts'
+import { giveUp } from './last-resort.ts'
 import { Parked } from './parked.ts'
 import type { Slots } from './slots.ts'
 
@@ -16,6 +17,8 @@ import type { Slots } from './slots.ts'
 const releaseTries = 20
 /** How much of a journal is read at once. */
 const entriesAtOnce = 1_000
+
+const nothing: Loaded = { entries: [], messages: [] }
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
@@ -33,11 +36,10 @@ interface Held {
   aliveAt: number
 }
 
-type Extension = NonNullable<BeatRequest['extend']>[number]
-
-export interface Deadlines {
-  readonly extend: readonly Extension[]
-  readonly overdue: readonly string[]
+export interface Claims {
+  readonly claims: readonly HeldClaim[]
+  /** Those that let their deadline pass. */
+  readonly overdue: readonly HeldClaim[]
 }
 
 export class Performer {
@@ -47,6 +49,8 @@ export class Performer {
   private readonly parked: Parked
   private readonly isolation: Isolation
   private readonly held = new Map<string, Held>()
+  /** Claims that were given back without having begun, and whose run may still be on its way here. */
+  private readonly disowned = new Set<string>()
 
   constructor(engine: Engine, host: Host, slots: Slots, options: PerformerOptions) {
     this.engine = engine
@@ -77,7 +81,7 @@ export class Performer {
     const requests = unknown.map((run) => ({ runId: run.id, after: run.base - 1, limit: entriesAtOnce }))
     try {
       const loaded = await this.engine.store.load(requests)
-      unknown.forEach((run, index) => void this.beginLoaded(run, loaded[index]?.entries ?? []))
+      unknown.forEach((run, index) => void this.beginLoaded(run, loaded[index] ?? nothing))
     } catch (error) {
       for (const run of unknown) void this.unreadable(run, error)
     }
@@ -85,20 +89,29 @@ export class Performer {
 
   /** Begins a run that was just started here, in a slot that is already taken. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void {
-    if (!this.isolation.isAlone) return this.open(run, lease, entries)
+    if (!this.isolation.isAlone) return this.open({ run, lease, entries, messages: [] })
     this.slots.give(1)
     void this.release(run, lease)
   }
 
-  private open(run: Run, lease: Lease, entries: readonly Entry[]): void {
-    const claim: Claim = { run, lease, entries }
+  /** A claim that nobody here knew of is given back: should its run be about to begin after all, it must not. */
+  disown(runId: string, token: number): void {
+    this.disowned.add(`${runId} ${token}`)
+  }
+
+  private open(claim: Claim): void {
+    const { run, lease } = claim
+    if (this.disowned.delete(`${run.id} ${lease.token}`)) {
+      this.slots.give(1)
+      return this.isolation.left()
+    }
     const definition = this.engine.registry.find(run.type, run.version)
     try {
       if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
       const frame = definition.open(this.host, claim)
       this.follow(this.hold(run, lease, frame), frame.start())
     } catch (error) {
-      void this.giveUp(run, lease, error)
+      void giveUp(this.engine, run, lease, error)
       this.slots.give(1)
       this.isolation.left()
     }
@@ -108,36 +121,36 @@ export class Performer {
     return this.held.has(runId)
   }
 
-  /**
-   * Those of the lively that are moving here and whose claims have a deadline, with what moves it; and those that let
-   * theirs pass.
-   */
-  deadlines(lively: ReadonlySet<string>): Deadlines {
+  /** What is moving here. The deadlines of the lively move on. */
+  claims(lively: ReadonlySet<string>): Claims {
     const now = this.engine.ports.clock.monotonic()
-    const [extend, overdue]: [Extension[], string[]] = [[], []]
+    const [claims, overdue]: [HeldClaim[], HeldClaim[]] = [[], []]
     for (const [runId, held] of this.held) {
+      const { token } = held.lease
       const ms = this.engine.registry.find(held.run.type, held.run.version)?.leaseMs ?? null
-      if (ms === null) continue
-      if (lively.has(runId)) {
-        held.aliveAt = now
-        extend.push({ runId, token: held.lease.token, ms })
-      } else if (now - held.aliveAt > ms) overdue.push(runId)
+      const isLively = lively.has(runId)
+      const claim: HeldClaim = { runId, token, extendMs: isLively ? ms : null }
+      if (isLively) held.aliveAt = now
+      if (ms !== null && now - held.aliveAt > ms) overdue.push(claim)
+      else claims.push(claim)
     }
-    return { extend, overdue }
+    return { claims, overdue }
   }
 
-  /** Others hold this run: stops it here. */
-  lose(runId: string, reason: unknown): void {
-    this.held.get(runId)?.frame.abort(reason)
-  }
-
-  /** Ends a run that is moving here. */
-  fail(runId: string, error: unknown): void {
+  /** A run is not held here any more: stops it, if it is still moving under that token, or under any. */
+  lose(runId: string, token: number | null, reason: unknown): void {
     const held = this.held.get(runId)
-    if (held === undefined) return
-    this.held.delete(runId)
-    held.frame.abort(error)
-    void this.giveUp(held.run, held.lease, error)
+    if (token === null || held?.lease.token === token) held?.frame.abort(reason)
+  }
+
+  /** Somebody wants a run that may be moving here cancelled or paused. */
+  obey(runId: string, wish: Wish): void {
+    this.held.get(runId)?.frame.obey(wish)
+  }
+
+  /** Ends a run that is moving here, after it has undone what there is to undo. */
+  fail(runId: string, error: unknown): void {
+    this.held.get(runId)?.frame.fail(error)
   }
 
   /** Stops everything at once and says what was held. */
@@ -172,7 +185,7 @@ export class Performer {
     return chosen
   }
 
-  private async beginLoaded(run: Run, first: readonly Entry[]): Promise<void> {
+  private async beginLoaded(run: Run, { entries: first, messages }: Loaded): Promise<void> {
     try {
       const entries = [...first]
       while (entries.length < run.seq - run.base + 1) {
@@ -181,7 +194,7 @@ export class Performer {
         if (page === undefined || page.entries.length === 0) throw bug('A journal is shorter than its run says')
         entries.push(...page.entries)
       }
-      this.open(run, leaseOf(run), entries)
+      this.open({ run, lease: leaseOf(run), entries, messages })
     } catch (error) {
       await this.unreadable(run, error)
     }
@@ -196,7 +209,7 @@ export class Performer {
 
   private resume(run: Run, frame: Frame): void {
     const lease = leaseOf(run)
-    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [] }))
+    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages: [] }))
   }
 
   private hold(run: Run, lease: Lease, frame: Frame): Held {
@@ -208,6 +221,7 @@ export class Performer {
     this.held.set(id, held)
     void departure.then((how) => {
       const wasHeld = this.held.get(id) === held && this.held.delete(id)
+      if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
       this.slots.give(1)
       // What was aborted is given back by whoever aborted it.
       if (wasHeld) this.depart(held, how)
@@ -215,16 +229,30 @@ export class Performer {
     })
   }
 
+  /** Goes on in the same slot and under the same lease, if this process knows what the run has become. */
+  private beginAnew({ run, lease }: Held, { as, input }: Extract<Departure, { kind: 'continued' }>): void {
+    const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, undo: 'none', crashes: 0 }
+    if (this.engine.registry.find(as.type, as.version) === undefined) {
+      this.slots.give(1)
+      this.isolation.left()
+      return void this.release(anew, lease)
+    }
+    // At once, without a look at the mailbox: between two frames the run would be known to nobody here.
+    this.open({ run: anew, lease, entries: [input], messages: [] })
+  }
+
   private depart({ run, lease, frame }: Held, departure: Departure): void {
     switch (departure.kind) {
       case 'ended': {
-        const { status, seq, data } = departure
-        return this.engine.endings.ended({ runId: run.id, status, seq, data })
+        const { status, seq, data, reason } = departure
+        return this.engine.endings.ended({ runId: run.id, status, seq, data, reason })
       }
       case 'parked':
         this.parked.put(run.id, frame)
         return this.engine.onReady()
       case 'released':
+      // The run was aborted while it began anew: whoever aborted it has given it back.
+      case 'continued':
         return this.engine.onReady()
       case 'lost':
         return this.lost(run, lease, departure.reason)
@@ -234,48 +262,15 @@ export class Performer {
   private lost(run: Run, lease: Lease, reason: unknown): void {
     const { logger } = this.engine.ports
     const details = { run: run.id, type: run.type, error: reason }
-    if (isHoldfastError(reason) && reason.family === 'conflict') {
+    if (isHoldfastError(reason, 'RUN_CANCELLED')) {
+      logger.info(`Run ${run.id} was cancelled at once: what was being done here is aborted.`, details)
+    } else if (isHoldfastError(reason) && reason.family === 'conflict') {
       logger.warn(`Run ${run.id} went on elsewhere: what was done here since the last commit is not recorded.`, details)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
-      void this.giveUp(run, lease, reason)
+      void giveUp(this.engine, run, lease, reason)
     } else {
       logger.warn(`Run ${run.id} was stopped here and is given back.`, details)
       void this.release(run, lease)
-    }
-  }
-
-  /** A run that the engine cannot move on fails by itself, and harms no other. */
-  private async giveUp(run: Run, lease: Lease, error: unknown): Promise<void> {
-    const { engine } = this
-    engine.ports.logger.error(`Run ${run.id} cannot be performed and fails.`, { run: run.id, type: run.type, error })
-    try {
-      await this.commitFailure(run, lease, error)
-    } catch (failure) {
-      engine.ports.logger.error(`Run ${run.id} could not even be failed.`, { run: run.id, error: failure })
-    }
-  }
-
-  private async commitFailure(run: Run, lease: Lease, error: unknown): Promise<void> {
-    const { engine } = this
-    for (;;) {
-      const [now] = await engine.store.get([run.id])
-      if (now === undefined) return
-      const data = engine.payloads.encodeFailure(error, { runId: run.id, seq: now.seq + 1, name: null })
-      try {
-        const { seq } = await engine.commit({
-          id: engine.transitionId(),
-          runId: run.id,
-          guard: { seq: now.seq, lease },
-          append: [{ kind: 'failed', name: null, meta: null, data }],
-          status: 'failed',
-          due: null,
-          parkIf: null,
-        })
-        return engine.endings.ended({ runId: run.id, status: 'failed', seq, data })
-      } catch (refusal) {
-        // What the run had sent before it was aborted landed in between; it sends no more, so this ends.
-        if (!isHoldfastError(refusal, 'STALE_WRITE')) throw refusal
-      }
     }
   }
 

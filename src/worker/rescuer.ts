@@ -31,20 +31,20 @@ export class Rescuer {
   constructor(engine: Engine, leaseMs: number) {
     this.engine = engine
     this.everyMs = leaseMs / 2
-    const encoded = (error: HoldfastError): string =>
-      engine.payloads.encodeFailure(error, { runId: '', seq: 0, name: null })
+    // One text for any number of runs: it has no place that a codec could bind it to.
+    const { payloads } = engine
     this.failures = {
-      crashed: encoded(
+      crashed: payloads.plain(
         new HoldfastError(
           'RUN_CRASHED',
           `The process that performed this run died ${maxCrashes} times in a row, so it is not tried again. ` +
             'Look for what ends the process: memory, a native module, process.exit.',
         ),
       ),
-      'timed-out': encoded(
+      'timed-out': payloads.plain(
         new HoldfastError('RUN_TIMEOUT', 'This run had not ended when the time that its start allowed was over.'),
       ),
-      expired: encoded(
+      expired: payloads.plain(
         new HoldfastError('RUN_EXPIRED', 'Nobody had begun this run when the time that its start allowed was over.'),
       ),
     }
@@ -88,8 +88,9 @@ export class Rescuer {
       runs += rescued.takenOver.length
       more = rescued.more
       this.nextInMs = rescued.next === null ? null : rescued.next - rescued.now
-      for (const { runId, type, reason } of rescued.failed) {
-        engine.ports.logger.warn(`Run ${runId} was given up: ${reason}.`, { run: runId, type, reason })
+      for (const { runId, type, reason } of rescued.ended) {
+        const how = reason === 'cancelled' ? 'The holder of a run that was being cancelled died' : 'A run was given up'
+        engine.ports.logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
         engine.endings.hinted(runId)
       }
     }

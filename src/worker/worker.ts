@@ -4,10 +4,10 @@
 import type { Definition, Host } from '../core/definition.ts'
 import { toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
-import type { Lease } from '../core/run.ts'
+import type { Lease, Run, Wish } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Desk, Engine } from '../engine/engine.ts'
-import type { BeatRequest } from '../store.ts'
+import type { Beat, HeldClaim } from '../store.ts'
 import { Claimer } from './claimer.ts'
 import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
 import { Performer } from './performer.ts'
@@ -33,6 +33,9 @@ export interface WorkOptions {
 
 const optionNames = ['concurrency', 'lease', 'heartbeat', 'parked', 'inlineRetry', 'shutdownTimeout', 'signals']
 
+/** How long the answer to a last commit may take to get here after the store has said that the run is not held here. */
+const lostGraceMs = 1_000
+
 /** How long an idle worker sleeps at most: hints may be lost, and other processes may give none. */
 const longestPollMs = 3_000
 
@@ -46,6 +49,8 @@ export class Worker implements HeartbeatOwner {
   private readonly shutdownMs: number
   /** Runs whose steps said that they are alive since the last heartbeat. */
   private readonly lively = new Set<string>()
+  /** Claims that the last heartbeat told of and nobody here knows. */
+  private strays: ReadonlySet<string> = new Set()
   /** For how many reasons nothing new may be taken. */
   private pauses = 0
   private idle: (() => void) | null = null
@@ -63,6 +68,7 @@ export class Worker implements HeartbeatOwner {
       inlineRetryMs: toMs(inlineRetry, 'inlineRetry'),
       heartbeat: (runId) => void this.lively.add(runId),
       now: () => engine.clock.now(),
+      mailbox: (runId) => engine.mailbox(runId),
       transitionId: engine.transitionId,
       commit: engine.commit,
     }
@@ -101,12 +107,12 @@ export class Worker implements HeartbeatOwner {
     return this.stopped
   }
 
-  extensions(): NonNullable<BeatRequest['extend']> {
-    const { extend, overdue } = this.performer.deadlines(this.lively)
+  claims(): readonly HeldClaim[] {
+    const { claims, overdue } = this.performer.claims(this.lively)
     this.lively.clear()
     // Others may have taken these over. A step that hangs would never ask, so it is told.
-    for (const runId of overdue) this.runLost(runId)
-    return extend
+    for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
+    return claims
   }
 
   pause(): void {
@@ -124,9 +130,39 @@ export class Worker implements HeartbeatOwner {
     this.engine.ports.logger.error(reason.message, { error: reason, runs: lost })
   }
 
-  runLost(runId: string): void {
-    const why = 'Its claim took longer than the lease of its workflow, and others may go on with it.'
-    this.performer.lose(runId, new HoldfastError('LEASE_LOST', `Run ${runId} is lost here. ${why}`))
+  claimLost(claim: HeldClaim): void {
+    // It may just have ended here, with the answer to its last commit still on its way: that answer comes first.
+    this.engine.ports.clock.after(lostGraceMs, () => this.lose(claim, 'The store says that it is not held here'))
+  }
+
+  strayed(strays: Beat['strays']): void {
+    const seen = new Set<string>()
+    const stray: (Lease & { readonly runId: string })[] = []
+    for (const { runId, token } of strays) {
+      if (this.performer.isMoving(runId)) continue
+      const claim = `${runId} ${token}`
+      // One that was leased a moment ago begins soon. One that is still unknown a beat later is nobody's: whoever leased it
+      // here was told that this had failed.
+      if (this.strays.has(claim)) {
+        this.performer.disown(runId, token)
+        stray.push({ session: this.engine.session, token, runId })
+      } else seen.add(claim)
+    }
+    this.strays = seen
+    if (stray.length === 0) return
+    this.engine.ports.logger.warn(`Gave back ${stray.length} of the runs that were leased without an answer.`)
+    void this.engine.store.release(stray).then(this.engine.onReady, (error: unknown) => {
+      this.engine.ports.logger.warn('Runs without a holder could not be given back; tried again soon.', { error })
+    })
+  }
+
+  runWished(runId: string, wish: Wish): void {
+    this.performer.obey(runId, wish)
+  }
+
+  private lose({ runId, token }: HeldClaim, why: string): void {
+    const message = `Run ${runId} is lost here. ${why}, and others may go on with it.`
+    this.performer.lose(runId, token, new HoldfastError('LEASE_LOST', message))
   }
 
   runTimedOut(runId: string): void {
@@ -142,7 +178,17 @@ export class Worker implements HeartbeatOwner {
     },
     begin: (run, lease, entries) => this.performer.begin(run, lease, entries),
     cancel: () => this.slots.give(1),
+    steered: (run) => this.steered(run),
     isMoving: (runId) => this.performer.isMoving(runId),
+  }
+
+  private steered(run: Run): void {
+    if (run.wish !== null) return this.performer.obey(run.id, run.wish)
+    if (run.status !== 'cancelled') return
+    const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
+      details: { runId: run.id },
+    })
+    this.performer.lose(run.id, null, error)
   }
 
   private slotFreed(): void {

@@ -146,7 +146,7 @@ describe('SIGTERM', { timeout }, () => {
 
   it('IF-P1 gives a step back that takes too long, and another worker has it at once', async () => {
     const hand = await crew.hired({ lease: '30s', shutdownTimeout: '200ms' })
-    const run = await crew.client.start(crew.programs.two, { ms: 1_000 })
+    const run = await crew.client.start(crew.programs.two, { ms: 4_000 })
     await crew.begun(run, 'first')
     const heir = await crew.hired({ lease: '30s' })
     hand.signal('SIGTERM')

@@ -23,6 +23,9 @@ for (let empty = 0; empty < 3;) {
       status: 'succeeded',
       due: null,
       parkIf: null,
+      undo: null,
+      continues: null,
+      takes: [],
     })),
   )
   if (answers.some(({ outcome }) => outcome !== 'committed')) throw new Error(JSON.stringify(answers))

@@ -29,7 +29,7 @@ describe('processes on one file', { timeout: 60_000 }, () => {
     expect(await children(path, 4)).toEqual([[], [], [], []])
     const store = await openSqliteStore({ path, driver: 'libsql' })
     await store.migrate()
-    expect(await store.find({ limit: 1 })).toEqual([])
+    expect(await store.find({}, { limit: 1 })).toEqual([])
     await store.close()
   })
 
@@ -41,9 +41,26 @@ describe('processes on one file', { timeout: 60_000 }, () => {
     const ids = createRunIds({ clock, random: createSeededRandom(1) })
     const first = { kind: 'started', name: null, meta: null, data: '1' } as const
     const rest = { due: null, timeoutMs: null, expiresInMs: null, lease: null, leaseMs: null, first }
+    const named = {
+      key: null,
+      keyScope: 'workflow',
+      idempotencyKey: null,
+      parentId: null,
+      tags: [],
+      metadata: null,
+    } as const
     const made = Array.from({ length: 300 }, () => ids.next(0))
     await store.start(
-      made.map((id) => ({ id, shard: 0, type: 'chaos', version: 1, priority: 0, transition: `start.${id}`, ...rest })),
+      made.map((id) => ({
+        id,
+        shard: 0,
+        type: 'chaos',
+        version: 1,
+        priority: 0,
+        transition: `start.${id}`,
+        ...named,
+        ...rest,
+      })),
     )
     const claimed = await children(path, 3)
     expect(claimed.flat().toSorted()).toEqual(made.toSorted())

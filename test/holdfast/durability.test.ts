@@ -93,7 +93,8 @@ describe('what is started', () => {
       const append = [{ kind: 'failed', name: null, meta: null, data: '1' }] as const
       const guard = { seq: over?.seq ?? 0, lease }
       const parkIf = status === 'waiting' ? { inbox: 0 } : null
-      const late = { id: `late.${status}`, runId: run.id, guard, append, status, due: null, parkIf }
+      const rest = { due: null, parkIf, undo: null, continues: null, takes: [] }
+      const late = { id: `late.${status}`, runId: run.id, guard, append, status, ...rest }
       expect(await store.commit([late])).toEqual([{ outcome: 'refused', reason: 'lease-lost' }])
     }
     await store.release([{ ...lease, runId: run.id }])
@@ -167,6 +168,7 @@ describe('what is started', () => {
     expect(rows('pragma journal_mode')).toEqual([{ journal_mode: 'wal' }])
     expect(rows('select version, count(*) as times from migrations group by version')).toEqual([
       { version: 1, times: 1 },
+      { version: 2, times: 1 },
     ])
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })

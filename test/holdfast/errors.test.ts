@@ -94,6 +94,16 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     await holdfast.start(greet, 'Ada', { id })
     return thrownBy(() => holdfast.start(checked, 'Ada', { id }))
   },
+  INPUT_CONFLICT: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    await holdfast.start(greet, 'Ada', { idempotencyKey: 'request-1' })
+    return thrownBy(() => holdfast.start(greet, 'Bo', { idempotencyKey: 'request-1' }))
+  },
+  WRONG_STATUS: async () => {
+    const holdfast = await open({ workflows: [greet] })
+    const run = await holdfast.start(greet, 'Ada')
+    return thrownBy(() => holdfast.resume(run))
+  },
   STALE_WRITE: () => loggedAfter('stale'),
   LEASE_LOST: () => loggedAfter('lease-lost'),
   RUN_FAILED: async () => {
@@ -103,11 +113,9 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     return thrownBy(() => run.result())
   },
   RUN_CANCELLED: async () => {
-    const store = faulty((real) => ({
-      get: async (ids) => (await real.get(ids)).map((run) => run && { ...run, status: 'cancelled' as const }),
-    }))
-    const holdfast = await open({ store, workflows: [greet] })
+    const holdfast = await open({ workflows: [greet] })
     const run = await holdfast.start(greet, 'Ada')
+    await run.cancel({ reason: 'nobody is there' })
     return thrownBy(() => run.result())
   },
   ENTRY_REJECTED: async () => {
@@ -195,8 +203,8 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
 }
 
-/** Codes that another test meets: below, and in the tests of the SQLite store. */
-const metElsewhere: readonly ErrorCode[] = ['DRIFT', 'SCHEMA_TOO_NEW']
+/** Codes that another test meets: below, in the tests of the SQLite store, and in those of the committer. */
+const metElsewhere: readonly ErrorCode[] = ['DRIFT', 'SCHEMA_TOO_NEW', 'RUN_CANCELLING']
 
 describe('error codes', () => {
   it('are all provoked', () => {
@@ -232,7 +240,7 @@ describe('drift', () => {
     const ports = { clock: hurriedClock(), turns, random }
     const second = await openWorking([after], { store, logger, ports })
     await until(async () => (await run.status()) === 'paused')
-    const message = expect.stringMatching(/step-succeeded "charge".*step "bill"/) as string
+    const message = expect.stringMatching(/step-succeeded "charge".*step "bill"/s) as string
     expect((await second.journal(run)).at(-1)).toMatchObject({ kind: 'paused', meta: { reason: 'drift', message } })
     expect(logger.lines.map(({ details }) => details['error'])).toContainEqual(
       expect.objectContaining({ code: 'DRIFT' }),

@@ -17,11 +17,12 @@ describe('the id of a run', () => {
     expect(await holdfast.run(id).result()).toBe(3)
   })
 
-  it('WC-U1 started again is the run that exists, whose input stays', async () => {
+  it('WC-U1 PEERS 20 started again is the run that exists, whose input stays', async () => {
     const holdfast = await openWorking([sum])
     await holdfast.start(sum, [1, 2], { id })
-    const again = await holdfast.start(sum, [100], { id })
+    const again = await holdfast.start(sum, [1, 2], { id })
     expect(again.created).toBe(false)
+    await expect(holdfast.start(sum, [100], { id })).rejects.toMatchObject({ code: 'INPUT_CONFLICT' })
     expect(await again.result()).toBe(3)
     expect(await holdfast.journal(id)).toHaveLength(2)
   })

@@ -4,16 +4,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Entry } from '../../src/core/entry.ts'
-import {
-  drive,
-  essence,
-  isOutcome,
-  Play,
-  programs,
-  type Event,
-  type Program,
-  type Seen,
-} from '../support/function-program.ts'
+import { acts, brokenRules, drive, essence, isOutcome, live, type Event } from '../support/function-drive.ts'
+import { Play, programs, type Program, type Seen } from '../support/function-program.ts'
 import { FunctionRig, type Held } from '../support/function-rig.ts'
 
 interface Performed {
@@ -272,6 +264,42 @@ describe('replay', () => {
         expect(order).toEqual(order.toSorted((a, b) => a - b))
       }),
       { numRuns: runs(300) },
+    )
+  })
+})
+
+describe('the life of a run', () => {
+  it('SW-P2 PQ-P1 whatever is done to it and wherever it dies: one end, each step undone once, last first', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('hastilyUndoing'), acts, fc.boolean(), async (program, script, gatesUndo) => {
+        const rig = new FunctionRig({ seed: 7 })
+        const play = new Play(rig, program, { gatesUndo })
+        const held = await rig.start(play.definition)
+        play.held = held
+        await live(rig, held, play, script)
+        const journal = await held.journal()
+        expect(play.broken).toEqual([])
+        expect(brokenRules(journal)).toEqual([])
+        expect(journal.at(-1)?.kind).toBe(await held.status())
+        expect(play.resourcesHeld).toBe(0)
+      }),
+      { numRuns: runs(1_000) },
+    )
+  })
+
+  it('a replay of any prefix of a life that ends with undo work goes on to the same end', async () => {
+    await fc.assert(
+      fc.asyncProperty(programs('undoing'), choices, fc.nat(), async (program, picks, cut) => {
+        const first = await perform(program, picks)
+        expect(brokenRules(first.journal)).toEqual([])
+        const length = notBetweenWakings(first.journal, 1 + (cut % (first.journal.length - 1)))
+        const prefix = first.journal.slice(0, length)
+        if (prefix.every(({ kind }) => kind !== 'failing')) return checkPrefix(program, first, length)
+        const second = await takeOver(program, first, length)
+        expect(essences(second.journal)).toEqual(essences(first.journal))
+        expect(second.play.executed.filter((attempt) => !attempt.startsWith('undo '))).toEqual([])
+      }),
+      { numRuns: runs(600) },
     )
   })
 })

@@ -1,12 +1,15 @@
 // The memory store is the oracle: whatever is done to it and to SQLite in the same order has the same answers and leaves
 // the same state. The operations are drawn at random from what the oracle holds, and then bent: wrong tokens, old journals,
-// repetitions, unknown ids, ended sessions, time that jumps.
+// repetitions, unknown ids, keys that are taken, ended sessions, time that jumps.
 
 import { expect, it } from 'vitest'
+import type { Draft } from '../../src/core/entry.ts'
+import { keyScopes } from '../../src/core/key.ts'
 import type { Random } from '../../src/core/ports.ts'
-import type { Run } from '../../src/core/run.ts'
+import { runStatuses, type Run, type Undo } from '../../src/core/run.ts'
+import type { Steer } from '../../src/core/steering.ts'
 import type { NextStatus, Transition } from '../../src/core/transition.ts'
-import type { NewMessage, NewRun, Store, StoreAdmin } from '../../src/store.ts'
+import type { NewMessage, NewRun, RunFilter, SteerRequest, Store, StoreAdmin } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { createContractBench, createSeededRandom, createVirtualClock } from '../../src/testing/index.ts'
@@ -21,7 +24,18 @@ const types = [
   { type: 'y', version: 1 },
 ]
 const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' }
-const endings: readonly NextStatus[] = ['succeeded', 'failed', 'cancelled', 'paused', 'pending', 'waiting']
+const endings: readonly NextStatus[] = [
+  'succeeded',
+  'failed',
+  'cancelled',
+  'cancelling',
+  'paused',
+  'pending',
+  'waiting',
+]
+const keys = ['k1', 'k2', 'k3']
+const tags = ['red', 'green', 'blue']
+const undos: readonly (Undo | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
 
 class Generator {
   private readonly random: Random
@@ -30,6 +44,7 @@ class Generator {
   private readonly sentRuns: NewRun[] = []
   private readonly sentTransitions: Transition[] = []
   private readonly sentMessages: NewMessage[] = []
+  private readonly sentRequests: SteerRequest[] = []
   /** Sessions end; new ones take their place. */
   private generation = 0
 
@@ -40,23 +55,23 @@ class Generator {
   }
 
   next(rows: readonly Run[]): Operation {
-    switch (this.below(9)) {
-      case 0:
-      case 1:
-        return this.start()
-      case 2:
-      case 3:
-        return this.claim()
-      case 4:
-      case 5:
-        return this.commit(rows)
-      case 6:
-        return this.deliver(rows)
-      case 7:
-        return this.beat(rows)
-      default:
-        return this.chance(3) ? this.release(rows) : this.rescue()
-    }
+    const operations = [
+      () => this.start(rows),
+      () => this.start(rows),
+      () => this.claim(),
+      () => this.claim(),
+      () => this.commit(rows),
+      () => this.commit(rows),
+      () => this.commit(rows),
+      () => this.deliver(rows),
+      () => this.beat(rows),
+      () => this.steer(rows),
+      () => this.steer(rows),
+      () => this.find(rows),
+      () => this.rescue(),
+      () => this.release(rows),
+    ]
+    return this.pick(operations)()
   }
 
   below(limit: number): number {
@@ -80,9 +95,12 @@ class Generator {
     return this.chance(oneIn) ? this.below(ms) : null
   }
 
-  private start(): Operation {
+  private start(rows: readonly Run[]): Operation {
     const made = Array.from({ length: 1 + this.below(4) }, () => {
-      if (this.sentRuns.length > 0 && this.chance(8)) return this.pick(this.sentRuns)
+      if (this.sentRuns.length > 0 && this.chance(8)) {
+        const sent = this.pick(this.sentRuns)
+        return this.chance(4) ? { ...sent, transition: this.unique('start') } : sent
+      }
       const { type, version } = this.pick(types)
       const run = this.newRun({
         type,
@@ -93,6 +111,12 @@ class Generator {
         expiresInMs: this.maybe(100, 4),
         lease: this.chance(3) ? { session: this.session(), token: 1 } : null,
         leaseMs: this.maybe(80, 2),
+        key: this.chance(3) ? this.pick(keys) : null,
+        keyScope: this.chance(2) ? 'workflow' : this.pick(keyScopes),
+        idempotencyKey: this.chance(8) ? this.unique('once') : this.chance(8) ? this.pick(keys) : null,
+        parentId: rows.length > 0 && this.chance(4) ? this.pick(rows).id : null,
+        tags: tags.filter(() => this.chance(4)),
+        metadata: this.chance(5) ? `{"n":${this.below(9)}}` : null,
       })
       this.sentRuns.push(run)
       return run
@@ -120,9 +144,12 @@ class Generator {
   }
 
   private transition(run: Run): Transition {
-    const status = this.chance(2) ? null : this.pick(endings)
+    const continues = this.chance(12) ? this.pick(types.map(({ type, version }) => ({ type, version }))) : null
+    const status = this.chance(2) || (continues !== null && this.chance(2)) ? null : this.pick(endings)
     const draft = { kind: 'logged', name: 'n', meta: null, data: `"${this.below(100)}"` } as const
     const length = status === 'waiting' ? this.below(3) : 1 + this.below(3)
+    const append = Array.from({ length }, (): Draft => draft)
+    if (continues !== null) append.push({ kind: 'continued', name: null, meta: continues, data: '1' })
     return {
       id: this.unique('t'),
       runId: this.chance(30) ? this.unique('nobody') : run.id,
@@ -130,11 +157,69 @@ class Generator {
         seq: run.seq - (this.chance(8) ? 1 : 0),
         lease: { session: run.session ?? this.session(), token: run.token - (this.chance(8) ? 1 : 0) },
       },
-      append: Array.from({ length }, () => draft),
+      append,
       status,
       due: this.chance(2) ? { at: null, afterMs: this.below(60) } : null,
       parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0) } : null,
+      undo: this.pick(undos),
+      continues,
+      takes: this.sentMessages.filter(({ runId }) => runId === run.id && this.chance(3)).map(({ id }) => id),
     }
+  }
+
+  private steer(rows: readonly Run[]): Operation {
+    const requests = Array.from({ length: 1 + this.below(3) }, (): SteerRequest => {
+      if (this.sentRequests.length > 0 && this.chance(6)) return this.pick(this.sentRequests)
+      const run = rows.length === 0 || this.chance(30) ? null : this.pick(rows)
+      const request = { id: this.unique('q'), runId: run?.id ?? this.unique('nobody'), ...this.wanted(run) }
+      this.sentRequests.push(request)
+      return request
+    })
+    return (store) => store.steer(requests)
+  }
+
+  private wanted(run: Run | null): Steer {
+    const note = this.chance(2) ? 'because' : null
+    const seq = this.chance(2) || run === null ? null : run.seq - (this.chance(4) ? 1 : 0)
+    const amend = [{ kind: 'amended', name: null, meta: { seq: 1, dropped: true }, data: null } as const]
+    const revival = { note, seq, amend: seq === null ? [] : amend }
+    const all: readonly Steer[] = [
+      { kind: 'cancel', mode: 'cooperative', reason: note },
+      { kind: 'cancel', mode: 'now', reason: note },
+      { kind: 'pause', reason: this.pick(['operator', 'maintenance'] as const), note },
+      { kind: 'resume', ...revival },
+      { kind: 'retry', ...revival },
+      { kind: 'remove', reason: note },
+    ]
+    if (run?.status === 'failed' && this.chance(2)) {
+      return this.chance(4) ? { kind: 'remove', reason: note } : { kind: 'retry', ...revival }
+    }
+    if (run?.status === 'paused' && this.chance(2)) return { kind: 'resume', ...revival }
+    return this.pick(all)
+  }
+
+  private find(rows: readonly Run[]): Operation {
+    const ids = rows.map(({ id }) => id)
+    const chosen = (oneIn: number): string[] => ids.filter(() => this.chance(oneIn))
+    const times = rows.map(({ createdAt }) => createdAt)
+    const all: Required<RunFilter> = {
+      ids: chosen(2),
+      types: this.pick([['x'], ['y'], ['x', 'y'], []]),
+      typePrefix: this.pick(['x', '', 'X', 'xy']),
+      statuses: runStatuses.filter(() => this.chance(2)),
+      key: this.pick(keys),
+      idempotencyKey: this.pick(keys),
+      tag: this.pick(tags),
+      version: 1 + this.below(2),
+      parentId: ids.length > 0 ? this.pick(ids) : 'nobody',
+      createdFrom: times.length > 0 ? this.pick(times) : 0,
+      createdBefore: times.length > 0 ? this.pick(times) : 0,
+      deleted: this.chance(2),
+    }
+    const filter: RunFilter = Object.fromEntries(Object.entries(all).filter(() => this.chance(5)))
+    const limit = this.below(8)
+    const after = ids.length > 0 && this.chance(2) ? { after: this.pick(ids) } : {}
+    return async (store) => [await store.find(filter, { limit, ...after }), await store.count(filter, limit)]
   }
 
   private deliver(rows: readonly Run[]): Operation {
@@ -151,8 +236,8 @@ class Generator {
   private beat(rows: readonly Run[]): Operation {
     const session = this.session()
     const held = rows.filter((run) => run.session !== null && this.chance(3))
-    const extend = held.map(({ id, token }) => ({ runId: id, token, ms: this.below(200) }))
-    const request = { session, leaseMs: 50 + this.below(200), extend, end: this.chance(10) }
+    const claims = held.map(({ id, token }) => ({ runId: id, token, extendMs: this.maybe(200, 2) }))
+    const request = { session, leaseMs: 50 + this.below(200), held: claims, end: this.chance(10) }
     return (store) => store.beat(request)
   }
 
@@ -165,10 +250,10 @@ class Generator {
   private rescue(): Operation {
     const request = { limit: 1_000, maxCrashes: 2, failures }
     return async (store) => {
-      const { takenOver, failed, ...rest } = await store.rescue(request)
+      const { takenOver, ended, ...rest } = await store.rescue(request)
       const byRun = (a: { readonly runId: string }, b: { readonly runId: string }): number =>
         a.runId < b.runId ? -1 : 1
-      return { ...rest, takenOver: [...takenOver].sort(byRun), failed: [...failed].sort(byRun) }
+      return { ...rest, takenOver: [...takenOver].sort(byRun), ended: [...ended].sort(byRun) }
     }
   }
 }
@@ -183,18 +268,33 @@ function settled(value: unknown, now: number): unknown {
   return object
 }
 
+async function everyRun(store: AnyStore): Promise<readonly Run[]> {
+  const page = { limit: 10_000 }
+  return [...(await store.find({}, page)), ...(await store.find({ deleted: true }, page))]
+}
+
 /** Everything that a store holds, but for the order in which one rescue wrote. */
 async function snapshot(store: AnyStore): Promise<unknown> {
-  const runs = await store.find({ limit: 10_000 })
+  const runs = await everyRun(store)
   const loaded = await store.load(runs.map(({ id }) => ({ runId: id, after: 0, limit: 10_000 })))
   const changes = (await store.changes(0, 100_000)).map(({ runId, entry }) => `${entry.at} ${runId} ${entry.seq}`)
   return { runs, loaded, changes: changes.toSorted() }
 }
 
+/** How those who asked were answered. */
+function answersIn(answer: unknown): readonly string[] {
+  if (!Array.isArray(answer)) return []
+  return answer.flatMap((one: Readonly<Record<string, unknown>> | null) =>
+    typeof one === 'object' && one !== null && !Array.isArray(one)
+      ? ['outcome', 'reason', 'taken'].flatMap((key) => (typeof one[key] === 'string' ? [one[key]] : []))
+      : [],
+  )
+}
+
 /** Which states the oracle went through, over all seeds: a run that met none of them proves nothing. */
 const seen = new Set<string>()
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8])('SQLite and the memory store do the same, seed %i', async (seed) => {
+it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])('SQLite and the memory store do the same, seed %i', async (seed) => {
   const clock = createVirtualClock()
   const memory = new MemoryStore({ clock })
   const sqlite = await openSqliteStore({ path: ':memory:', clock })
@@ -204,12 +304,17 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8])('SQLite and the memory store do the same, seed
     const state = settled(await snapshot(memory), clock.now())
     expect({ when, state: settled(await snapshot(sqlite), clock.now()) }).toEqual({ when, state })
   }
-  for (let count = 0; count < 250; count += 1) {
-    const rows = await memory.find({ limit: 1_000 })
-    for (const { status, readiness } of rows) seen.add(`${status} ${readiness}`)
+  for (let count = 0; count < 400; count += 1) {
+    const rows = await everyRun(memory)
+    for (const { status, readiness, wish, deletedAt } of rows) {
+      seen.add(`${status} ${readiness}`)
+      if (wish !== null) seen.add(`${status} wish to ${wish.kind}`)
+      if (deletedAt !== null) seen.add(`deleted ${readiness}`)
+    }
     const operation = generator.next(rows)
     const expected = settled(await operation(memory), clock.now())
     expect(settled(await operation(sqlite), clock.now()), `operation ${count}`).toEqual(expected)
+    for (const answer of answersIn(expected)) seen.add(answer)
     if (count % 10 === 0) await compare(`after operation ${count}`)
     if (generator.below(3) === 0) await clock.advance(generator.below(40))
   }
@@ -220,5 +325,10 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8])('SQLite and the memory store do the same, seed
 it('the operations led runs through every state', () => {
   const states = ['pending ready', 'pending timed', 'running leased', 'waiting idle', 'waiting ready', 'waiting timed']
   const ends = ['paused idle', 'succeeded idle', 'failed idle', 'cancelled idle']
-  expect([...seen]).toEqual(expect.arrayContaining([...states, ...ends]))
+  const cancelling = ['cancelling ready', 'cancelling leased', 'cancelling timed', 'cancelling wish to cancel']
+  const asked = ['running wish to pause', 'deleted idle', 'deleted leased']
+  const taken = ['id', 'key', 'idempotency-key', 'key-taken']
+  const refusals = ['ended', 'cancelling', 'not-paused', 'not-failed', 'undone', 'changed', 'deleted', 'stale']
+  const all = [...states, ...ends, ...cancelling, ...asked, ...taken, ...refusals, 'lease-lost', 'not-found']
+  expect(all.filter((one) => !seen.has(one))).toEqual([])
 })

@@ -1,11 +1,19 @@
 // Merging must change nothing: a queue of transitions, however it is merged, does to a run what it does one by one.
-// The run here is a model of four fields, and refuses what every store refuses.
+// The run here is a model of a few fields, and refuses what every store refuses.
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Draft } from '../../src/core/entry.ts'
-import { holds, type Lease, type RunStatus } from '../../src/core/run.ts'
-import { mayMerge, mergeTransitions, type Due, type NextStatus, type Transition } from '../../src/core/transition.ts'
+import { holds, type Lease, type RunStatus, type Undo } from '../../src/core/run.ts'
+import {
+  mayMerge,
+  mergeTransitions,
+  undoAfter,
+  type Continuation,
+  type Due,
+  type NextStatus,
+  type Transition,
+} from '../../src/core/transition.ts'
 
 interface Model {
   readonly entries: readonly Draft[]
@@ -13,16 +21,21 @@ interface Model {
   readonly status: RunStatus
   readonly session: string | null
   readonly due: number | null
+  readonly undo: Undo
+  readonly type: string
+  readonly base: number
   readonly refused: boolean
 }
 
 const lease: Lease = { session: 's', token: 1 }
 const now = 1000
 
-function apply(run: Model, inbox: number, { guard, append, status, due, parkIf }: Transition): Model {
+function apply(run: Model, inbox: number, { guard, append, status, due, parkIf, undo, continues }: Transition): Model {
   if (run.refused || guard.seq !== run.seq || !holds({ ...run, token: 1 }, guard.lease))
     return { ...run, refused: true }
-  const appended = { ...run, entries: [...run.entries, ...append], seq: run.seq + append.length }
+  const seq = run.seq + append.length
+  const anew = continues === null ? {} : { type: continues.type, base: seq, undo: 'none' as const }
+  const appended = { ...run, entries: [...run.entries, ...append], seq, undo: undoAfter(run.undo, undo), ...anew }
   const stays = status === null || (parkIf !== null && parkIf.inbox !== inbox)
   return stays ? appended : { ...appended, status, session: null, due: dueAt(due) }
 }
@@ -35,7 +48,17 @@ function dueAt(due: Due | null): number | null {
 }
 
 function runAt(seq: number): Model {
-  return { entries: [], seq, status: 'running', session: 's', due: null, refused: false }
+  return {
+    entries: [],
+    seq,
+    status: 'running',
+    session: 's',
+    due: null,
+    undo: 'none',
+    type: 'a',
+    base: 1,
+    refused: false,
+  }
 }
 
 const draft: fc.Arbitrary<Draft> = fc.record({
@@ -47,8 +70,16 @@ const draft: fc.Arbitrary<Draft> = fc.record({
 
 const due = fc.option(fc.record({ at: fc.option(fc.nat(3000)), afterMs: fc.option(fc.nat(3000)) }))
 
+const undo = fc.option(fc.constantFrom<Undo>('none', 'possible', 'due'))
+
+const continues: fc.Arbitrary<Continuation | null> = fc.option(
+  fc.record({ type: fc.constantFrom('a', 'b'), version: fc.constant(1) }),
+)
+
 const ending = fc.record({
   append: fc.array(draft, { maxLength: 3 }),
+  undo,
+  continues,
   status: fc.option(fc.constantFrom<NextStatus>('pending', 'waiting', 'paused', 'succeeded', 'failed', 'cancelled')),
   due,
   inbox: fc.nat(2),
@@ -58,13 +89,13 @@ const ending = fc.record({
 const queue = fc
   .tuple(
     fc.nat(5),
-    fc.array(fc.record({ append: fc.array(draft, { maxLength: 3 }), due }), { minLength: 1, maxLength: 6 }),
+    fc.array(fc.record({ append: fc.array(draft, { maxLength: 3 }), due, undo }), { minLength: 1, maxLength: 6 }),
     ending,
   )
   .map(([start, checkpoints, last]) => {
     let seq = start
-    const made = [...checkpoints.map((one) => ({ ...one, status: null, inbox: 0 })), last]
-    return made.map(({ append, status, due, inbox }, index): Transition => {
+    const made = [...checkpoints.map((one) => ({ ...one, status: null, inbox: 0, continues: null })), last]
+    return made.map(({ append, status, due, inbox, undo, continues }, index): Transition => {
       const guard = { seq, lease }
       seq += append.length
       return {
@@ -75,6 +106,9 @@ const queue = fc
         status,
         due,
         parkIf: status === 'waiting' ? { inbox } : null,
+        undo,
+        continues,
+        takes: [`m${index}`],
       }
     })
   })
@@ -126,21 +160,34 @@ describe('merging', () => {
 })
 
 describe('mayMerge', () => {
-  it('allows exactly what the model would accept of the same holder, one after the other', () => {
+  it('allows exactly what the model would accept of the same holder, one after the other, unless it begins anew between', () => {
     const any = fc.record({
       runId: fc.constantFrom('r', 'other'),
       seq: fc.nat(4),
       lease: fc.record({ session: fc.constantFrom('s', 'z'), token: fc.constantFrom(1, 2) }),
       status: fc.constantFrom<NextStatus | null>(null, null, 'pending', 'succeeded'),
       append: fc.array(draft, { maxLength: 2 }),
+      continues: fc.constantFrom<Continuation | null>(null, null, { type: 'b', version: 1 }),
     })
     fc.assert(
       fc.property(any, any, (one, other) => {
-        const [first, second] = [one, other].map(({ runId, seq, lease, status, append }): Transition => {
-          return { id: 't', runId, guard: { seq, lease }, append, status, due: null, parkIf: null }
+        const [first, second] = [one, other].map(({ runId, seq, lease, status, append, continues }): Transition => {
+          return {
+            id: 't',
+            runId,
+            guard: { seq, lease },
+            append,
+            status,
+            due: null,
+            parkIf: null,
+            undo: null,
+            continues,
+            takes: [],
+          }
         }) as [Transition, Transition]
         const follows =
           one.runId === other.runId &&
+          one.continues === null &&
           JSON.stringify(one.lease) === JSON.stringify(other.lease) &&
           !apply(followedAt(one), 0, { ...second, guard: { ...second.guard, lease } }).refused
         expect(mayMerge(first, second)).toBe(follows)
@@ -151,6 +198,17 @@ describe('mayMerge', () => {
 })
 
 function followedAt({ seq, status, append }: { seq: number; status: NextStatus | null; append: Draft[] }): Model {
-  const first = { id: 't', runId: 'r', guard: { seq, lease }, append, status, due: null, parkIf: null }
+  const first = {
+    id: 't',
+    runId: 'r',
+    guard: { seq, lease },
+    append,
+    status,
+    due: null,
+    parkIf: null,
+    undo: null,
+    continues: null,
+    takes: [],
+  }
   return apply(runAt(seq), 0, first)
 }

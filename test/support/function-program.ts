@@ -2,14 +2,13 @@
 // A body notes everything that it sees, in order; two executions are the same if their notes are.
 
 import fc from 'fast-check'
-import type { Entry } from '../../src/core/entry.ts'
-import type { StepTools } from '../../src/functions/attempt.ts'
+import type { StepTools } from '../../src/core/attempt.ts'
 import type { Context } from '../../src/functions/context.ts'
 import { workflow, type Workflow } from '../../src/functions/workflow.ts'
-import type { FunctionRig, Held } from './function-rig.ts'
+import { stepOf, type FunctionRig, type Held } from './function-rig.ts'
 
 export type Program =
-  | { readonly do: 'step'; readonly name: string; readonly ends: Ends }
+  | { readonly do: 'step'; readonly name: string; readonly ends: Ends; readonly undo: Undoes | null }
   | { readonly do: 'value'; readonly of: 'now' | 'random' | 'uuid' | 'log' | 'progress' }
   | { readonly do: 'sleep'; readonly ms: number; readonly until: boolean }
   | { readonly do: 'sequence'; readonly parts: readonly Program[] }
@@ -25,6 +24,9 @@ export type Program =
 
 /** `at once` and `throws at once` are not gated: the order in which they end is not the test's to choose. */
 type Ends = 'well' | 'badly' | 'second try' | 'late second try' | 'at once' | 'throws at once' | 'throws twice at once'
+
+/** How a step is undone: at its first attempt, at its second after a short or a long delay, or not at all. */
+type Undoes = 'well' | 'second try' | 'late second try' | 'badly'
 
 const name = fc.constantFrom('a', 'b', 'c#2', 'd/e%')
 
@@ -43,15 +45,20 @@ const endings = {
     'throws at once',
     'throws twice at once',
   ],
+  /** Steps that can be undone, and bodies that fail often enough. */
+  undoing: ['well', 'well', 'well', 'badly', 'second try'],
+  hastilyUndoing: ['well', 'well', 'badly', 'second try', 'at once', 'throws at once'],
 } as const satisfies Record<string, readonly Ends[]>
 
 export function programs(mood: keyof typeof endings = 'any'): fc.Arbitrary<Program> {
   const ends = fc.constantFrom<Ends>(...endings[mood])
+  const undoes = fc.constantFrom<Undoes | null>('well', 'well', 'second try', 'late second try', 'badly', null)
+  const undo = mood === 'undoing' || mood === 'hastilyUndoing' ? undoes : fc.constant(null)
   const { program } = fc.letrec<{ program: Program; parts: readonly Program[] }>((tie) => ({
     parts: fc.array(tie('program'), { minLength: 1, maxLength: 3 }),
     program: fc.oneof(
       { depthSize: 'small', withCrossShrink: true },
-      { weight: 5, arbitrary: fc.record({ do: fc.constant('step' as const), name, ends }) },
+      { weight: 5, arbitrary: fc.record({ do: fc.constant('step' as const), name, ends, undo }) },
       {
         weight: 2,
         arbitrary: fc.record({
@@ -138,16 +145,22 @@ export class Play {
   private readonly rig: FunctionRig
   private readonly swallow: boolean
   private readonly eager: boolean
+  private readonly gatesUndo: boolean
+  private undoing: StepTools | null = null
 
-  /** `swallow`: every call of the context stands in a try with an empty catch. `eager`: no step waits for its gate. */
+  /**
+   * `swallow`: every call of the context stands in a try with an empty catch. `eager`: no step waits for its gate.
+   * `gatesUndo`: undos wait for theirs.
+   */
   constructor(
     rig: FunctionRig,
     program: Program,
-    options: { readonly swallow?: boolean; readonly eager?: boolean } = {},
+    options: { readonly swallow?: boolean; readonly eager?: boolean; readonly gatesUndo?: boolean } = {},
   ) {
     this.rig = rig
     this.eager = options.eager ?? false
     this.swallow = options.swallow ?? false
+    this.gatesUndo = options.gatesUndo ?? false
     const retry = { maxAttempts: 2, base: 50, jitter: { mode: 'none' } } as const
     this.definition = workflow<unknown>('replay.program', { retry }, async (ctx) => {
       const seen: Seen[] = []
@@ -220,7 +233,7 @@ export class Play {
       case 'share':
         return this.share(program, ctx, note, path)
       case 'loose':
-        this.step({ name: program.name, ends: 'well' }, ctx).catch(() => undefined)
+        this.step({ name: program.name, ends: 'well', undo: null }, ctx).catch(() => undefined)
         return 'loose'
     }
   }
@@ -246,7 +259,7 @@ export class Play {
   }
 
   private share(program: Extract<Program, { do: 'share' }>, ctx: Context, note: Note, path: string): Promise<unknown> {
-    const shared = this.step({ name: program.name, ends: 'well' }, ctx)
+    const shared = this.step({ name: program.name, ends: 'well', undo: null }, ctx)
     return Promise.all(
       program.waits.map(async (waits, index) => {
         await this.note(note, `${path} awaiter ${index}`, () => shared)
@@ -271,32 +284,65 @@ export class Play {
     }
   }
 
-  private async step({ name, ends }: Pick<StepProgram, 'name' | 'ends'>, ctx: Context): Promise<unknown> {
+  private async step({ name, ends, undo }: Omit<StepProgram, 'do'>, ctx: Context): Promise<unknown> {
     const calledAt = this.appended
-    const maxAttempts = ends === 'throws twice at once' || ends === 'second try' || ends === 'late second try' ? 2 : 1
-    const base = ends === 'late second try' ? 60_000 : 20
+    const isTwice = ends === 'throws twice at once' || ends === 'second try' || ends === 'late second try'
+    const isLate = ends === 'late second try' || undo === 'late second try'
+    const maxAttempts = isTwice || undo === 'second try' || undo === 'late second try' ? 2 : 1
     let identity: string | null = null
     const result = ctx.step(
       name,
       (tools) => {
         identity = this.begins(tools, calledAt)
-        const fails =
-          ends === 'badly' ||
-          ends === 'throws twice at once' ||
-          ends === 'throws at once' ||
-          (maxAttempts === 2 && tools.attempt === 1)
+        const fails = ends === 'badly' || ends.startsWith('throws') || (isTwice && tools.attempt === 1)
         const end = (): unknown => {
           if (fails) throw new TypeError(`${name} is bad`)
           return { step: name, attempt: tools.attempt }
         }
-        const hasty = this.eager || ends === 'at once' || ends === 'throws at once' || ends === 'throws twice at once'
+        const hasty = this.eager || ends === 'at once' || ends.startsWith('throws')
         return hasty ? end() : this.rig.gated(tools).then(end)
       },
-      { retry: { maxAttempts, base, kind: 'constant', jitter: { mode: 'none' } } },
+      {
+        retry: { maxAttempts, base: isLate ? 60_000 : 20, kind: 'constant', jitter: { mode: 'none' } },
+        ...(undo === null ? {} : { undo: (of: unknown, tools: StepTools) => this.undo(undo, of, tools) }),
+      },
     )
     const settled = (): void => void this.settled.push({ call: identity, turn: this.rig.turns })
     result.then(settled, settled)
     return this.wrapped(result)
+  }
+
+  private undo(how: Undoes, of: unknown, tools: StepTools): unknown {
+    this.beginsUndo(of, tools)
+    const over = (): void => {
+      if (this.undoing === tools) this.undoing = null
+    }
+    const end = (): void => {
+      if (how === 'badly' || (how !== 'well' && tools.attempt === 1)) throw new TypeError('This cannot be undone')
+    }
+    if (this.gatesUndo) return this.rig.gated(tools).finally(over).then(end)
+    over()
+    return end()
+  }
+
+  /** The process that ran the undos died. */
+  crashed(): void {
+    this.undoing = null
+  }
+
+  private beginsUndo(of: unknown, tools: StepTools): void {
+    const undo = stepOf(tools)
+    const name = undo.slice('undo '.length)
+    this.executed.push(`${undo}@${tools.attempt}`)
+    if (this.undoing !== null) this.broken.push(`${undo} began while ${stepOf(this.undoing)} ran`)
+    this.undoing = tools
+    if (this.held === null) return
+    const { runId } = this.held
+    const entries = this.rig.store.journal(runId).filter((entry) => entry.name === name)
+    const step = entries.find(({ kind }) => kind === 'step-succeeded')
+    if (step?.data !== JSON.stringify(of)) this.broken.push(`${undo} got what the step did not return`)
+    if (entries.some(({ kind }) => kind === 'undone' || kind === 'undo-failed')) this.broken.push(`${undo} came again`)
+    if (this.rig.committedSeq(runId) < this.appended) this.broken.push(`${undo} began before all was durable`)
   }
 
   /** A try around a call of the context, with a catch that is empty or throws on. Both take the same microtasks. */
@@ -310,10 +356,11 @@ export class Play {
   }
 
   private begins(tools: StepTools, calledAt: number): string {
-    const step = decodeURIComponent(tools.idempotencyKey.split(':')[2] ?? '')
+    const step = stepOf(tools)
     this.executed.push(`${step}@${tools.attempt}`)
     if (this.held === null) return step
     const durable = this.rig.committedSeq(this.held.runId)
+    if (this.rig.heard.has(this.held.runId)) this.broken.push(`${step} began in a run that is being cancelled`)
     if (durable < calledAt) this.broken.push(`${step} began at ${durable}, was called at ${calledAt}`)
     return step
   }
@@ -345,49 +392,3 @@ const together = {
 
 type Note = (what: string, value: unknown, chance?: boolean) => void
 type StepProgram = Extract<Program, { do: 'step' }>
-
-/** What may happen next to a run at rest: an attempt ends, or time passes. */
-export type Event = { readonly gates: readonly string[] } | 'time'
-
-/** Moves a run from rest to rest until it has ended, as `choose` says. */
-export async function drive(
-  rig: FunctionRig,
-  held: Held,
-  choose: (options: { readonly gates: readonly string[]; readonly timeAt: number | null }) => Event,
-  how: 'in memory' | 'replayed' = 'in memory',
-): Promise<void> {
-  for (let event = 0; event < 400; event += 1) {
-    if (held.departure?.kind === 'ended') return
-    if (held.departure?.kind === 'lost') throw new Error('The run was lost', { cause: held.departure.reason })
-    if (held.departure !== null) {
-      await held.goOn(how)
-      continue
-    }
-    const gates = rig.gates.map(({ step }) => step).sort()
-    const timeAt = rig.clock.nextAt
-    if (gates.length === 0 && timeAt === null) throw new Error('Nothing can move the run on, and it has not ended')
-    const chosen = choose({ gates, timeAt })
-    if (chosen !== 'time') for (const step of chosen.gates) rig.gate(step).succeed()
-    else if (timeAt === null) throw new Error('No time to wait for')
-    else rig.clock.moveTo(timeAt)
-    await rig.quiet()
-  }
-  throw new Error('The program does not end')
-}
-
-/** An entry without what may differ between two executions that are the same. */
-export function essence(entry: Entry, index: number, recordedUpTo = Infinity): unknown {
-  const { kind, name } = entry
-  if (kind === 'recorded') return { kind, name, data: index < recordedUpTo ? entry.data : null }
-  if (kind === 'woken') return { kind, name, winner: entry.meta.winner }
-  if (kind === 'waiting') {
-    const conditions = entry.meta.conditions.map((one) => (one.kind === 'time' ? { ...one, at: 0 } : one))
-    return { kind, name, conditions }
-  }
-  const attempt = entry.meta !== null && 'attempt' in entry.meta ? entry.meta.attempt : null
-  return { kind, name, attempt, data: entry.data?.replace(/"stack":"(?:[^"\\]|\\.)*"/g, '') ?? null }
-}
-
-export function isOutcome({ kind }: Entry): boolean {
-  return kind === 'step-succeeded' || kind === 'step-failed' || kind === 'woken'
-}

@@ -1,17 +1,22 @@
-// A bench for the replay machine of durable functions. It opens frames on a real memory store with a clock that only the
-// test moves, real turns of the event loop and seeded chance. Steps that are gated end when, and in the order in which,
+// A bench for the replay machine of durable functions. It opens frames on a ledger of runs with a clock that only the test
+// moves, a real batcher in front of it, real turns of the event loop and seeded chance. Steps that are gated end when, and in the order in which,
 // the test says so; between two such events the rig waits until nothing moves any more. Nothing here sleeps.
 
 import { jsonCodec, type Codec } from '../../src/core/codec.ts'
-import type { Claim, Definition, Departure, Frame, Host } from '../../src/core/definition.ts'
+import type { Acknowledged, Claim, Definition, Host } from '../../src/core/definition.ts'
 import type { Draft, Entry } from '../../src/core/entry.ts'
 import { Payloads, type Offload } from '../../src/core/payload.ts'
 import type { Cancel, Clock, Ports, Random } from '../../src/core/ports.ts'
-import type { Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
-import { createCommitter } from '../../src/engine/committer.ts'
-import type { StepTools } from '../../src/functions/attempt.ts'
-import { MemoryStore } from '../../src/stores/memory/store.ts'
+import { HoldfastError, type ErrorCode } from '../../src/core/error.ts'
+import type { Run, Wish } from '../../src/core/run.ts'
+import { mayMerge, mergeTransitions, type Transition } from '../../src/core/transition.ts'
+import { Batcher } from '../../src/engine/batcher.ts'
+import type { Attempt, StepTools } from '../../src/core/attempt.ts'
+import type { Committed, Refusal } from '../../src/store.ts'
+import { Held } from './held-run.ts'
+import { RunLedger } from './run-ledger.ts'
+
+export { Held } from './held-run.ts'
 
 /** A clock that stands still until it is moved. */
 export class VirtualClock implements Clock {
@@ -86,6 +91,8 @@ export interface RigOptions {
   readonly inlineRetryMs?: number
   /** Called with each transition before the store gets it; may throw in the store's stead. */
   readonly onCommit?: (transition: Transition) => void
+  /** Tells the reason of a cancellation with the refusal that comes of it. @default true */
+  readonly tellsWhy?: boolean
 }
 
 export interface Line {
@@ -94,40 +101,36 @@ export interface Line {
 }
 
 const session = 'rig'
+const firstLease = { session, token: 1 }
 
 export class FunctionRig {
   readonly clock: VirtualClock
-  readonly store: MemoryStore
+  readonly store: RunLedger
   readonly ports: Ports
   readonly host: Host
   readonly payloads: Payloads
   readonly lines: Line[] = []
   /** What reached the store, in order, each with what was asked of it in one. */
   readonly commits: Transition[] = []
+  /** Runs whose holder has heard that they are being cancelled. */
+  readonly heard = new Set<string>()
   /** How many turns the frames have had. */
   turns = 0
+  /** Set to let the process die with its next commit, once that has landed or before. */
+  dies: { readonly hasLanded: boolean; readonly how: () => void } | null = null
+  private readonly options: RigOptions
+  private committer: Batcher<Transition, Committed, Acknowledged>
   private gatesMade: Gate[] = []
   private activity = 0
   private ids = 0
-  private readonly committed = new Map<string, number>()
 
   constructor(options: RigOptions = {}) {
     this.clock = new VirtualClock(options.time)
-    this.store = new MemoryStore({ clock: this.clock })
+    this.store = new RunLedger(this.clock)
     this.ports = this.makePorts(options.seed ?? 1)
     this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload)
-    const commit = async (transitions: readonly Transition[]) => {
-      this.activity += 1
-      for (const transition of transitions) options.onCommit?.(transition)
-      const answers = await this.store.commit(transitions)
-      this.commits.push(...transitions)
-      transitions.forEach(({ runId }, index) => {
-        const answer = answers[index]
-        if (answer?.outcome === 'committed') this.committed.set(runId, answer.seq)
-      })
-      return answers
-    }
-    const committer = createCommitter({ commit }, this.ports)
+    this.options = options
+    this.committer = this.makeCommitter()
     this.host = {
       ports: this.ports,
       payloads: this.payloads,
@@ -135,8 +138,9 @@ export class FunctionRig {
       inlineRetryMs: options.inlineRetryMs ?? 1_000,
       heartbeat: () => undefined,
       now: () => this.clock.now(),
+      mailbox: async () => [],
       transitionId: () => `t${(this.ids += 1)}`,
-      commit: (transition) => committer.submit(transition),
+      commit: (transition) => this.committer.submit(transition),
     }
   }
 
@@ -145,68 +149,54 @@ export class FunctionRig {
     const id = this.nextRunId()
     const data = await this.payloads.keep(this.encode(id, input), { runId: id, seq: 1, name: null })
     const first: Draft = { kind: 'started', name: null, meta: null, data }
-    const { run } = await this.insert(definition, id, first)
-    const entries = await this.journal(id)
-    return new Held(this, definition, { run, lease: { session, token: 1 }, entries })
+    const run = this.store.insert({ id, ...identity(definition) }, firstLease, [first])
+    return new Held(this, definition, this.claimOf(run))
   }
 
   /** Makes a run whose journal is what is given, as a process that died would have left it, and claims it. */
   async adopt(definition: Definition, entries: readonly Entry[]): Promise<Held> {
-    const [first, ...rest] = entries
-    if (first === undefined) throw new Error('A journal has at least its input')
     const id = this.nextRunId()
-    this.clock.moveTo(first.at)
-    await this.insert(definition, id, draftOf(first))
-    const lease = { session, token: 1 }
-    for (const entry of rest) {
-      this.clock.moveTo(entry.at)
-      const guard = { seq: entry.seq - 1, lease }
-      const append = [draftOf(entry)]
-      await this.store.commit([
-        { id: `adopt${entry.seq}`, runId: id, guard, append, status: null, due: null, parkIf: null },
-      ])
-    }
-    this.committed.set(id, entries.length)
-    await this.store.release([{ ...lease, runId: id }])
-    return new Held(this, definition, await this.claim(definition))
+    this.clock.moveTo(Math.max(...entries.map(({ at }) => at)))
+    this.store.insert({ id, ...identity(definition) }, firstLease, entries)
+    this.store.release(id)
+    return new Held(this, definition, this.claim(id))
   }
 
-  /** Leases the next run of that type to this rig. */
-  async claim(definition: Definition): Promise<Claim> {
-    const selectors = [{ type: definition.type, version: definition.version }]
-    const { runs } = await this.store.claim({ session, selectors, limit: 1 })
-    const [run] = runs
-    if (run === undefined) throw new Error('There is nothing to claim')
-    return { run, lease: { session, token: run.token }, entries: await this.journal(run.id) }
+  /** Leases a run that is due to this rig. */
+  claim(runId: string): Claim {
+    return this.claimOf(this.store.claim(runId, session))
+  }
+
+  private claimOf(run: Run): Claim {
+    const entries = this.store.journal(run.id).slice(run.base - 1)
+    if (run.status === 'cancelling') this.heard.add(run.id)
+    return { run, lease: { session, token: run.token }, entries, messages: [] }
   }
 
   async run(runId: string): Promise<Run> {
-    const [run] = await this.store.get([runId])
-    if (run === undefined) throw new Error('There is no such run')
-    return run
+    return this.store.row(runId)
   }
 
   async journal(runId: string): Promise<readonly Entry[]> {
-    const [loaded] = await this.store.load([{ runId, after: 0, limit: 100_000 }])
-    return loaded?.entries ?? []
+    return this.store.journal(runId)
   }
 
   /** The last place of that run's journal which is durable. */
   committedSeq(runId: string): number {
-    return this.committed.get(runId) ?? 1
+    return this.store.row(runId).seq
   }
 
   /** The function of a step that ends when its gate is opened. */
   readonly gated = (tools: StepTools): Promise<unknown> =>
     new Promise((resolve, reject) => {
       this.activity += 1
-      const step = decodeURIComponent(tools.idempotencyKey.split(':')[2] ?? '')
+      const step = stepOf(tools)
       this.gatesMade.push({ step, attempt: tools.attempt, tools, succeed: resolve, fail: reject })
     })
 
-  /** Attempts that are running, in the order in which they began. */
+  /** Attempts that are running, in the order in which they began; also those that were told to stop. */
   get gates(): readonly Gate[] {
-    this.gatesMade = this.gatesMade.filter(({ tools }) => !tools.abortSignal.aborted)
+    this.gatesMade = this.gatesMade.filter(({ tools }) => (tools as Attempt).isOpen)
     return this.gatesMade
   }
 
@@ -256,35 +246,47 @@ export class FunctionRig {
     }
   }
 
+  /** Another process goes on: whatever the last one had sent is not answered any more. */
+  restart(): void {
+    this.committer = this.makeCommitter()
+  }
+
+  private async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    this.activity += 1
+    for (const transition of transitions) this.options.onCommit?.(transition)
+    const { dies } = this
+    this.dies = null
+    if (dies?.hasLanded !== false) this.commits.push(...transitions)
+    const answers = dies?.hasLanded === false ? [] : await this.store.commit(transitions)
+    if (dies === null) return answers
+    dies.how()
+    return new Promise(() => undefined)
+  }
+
+  private makeCommitter(): Batcher<Transition, Committed, Acknowledged> {
+    const wishOf = (runId: string): Wish | null => {
+      return this.options.tellsWhy === false ? null : this.store.row(runId).wish
+    }
+    return new Batcher<Transition, Committed, Acknowledged>(this.ports, {
+      flush: (transitions) => this.commit(transitions),
+      keyOf: ({ runId }) => runId,
+      sizeOf: () => 100,
+      resultOf: (transition, answer, isLast) => {
+        const isRefused = answer.outcome === 'refused'
+        if (isRefused ? answer.reason === 'cancelling' : answer.wish?.kind === 'cancel')
+          this.heard.add(transition.runId)
+        return acknowledge(transition, answer, isLast, wishOf)
+      },
+      merge: { may: mayMerge, both: mergeTransitions },
+    })
+  }
+
   private encode(runId: string, value: unknown): string {
     return this.payloads.encode(value, { runId, seq: 1, name: null })
   }
 
   private nextRunId(): string {
     return `01900000-0000-7000-8000-${(this.ids += 1).toString(16).padStart(12, '0')}`
-  }
-
-  private async insert(definition: Definition, id: string, first: Draft): Promise<{ readonly run: Run }> {
-    const { type, version } = definition
-    const lease = { session, token: 1 }
-    const [started] = await this.store.start([
-      {
-        id,
-        shard: 0,
-        type,
-        version,
-        priority: 0,
-        due: null,
-        timeoutMs: null,
-        expiresInMs: null,
-        lease,
-        leaseMs: null,
-        transition: `start${id}`,
-        first,
-      },
-    ])
-    if (started === undefined) throw new Error('The store did not answer')
-    return started
   }
 
   private makePorts(seed: number): Ports {
@@ -306,67 +308,6 @@ export class FunctionRig {
   }
 }
 
-/** A run that the rig holds: its frame, and how that departed. */
-export class Held {
-  readonly runId: string
-  frame: Frame
-  departure: Departure | null = null
-  private readonly rig: FunctionRig
-  private readonly definition: Definition
-
-  constructor(rig: FunctionRig, definition: Definition, claim: Claim) {
-    this.rig = rig
-    this.definition = definition
-    this.runId = claim.run.id
-    this.frame = definition.open(rig.host, claim)
-  }
-
-  /** Lets the body begin, and go as far as it can by itself. */
-  async begin(): Promise<this> {
-    this.follow(this.frame.start())
-    await this.rig.quiet()
-    return this
-  }
-
-  /** Claims the run again when it is due: goes on in memory if that is possible and wanted, by a replay otherwise. */
-  async goOn(how: 'in memory' | 'replayed' = 'in memory'): Promise<this> {
-    const { due } = await this.rig.run(this.runId)
-    if (due === null) throw new Error('The run is not due by itself')
-    this.rig.clock.moveTo(due)
-    const claim = await this.rig.claim(this.definition)
-    if (how === 'in memory' && this.frame.seq === claim.run.seq) {
-      this.follow(this.frame.resume({ ...claim, entries: [] }))
-      await this.rig.quiet()
-      return this
-    }
-    this.frame = this.definition.open(this.rig.host, claim)
-    return this.begin()
-  }
-
-  journal(): Promise<readonly Entry[]> {
-    return this.rig.journal(this.runId)
-  }
-
-  /** The journal, in short: kinds and names. */
-  async story(): Promise<readonly string[]> {
-    return (await this.journal()).map(({ kind, name }) => (name === null ? kind : `${kind} ${name}`))
-  }
-
-  /** The value of the last entry: what the run returned, or why it failed. */
-  async outcome(): Promise<{ readonly status: string; readonly value: unknown }> {
-    const { status } = await this.rig.run(this.runId)
-    const last = (await this.journal()).at(-1)
-    if (last === undefined || last.data === null) return { status, value: undefined }
-    const text = await this.rig.payloads.fetch(last.data)
-    return { status, value: this.rig.payloads.decode(text, { runId: this.runId, seq: last.seq, name: last.name }) }
-  }
-
-  private follow(departure: Promise<Departure>): void {
-    this.departure = null
-    void departure.then((how) => (this.departure = how))
-  }
-}
-
 /** Collects promises that were rejected while nobody listened: in production each of them ends the process. */
 export async function unhandledIn(work: () => Promise<unknown>): Promise<readonly unknown[]> {
   const others = process.listeners('unhandledRejection')
@@ -384,6 +325,34 @@ export async function unhandledIn(work: () => Promise<unknown>): Promise<readonl
   return unhandled
 }
 
-function draftOf({ kind, name, meta, data }: Entry): Draft {
-  return { kind, name, meta, data } as Draft
+/** The step that an attempt belongs to, or that it undoes. */
+export function stepOf({ idempotencyKey }: StepTools): string {
+  const [, , name = '', undo] = idempotencyKey.split(':')
+  return undo === undefined ? decodeURIComponent(name) : `undo ${decodeURIComponent(name)}`
+}
+
+function identity({ type, version }: Definition): { readonly type: string; readonly version: number } {
+  return { type, version }
+}
+
+const codes: Readonly<Record<Refusal, ErrorCode>> = {
+  stale: 'STALE_WRITE',
+  'lease-lost': 'LEASE_LOST',
+  'not-found': 'RUN_NOT_FOUND',
+  cancelling: 'RUN_CANCELLING',
+  'key-taken': 'RUN_EXISTS',
+}
+
+function acknowledge(
+  { runId, guard, append }: Transition,
+  answer: Committed,
+  isLast: boolean,
+  wishOf: (runId: string) => Wish | null,
+): Acknowledged {
+  if (answer.outcome === 'refused') {
+    const { reason } = answer
+    throw new HoldfastError(codes[reason], `The store said ${reason}.`, { details: { wish: wishOf(runId) } })
+  }
+  if (isLast) return answer
+  return { ...answer, seq: guard.seq + append.length, released: false }
 }

@@ -138,13 +138,13 @@ export class ScriptedStore implements Pick<Store, 'commit'> {
     const seq = guard.seq + append.length
     if (entries.length !== guard.seq) {
       if (entries[guard.seq]?.transition !== id) return { outcome: 'refused', reason: 'stale' }
-      return { outcome: 'committed', seq, at: seq, inbox, released: status !== null && !held }
+      return { outcome: 'committed', seq, at: seq, inbox, released: status !== null && !held, wish: null }
     }
     if (!held) return { outcome: 'refused', reason: 'lease-lost' }
     append.forEach(({ name }, index) => entries.push({ name, transition: index === 0 ? id : null }))
     const released = status !== null && (parkIf === null || parkIf.inbox === inbox)
     if (released) journal.lease = null
-    return { outcome: 'committed', seq, at: seq, inbox, released }
+    return { outcome: 'committed', seq, at: seq, inbox, released, wish: null }
   }
 
   private journal(runId: string): Journal {
@@ -178,6 +178,9 @@ export class Scribe {
       status: null,
       due: null,
       parkIf: null,
+      undo: null,
+      continues: null,
+      takes: [],
       ...changes,
     }
   }

@@ -2,7 +2,15 @@
 
 import * as v from 'valibot'
 import { z } from 'zod'
-import { workflow, type Duration, type StepTools, type TimeReached, type Wait, type Workflow } from 'holdfast'
+import {
+  workflow,
+  type Context,
+  type Duration,
+  type StepTools,
+  type TimeReached,
+  type Wait,
+  type Workflow,
+} from 'holdfast'
 import { expectType, type Equal } from './expect-type.ts'
 
 // From the annotation of the body.
@@ -29,6 +37,42 @@ expectType<Equal<typeof nothing, Workflow<void, void>>>(true)
 
 const optional = workflow('optional', (_ctx, name?: string) => name ?? 'nobody')
 expectType<Equal<typeof optional, Workflow<string | undefined, string>>>(true)
+
+const loop = workflow('loop', async (ctx, n: number) => {
+  if (n > 0) return ctx.continueAsNew(n - 1)
+  return 'done'
+})
+expectType<Equal<typeof loop, Workflow<number, string>>>(true)
+
+// From the method of an object.
+
+const object = workflow('object', {
+  async run(ctx, order: { id: string }) {
+    expectType<Equal<typeof ctx, Context>>(true)
+    return ctx.step('pay', () => order.id)
+  },
+})
+expectType<Equal<typeof object, Workflow<{ id: string }, string>>>(true)
+
+class Greeter {
+  private readonly greeting = 'Hello'
+  run(_ctx: Context, name: string): string {
+    return `${this.greeting}, ${name}`
+  }
+}
+const ofClass = workflow('of.class', { version: 2 }, new Greeter())
+expectType<Equal<typeof ofClass, Workflow<string, string>>>(true)
+
+const objectWithSchema = workflow('object.with.schema', { input: z.coerce.number<string>() }, { run: (_ctx, n) => n })
+expectType<Equal<typeof objectWithSchema, Workflow<string, number>>>(true)
+
+// @ts-expect-error -- an object without a method to run
+workflow('no.run', { version: 1 }, { perform: () => 1 })
+
+workflow('unique', { unique: { key: 'orderid', scope: 'global' }, tags: ['a'], metadata: { team: 'x' } }, () => 1)
+
+// @ts-expect-error -- there is no such scope
+workflow('no.scope', { unique: { key: 'orderid', scope: 'team' } }, () => 1)
 
 // From a schema: `start` takes what goes in, the body gets what comes out.
 
@@ -116,6 +160,39 @@ workflow('inside', async (ctx) => {
     (connection) => Promise.resolve(connection.query()),
   )
   expectType<Equal<typeof lent, Promise<number>>>(true)
+
+  // What the step returns is what its undo gets.
+  const undoable = ctx.step('undoable', async () => ({ id: 'a', total: 5 }), {
+    undo: (result, step) => {
+      expectType<Equal<typeof result, { id: string; total: number }>>(true)
+      expectType<Equal<typeof step, StepTools>>(true)
+    },
+  })
+  expectType<Equal<typeof undoable, Promise<{ id: string; total: number }>>>(true)
+  const annotatedUndo = ctx.step('annotated', () => 5, { undo: async (n: number) => n.toFixed(2) })
+  expectType<Equal<typeof annotatedUndo, Promise<number>>>(true)
+
+  // @ts-expect-error -- the step returns a number, and its undo asks for a text
+  void ctx.step('undo.against.step', () => 5, { undo: (text: string) => text })
+
+  expectType<Equal<typeof ctx.abortSignal, AbortSignal>>(true)
+  expectType<Equal<ReturnType<typeof ctx.isCancelled>, boolean>>(true)
+  const isPatched = ctx.patched('change')
+  expectType<Equal<typeof isPatched, boolean>>(true)
+
+  // What comes after a run that begins anew is never reached, and has no type of its own.
+  const anew = ctx.continueAsNew({ anything: true })
+  expectType<Equal<typeof anew, Promise<never>>>(true)
+  const another = ctx.continueAs(annotated, { id: 'a', total: 5 })
+  expectType<Equal<typeof another, Promise<never>>>(true)
+  void ctx.continueAs(zod, { at: '2026-01-01' })
+  void ctx.continueAs(nothing)
+
+  // @ts-expect-error -- the other workflow takes an order
+  void ctx.continueAs(annotated, { id: 'a' })
+
+  // @ts-expect-error -- the other workflow has an input
+  void ctx.continueAs(annotated)
 
   // @ts-expect-error -- misspelt: timeout
   void ctx.step('misspelt', () => 1, { timeOut: '1s' })

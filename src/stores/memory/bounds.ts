@@ -1,8 +1,12 @@
 // What time, or the death of a holder, can take from a run: which rows are held, which have a bound on their time, and
 // which of them a rescue must look at now. A row that is over, or that nobody holds and no time bounds, is not in here.
 
+import type { Beat } from '../../store.ts'
 import { Sessions } from './sessions.ts'
 import type { Row } from './row.ts'
+
+/** What is left over is told with the next beat. */
+const straysAtOnce = 100
 
 export class Bounds {
   readonly sessions = new Sessions()
@@ -23,18 +27,34 @@ export class Bounds {
   orphans(now: number): readonly Row[] {
     return byId(this.held, ({ status, session, deadline }) => {
       const late = deadline !== null && deadline <= now
-      return status === 'running' && (late || (session !== null && !this.sessions.isAlive(session)))
+      return (
+        (status === 'running' || status === 'cancelling') &&
+        (late || (session !== null && !this.sessions.isAlive(session)))
+      )
     })
   }
 
   /** Rows whose time is over and that nobody holds. */
   over(now: number): readonly Row[] {
-    return byId(this.timed, (row) => row.session === null && row.status !== 'paused' && isOver(row, now))
+    return byId(this.timed, (row) => isBoundByTime(row) && isOver(row, now))
+  }
+
+  /** Rows that this session holds and does not know of. */
+  strays(session: string, known: ReadonlySet<string>): Beat['strays'] {
+    const rows = byId(this.held, (row) => row.session === session && !known.has(row.id))
+    return rows.slice(0, straysAtOnce).map(({ id, token }) => ({ runId: id, token }))
   }
 
   /** Rows that this session holds although the time for the whole run is over. */
   timedOut(session: string, now: number): readonly Row[] {
-    return byId(this.timed, (row) => row.session === session && isOver(row, now))
+    const isTold = (row: Row): boolean =>
+      row.session === session && row.status === 'running' && row.deletedAt === null && isOver(row, now)
+    return byId(this.timed, isTold)
+  }
+
+  /** Rows that this session holds and of which somebody wants something. */
+  wished(session: string): readonly Row[] {
+    return byId(this.held, (row) => row.session === session && row.wish !== null)
   }
 
   /** When the next session, deadline or timeout runs out. */
@@ -45,12 +65,17 @@ export class Bounds {
     }
     for (const { deadline } of this.held) consider(deadline)
     for (const row of this.timed) {
-      if (row.session !== null || row.status === 'paused') continue
+      if (!isBoundByTime(row)) continue
       consider(row.timeoutAt)
       consider(row.expiresAt)
     }
     return next
   }
+}
+
+/** Undo work has no bound on its time, and nothing ends what was removed. */
+function isBoundByTime({ session, status, undo, deletedAt }: Row): boolean {
+  return session === null && status !== 'paused' && status !== 'cancelling' && undo !== 'due' && deletedAt === null
 }
 
 /** The time for it is over: to begin it, or for the whole run. */

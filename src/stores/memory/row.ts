@@ -1,20 +1,31 @@
 // A run as the memory store keeps it: the row, its journal and its mailbox in one object.
 
 import type { Entry } from '../../core/entry.ts'
-import type { Readiness, Run, RunStatus } from '../../core/run.ts'
+import type { KeyScope } from '../../core/key.ts'
+import type { Readiness, Run, RunStatus, Undo, Wish } from '../../core/run.ts'
 import type { Delivered, Message, NewRun } from '../../store.ts'
 
 /** A message, and what its sender was told: it is told the same again if it repeats itself. */
 export interface Kept {
   readonly message: Message
   readonly answer: Delivered
+  /** The entry with which the run took it; it stays known, so that delivering it again changes nothing. */
+  takenBy: number | null
 }
 
 export class Row {
   readonly id: string
   readonly shard: number
-  readonly type: string
-  readonly version: number
+  type: string
+  version: number
+  /** What it was when it was started: its idempotency key belongs to that. */
+  readonly startedAs: string
+  readonly key: string | null
+  readonly keyScope: KeyScope
+  readonly idempotencyKey: string | null
+  readonly parentId: string | null
+  readonly tags: readonly string[]
+  readonly metadata: string | null
   readonly priority: number
   readonly createdAt: number
   status: RunStatus = 'pending'
@@ -22,14 +33,18 @@ export class Row {
   due: number | null = null
   base = 1
   inbox = 0
+  wish: Wish | null = null
+  undo: Undo = 'none'
   crashes = 0
   token = 0
   session: string | null = null
   deadline: number | null = null
-  readonly timeoutAt: number | null
+  timeoutAt: number | null
   expiresAt: number | null
   updatedAt: number
   endedAt: number | null = null
+  deletedAt: number | null = null
+  deleteReason: string | null = null
   /** Where it stands in the queue that it waits in. */
   place = -1
   readonly entries: Entry[] = []
@@ -41,6 +56,13 @@ export class Row {
     this.shard = run.shard
     this.type = run.type
     this.version = run.version
+    this.startedAs = run.type
+    this.key = run.key
+    this.keyScope = run.keyScope
+    this.idempotencyKey = run.idempotencyKey
+    this.parentId = run.parentId
+    this.tags = copiedTags(run.tags)
+    this.metadata = run.metadata
     this.priority = run.priority
     this.createdAt = now
     this.timeoutAt = run.timeoutMs === null ? null : now + run.timeoutMs
@@ -57,9 +79,37 @@ export class Row {
     return this.entries.slice(after, after + limit).map(copied)
   }
 
-  /** The mailbox, copied. */
+  /** Takes messages out of the mailbox, with this entry. */
+  take(ids: readonly string[], seq: number): void {
+    for (const id of ids) {
+      const kept = this.mailbox?.get(id)
+      if (kept !== undefined) kept.takenBy ??= seq
+    }
+  }
+
+  /** What nobody has taken out of the mailbox, copied. */
   messages(): Message[] {
-    return this.mailbox === null ? [] : Array.from(this.mailbox.values(), ({ message }) => ({ ...message }))
+    if (this.mailbox === null) return []
+    return [...this.mailbox.values()].filter(({ takenBy }) => takenBy === null).map(({ message }) => ({ ...message }))
+  }
+
+  /** Makes the row what a decision says. Its queue is not told, nor is its journal. */
+  adopt(run: Run): void {
+    this.status = run.status
+    this.readiness = run.readiness
+    this.due = run.due
+    this.wish = run.wish === null ? null : { ...run.wish }
+    this.undo = run.undo
+    this.crashes = run.crashes
+    this.token = run.token
+    this.session = run.session
+    this.deadline = run.deadline
+    this.timeoutAt = run.timeoutAt
+    this.expiresAt = run.expiresAt
+    this.updatedAt = run.updatedAt
+    this.endedAt = run.endedAt
+    this.deletedAt = run.deletedAt
+    this.deleteReason = run.deleteReason
   }
 
   /** The row as others may see it: later changes do not reach it. */
@@ -69,6 +119,12 @@ export class Row {
       shard: this.shard,
       type: this.type,
       version: this.version,
+      key: this.key,
+      keyScope: this.keyScope,
+      idempotencyKey: this.idempotencyKey,
+      parentId: this.parentId,
+      tags: copiedTags(this.tags),
+      metadata: this.metadata,
       status: this.status,
       readiness: this.readiness,
       priority: this.priority,
@@ -76,6 +132,8 @@ export class Row {
       seq: this.entries.length,
       base: this.base,
       inbox: this.inbox,
+      wish: this.wish === null ? null : { ...this.wish },
+      undo: this.undo,
       crashes: this.crashes,
       token: this.token,
       session: this.session,
@@ -85,8 +143,17 @@ export class Row {
       createdAt: this.createdAt,
       updatedAt: this.updatedAt,
       endedAt: this.endedAt,
+      deletedAt: this.deletedAt,
+      deleteReason: this.deleteReason,
     }
   }
+}
+
+/** Most runs have none, and there are many. */
+const noTags: readonly string[] = Object.freeze([])
+
+function copiedTags(tags: readonly string[]): readonly string[] {
+  return tags.length === 0 ? noTags : [...tags]
 }
 
 /** An entry that is not the one that is kept. */

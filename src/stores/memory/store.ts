@@ -4,13 +4,17 @@
 import type { Draft, Entry } from '../../core/entry.ts'
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Clock } from '../../core/ports.ts'
-import { holds, isTerminal, type Lease, type Run } from '../../core/run.ts'
-import { assertLegal, dueAt, isParkedBy, type Transition } from '../../core/transition.ts'
+import { holds, isTerminal, type Lease, type Run, type Wish } from '../../core/run.ts'
+import type { Rewrite } from '../../core/rewrite.ts'
+import { steer } from '../../core/steering.ts'
+import { giveBack, takeOver, timeOut } from '../../core/takeover.ts'
+import { assertLegal, dueAt, isParkedBy, receive, undoAfter, type Transition } from '../../core/transition.ts'
 import type {
   Beat,
   BeatRequest,
   Capabilities,
   Change,
+  Checked,
   Claimed,
   ClaimRequest,
   Committed,
@@ -20,17 +24,22 @@ import type {
   LoadRequest,
   NewMessage,
   NewRun,
-  RescueFailure,
+  Page,
   Rescued,
   RescueRequest,
   RunFilter,
   Started,
+  Steered,
+  SteerRequest,
   Store,
   StoreAdmin,
-  TakenOver,
 } from '../../store.ts'
 import { Bounds, isOver } from './bounds.ts'
+import { checkStore } from './checking.ts'
 import { Feed } from './feed.ts'
+import { matching } from './finding.ts'
+import { Hints } from './hints.ts'
+import { Keys } from './keys.ts'
 import { firstReady, nextDue, Queues } from './queues.ts'
 import { Row } from './row.ts'
 
@@ -45,8 +54,8 @@ export class MemoryStore implements Store, StoreAdmin {
   private readonly queues = new Queues()
   private readonly feed = new Feed()
   private readonly bounds = new Bounds()
-  private readonly listeners = new Set<(hint: Hint) => void>()
-  private untold: Hint[] = []
+  private readonly keys = new Keys()
+  private readonly hints = new Hints()
   private closed = false
 
   constructor(options: MemoryStoreOptions) {
@@ -111,16 +120,24 @@ export class MemoryStore implements Store, StoreAdmin {
   async beat(request: BeatRequest): Promise<Beat> {
     this.assertOpen()
     const now = this.clock.now()
-    const { session } = request
+    const { session, held = [] } = request
     const alive = this.bounds.sessions.beat(request, now)
     const lost: string[] = []
-    for (const { runId, token, ms } of request.extend ?? []) {
+    for (const { runId, token, extendMs } of held) {
       const row = this.rows.get(runId)
-      if (alive && row !== undefined && holds(row, { session, token })) row.deadline = now + ms
-      else lost.push(runId)
+      if (!alive || row === undefined || !holds(row, { session, token })) lost.push(runId)
+      else if (extendMs !== null) row.deadline = now + extendMs
     }
+    const wished = this.bounds.wished(session).map((row) => ({ runId: row.id, wish: { ...(row.wish as Wish) } }))
     const timedOut = this.bounds.timedOut(session, now).map(({ id }) => id)
-    return { alive, lost, timedOut, now }
+    const strays = this.bounds.strays(session, new Set(held.map(({ runId }) => runId)))
+    return { alive, lost, strays, wished, timedOut, now }
+  }
+
+  async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+    this.assertOpen()
+    const now = this.clock.now()
+    return requests.map((request) => this.steerOne(request, now))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
@@ -130,16 +147,19 @@ export class MemoryStore implements Store, StoreAdmin {
     const orphans = this.bounds.orphans(now)
     const over = this.bounds.over(now)
     const found = [...orphans, ...over].slice(0, request.limit)
-    const takenOver: TakenOver[] = []
-    const failed: { runId: string; type: string; reason: RescueFailure }[] = []
+    const takenOver: Rescued['takenOver'][number][] = []
+    const ended: Rescued['ended'][number][] = []
     for (const row of found) {
-      const reason = this.takeOver(row, request, takenOver, now)
-      if (reason === null) continue
-      this.fail(row, request.failures[reason], now)
-      failed.push({ runId: row.id, type: row.type, reason })
+      const run = row.view()
+      const { id: runId, type, session } = run
+      const taken = session === null ? timeOut(run, request, now) : takeOver(run, request, now)
+      this.rewrite(row, taken, null, now)
+      const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
+      if (reason !== null) ended.push({ runId, type, reason })
+      else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
     }
     const more = found.length < orphans.length + over.length
-    return { sessionsEnded, takenOver, failed, more, next: this.bounds.next(), now }
+    return { sessionsEnded, takenOver, ended, more, next: this.bounds.next(), now }
   }
 
   async release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void> {
@@ -147,11 +167,7 @@ export class MemoryStore implements Store, StoreAdmin {
     const now = this.clock.now()
     for (const lease of leases) {
       const row = this.rows.get(lease.runId)
-      if (row === undefined || row.status !== 'running' || !holds(row, lease)) continue
-      row.status = 'pending'
-      this.letGo(row)
-      row.crashes = Math.max(row.crashes - 1, 0)
-      this.schedule(row, now, now)
+      if (row !== undefined && holds(row, lease)) this.rewrite(row, giveBack(row.view(), now), null, now)
     }
   }
 
@@ -165,41 +181,51 @@ export class MemoryStore implements Store, StoreAdmin {
     return this.feed.read(after, limit)
   }
 
-  async find(filter: RunFilter): Promise<readonly Run[]> {
+  async find(filter: RunFilter, { limit, after }: Page): Promise<readonly Run[]> {
     this.assertOpen()
-    return [...this.rows.values()]
-      .filter((row) => filter.type === undefined || row.type === filter.type)
-      .filter((row) => filter.status === undefined || row.status === filter.status)
-      .sort((a, b) => (a.id < b.id ? 1 : -1))
-      .slice(0, filter.limit)
-      .map((row) => row.view())
+    const found = matching(this.rows.values(), filter)
+    const rest = after === undefined ? found : found.filter(({ id }) => id < after)
+    return rest.slice(0, limit).map((row) => row.view())
+  }
+
+  async count(filter: RunFilter, atMost: number): Promise<number> {
+    this.assertOpen()
+    return Math.min(matching(this.rows.values(), filter).length, atMost)
+  }
+
+  async check(): Promise<readonly Checked[]> {
+    this.assertOpen()
+    return checkStore(this.rows.values(), this.feed, this.clock.now())
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
     this.assertOpen()
-    this.listeners.add(onHint)
-    return () => this.listeners.delete(onHint)
+    return this.hints.listen(onHint)
   }
 
   async close(): Promise<void> {
     this.closed = true
-    this.listeners.clear()
+    this.hints.close()
   }
 
   private startOne(run: NewRun, now: number): Started {
     const existing = this.rows.get(run.id)
     if (existing !== undefined) {
       // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's.
-      return { created: existing.entries[0]?.transition === run.transition, run: existing.view() }
+      const created = existing.entries[0]?.transition === run.transition
+      return { created, taken: created ? null : 'id', run: existing.view() }
     }
+    const obstacle = this.keys.obstacle(run)
+    if (obstacle !== null) return { created: false, taken: obstacle.taken, run: obstacle.row.view() }
     const row = new Row(run, now)
     this.rows.set(run.id, row)
     this.append(row, run.transition, [run.first], now)
+    this.keys.take(row)
     this.bounds.note(row)
     if (run.lease !== null && !this.bounds.sessions.hasEnded(run.lease.session))
       this.lease(row, run.lease, run.leaseMs, now)
     else this.schedule(row, dueAt(run.due, now) ?? now, now)
-    return { created: true, run: row.view() }
+    return { created: true, taken: null, run: row.view() }
   }
 
   private commitOne(transition: Transition, now: number): Committed {
@@ -209,36 +235,98 @@ export class MemoryStore implements Store, StoreAdmin {
     if (row.entries[seq]?.transition === transition.id) return this.repeated(row, transition)
     if (!holds(row, lease)) {
       return isParkedBy(row, transition)
-        ? { outcome: 'committed', seq, at: row.updatedAt, inbox: row.inbox, released: true }
+        ? { outcome: 'committed', seq, at: row.updatedAt, inbox: row.inbox, released: true, wish: null }
         : { outcome: 'refused', reason: 'lease-lost' }
     }
     if (row.seq !== seq) return { outcome: 'refused', reason: 'stale' }
     assertLegal(row.status, transition)
 
+    const received = receive(row, transition)
+    if (received === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: row.view().wish }
+    const { continues } = transition
+    if (
+      continues !== null &&
+      row.deletedAt === null &&
+      this.keys.holder({ ...row.view(), ...continues }) !== undefined
+    ) {
+      return { outcome: 'refused', reason: 'key-taken' }
+    }
     this.append(row, transition.id, transition.append, now)
+    if (transition.takes.length > 0) row.take(transition.takes, seq + 1)
     row.crashes = 0
-    const released = transition.status !== null && (transition.parkIf === null || transition.parkIf.inbox === row.inbox)
+    if (transition.undo !== null || continues !== null) this.turn(row, transition)
+    const released = received === 'released'
     if (released) this.leave(row, transition, now)
-    return { outcome: 'committed', seq: row.seq, at: now, inbox: row.inbox, released }
+    const wish = released || row.wish === null ? null : { ...row.wish }
+    return { outcome: 'committed', seq: row.seq, at: now, inbox: row.inbox, released, wish }
   }
 
   /** The answer to a transition that was committed before, when its first answer was lost. */
   private repeated(row: Row, transition: Transition): Committed {
     const last = row.entries[transition.guard.seq + transition.append.length - 1]
     if (last === undefined) throw bug('A transition was committed in part', { runId: row.id })
-    const released = transition.status !== null && !holds(row, transition.guard.lease)
-    return { outcome: 'committed', seq: last.seq, at: last.at, inbox: row.inbox, released }
+    const held = holds(row, transition.guard.lease)
+    const released = transition.status !== null && !held
+    const wish = held && row.wish !== null ? { ...row.wish } : null
+    return { outcome: 'committed', seq: last.seq, at: last.at, inbox: row.inbox, released, wish }
+  }
+
+  /** The run has something else to undo from here on, or begins anew. */
+  private turn(row: Row, { undo, continues }: Transition): void {
+    row.undo = undoAfter(row.undo, undo)
+    if (undo === 'due') {
+      row.timeoutAt = null
+      row.expiresAt = null
+      this.bounds.note(row)
+    }
+    if (continues === null) return
+    this.keys.free(row)
+    row.type = continues.type
+    row.version = continues.version
+    row.base = row.seq
+    row.undo = 'none'
+    this.keys.take(row)
   }
 
   /** Ends the lease and leads the run to the status that the transition asks for. */
   private leave(row: Row, transition: Transition, now: number): void {
     row.status = transition.status ?? row.status
-    this.letGo(row)
+    row.session = null
+    row.deadline = null
+    // What a cancellation said is wanted until it is over, and that has no bound on its time.
+    if (row.status === 'cancelling') row.timeoutAt = null
+    else row.wish = null
+    this.bounds.note(row)
     if (isTerminal(row.status)) return this.end(row, now)
     const due = dueAt(transition.due, now)
-    if (row.status === 'pending') this.schedule(row, due ?? now, now)
+    if (row.deletedAt !== null) this.queues.remove(row, 'idle')
+    else if (row.status === 'pending' || row.status === 'cancelling') this.schedule(row, due ?? now, now)
     else if (row.status === 'waiting' && due !== null) this.schedule(row, due, now)
     else this.queues.remove(row, 'idle')
+  }
+
+  private steerOne(request: SteerRequest, now: number): Steered {
+    const row = this.rows.get(request.runId)
+    if (row === undefined) return { outcome: 'not-found' }
+    const run = row.view()
+    if (row.entries.some(({ transition }) => transition === request.id)) return { outcome: 'done', run }
+    const keyHolder = request.kind === 'retry' ? (this.keys.holder(run)?.id ?? null) : null
+    const { answer, write } = steer(run, request, now, keyHolder)
+    if (write !== null) this.rewrite(row, write, request.id, now)
+    return answer
+  }
+
+  /** Appends the entries and makes the row what it shall be. */
+  private rewrite(row: Row, { run, append }: Rewrite, transition: string | null, now: number): void {
+    const ended = isTerminal(run.status) && !isTerminal(row.status)
+    this.append(row, transition, append, now)
+    if (row.place !== -1) this.queues.remove(row, 'idle')
+    this.keys.free(row)
+    row.adopt(run)
+    this.keys.take(row)
+    this.bounds.note(row)
+    if (ended) this.hints.give({ kind: 'ended', runId: row.id })
+    if (run.due !== null) this.schedule(row, run.due, now)
   }
 
   private deliverOne(message: NewMessage, now: number): Delivered {
@@ -246,46 +334,26 @@ export class MemoryStore implements Store, StoreAdmin {
     if (row === undefined) return { outcome: 'target-not-found' }
     const known = row.mailbox?.get(message.id)
     if (known !== undefined) return { ...known.answer }
+    if (row.deletedAt !== null) return { outcome: 'target-not-found' }
     if (isTerminal(row.status)) return { outcome: 'target-terminated', status: row.status }
     const { id, runId, name, data } = message
     row.inbox += 1
     row.mailbox ??= new Map()
     const answer: Delivered = { outcome: row.status === 'waiting' ? 'delivered' : 'queued' }
-    row.mailbox.set(id, { message: { id, runId, name, data, position: row.inbox, at: now }, answer })
+    row.mailbox.set(id, { message: { id, runId, name, data, position: row.inbox, at: now }, answer, takenBy: null })
     // A run that is due already keeps its place: whoever is written to often must not be claimed last.
     if (row.status === 'waiting') this.schedule(row, Math.min(row.due ?? now, now), now)
     return { ...answer }
   }
 
-  /** Takes a run from its holder. Answers why it must fail instead, or null when it is pending again. */
-  private takeOver(row: Row, request: RescueRequest, taken: TakenOver[], now: number): RescueFailure | null {
-    const { session } = row
-    if (session === null) return row.timeoutAt !== null && row.timeoutAt <= now ? 'timed-out' : 'expired'
-    // A holder that committed something and then died has crashed once, too.
-    const crashes = Math.max(row.crashes, 1)
-    this.letGo(row)
-    row.status = 'pending'
-    row.crashes = crashes
-    this.append(row, null, [{ kind: 'crashed', name: null, meta: { session, crashes }, data: null }], now)
-    if (crashes >= request.maxCrashes) return 'crashed'
-    if (isOver(row, now)) return 'timed-out'
-    this.schedule(row, now, now)
-    taken.push({ runId: row.id, type: row.type, session, crashes })
-    return null
-  }
-
-  private fail(row: Row, data: string, now: number): void {
-    this.append(row, null, [{ kind: 'failed', name: null, meta: null, data }], now)
-    row.status = 'failed'
-    this.end(row, now)
-  }
-
   private end(row: Row, now: number): void {
     row.endedAt = now
     row.expiresAt = null
+    this.keys.free(row)
+    this.keys.take(row)
     this.bounds.note(row)
     this.queues.remove(row, 'idle')
-    this.hint({ kind: 'ended', runId: row.id })
+    this.hints.give({ kind: 'ended', runId: row.id })
   }
 
   private append(row: Row, transition: string | null, drafts: readonly Draft[], now: number): void {
@@ -308,7 +376,7 @@ export class MemoryStore implements Store, StoreAdmin {
   }
 
   private lease(row: Row, lease: Lease, leaseMs: number | null, now: number): void {
-    row.status = 'running'
+    if (row.status !== 'cancelling') row.status = 'running'
     row.session = lease.session
     row.token = lease.token
     row.deadline = leaseMs === null ? null : now + leaseMs
@@ -317,27 +385,9 @@ export class MemoryStore implements Store, StoreAdmin {
     this.queues.remove(row, 'leased')
   }
 
-  private letGo(row: Row): void {
-    row.session = null
-    row.deadline = null
-    this.bounds.note(row)
-  }
-
   private schedule(row: Row, due: number, now: number): void {
     this.queues.enqueue(row, due, now)
-    this.hint({ kind: 'ready', type: row.type })
-  }
-
-  /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
-  private hint(hint: Hint): void {
-    if (this.listeners.size === 0) return
-    if (this.untold.push(hint) === 1) void Promise.resolve().then(this.tell)
-  }
-
-  private readonly tell = (): void => {
-    const hints = this.untold
-    this.untold = []
-    for (const hint of hints) for (const listener of this.listeners) listener(hint)
+    this.hints.give({ kind: 'ready', type: row.type })
   }
 
   private assertOpen(): void {

@@ -70,7 +70,8 @@ export function claimRuns(batch: Batch, { session, selectors, limit }: ClaimRequ
     if (together === undefined) leased.set(deadline, [run.id])
     else together.push(run.id)
     const { token, crashes } = run
-    const lease = { status: 'running', readiness: 'leased', due: null, expiresAt: null, session, deadline } as const
+    const status = run.status === 'cancelling' ? 'cancelling' : 'running'
+    const lease = { status, readiness: 'leased', due: null, expiresAt: null, session, deadline } as const
     return { ...run, ...lease, token: token + 1, crashes: crashes + 1 }
   })
   for (const [deadline, ids] of leased) leaseAll(db, ids, session, deadline)
@@ -93,8 +94,8 @@ function nextDueOf(db: Connection, { type, version }: ClaimSelector): number | n
 /** One statement for all: measured, a statement for each run costs a claim a third of its speed. */
 function leaseAll(db: Connection, ids: readonly string[], session: string, deadline: number | null): void {
   db.run(
-    `update runs set status = 'running', readiness = 'leased', due = null, session = ?, token = token + 1,
-       crashes = crashes + 1, deadline = ?, expires_at = null
+    `update runs set status = case status when 'cancelling' then status else 'running' end, readiness = 'leased',
+       due = null, session = ?, token = token + 1, crashes = crashes + 1, deadline = ?, expires_at = null
      where shard = 0 and id in (select value from json_each(?))`,
     [session, deadline, JSON.stringify(ids)],
   )

@@ -11,6 +11,7 @@ export function deliverOne(batch: Batch, message: NewMessage): Delivered {
   if (run === undefined) return { outcome: 'target-not-found' }
   const known = knownOutcome(batch, message)
   if (known !== undefined) return { outcome: known }
+  if (run.deletedAt !== null) return { outcome: 'target-not-found' }
   if (isTerminal(run.status)) return { outcome: 'target-terminated', status: run.status }
 
   const outcome = run.status === 'waiting' ? 'delivered' : 'queued'

@@ -2,7 +2,7 @@
 
 import type { Entry } from '../../core/entry.ts'
 import type { Run } from '../../core/run.ts'
-import type { Change, Loaded, LoadRequest, RunFilter } from '../../store.ts'
+import type { Change, Loaded, LoadRequest } from '../../store.ts'
 import type { FeedRange } from './batch.ts'
 import type { Connection } from './connection.ts'
 import { entryOf, messageOf, runOf } from './rows.ts'
@@ -25,20 +25,11 @@ export function transitionAt(db: Connection, runId: string, seq: number): string
 
 export function load(db: Connection, request: LoadRequest): Loaded {
   const { runId } = request
-  const sql = 'select id, name, data, position, at from messages where shard = 0 and run_id = ? order by position'
+  const sql = `
+    select id, name, data, position, at from messages
+    where shard = 0 and run_id = ? and taken_by is null order by position`
   const messages = db.all(sql, [runId]).map((row) => messageOf(row, runId))
   return { entries: request.limit === 0 ? [] : readEntries(db, request), messages }
-}
-
-/** Runs that match, newest first. */
-export function findRuns(db: Connection, { type, status, limit }: RunFilter): readonly Run[] {
-  const wanted: string[] = []
-  if (type !== undefined) wanted.push(type)
-  if (status !== undefined) wanted.push(status)
-  const sql =
-    `select * from runs where shard = 0${type === undefined ? '' : ' and type = ?'}` +
-    `${status === undefined ? '' : ' and status = ?'} order by id desc limit ?`
-  return db.all(sql, [...wanted, limit]).map(runOf)
 }
 
 /** The feed after a position: whole rows of it are read, and cut to what was asked for. */

@@ -1,7 +1,7 @@
 // Rows as SQLite gives them, and what they mean. This is the only place where the shape of a row is taken on trust.
 
 import type { Entry } from '../../core/entry.ts'
-import type { Run } from '../../core/run.ts'
+import type { Run, Wish } from '../../core/run.ts'
 import type { Message } from '../../store.ts'
 import type { Row } from './driver.ts'
 
@@ -26,6 +26,16 @@ interface RunRow {
   readonly created_at: number
   readonly updated_at: number
   readonly ended_at: number | null
+  readonly wish: string | null
+  readonly key: string | null
+  readonly key_scope: Run['keyScope']
+  readonly idempotency_key: string | null
+  readonly parent_id: string | null
+  readonly tags: string | null
+  readonly metadata: string | null
+  readonly undo: Run['undo']
+  readonly deleted_at: number | null
+  readonly delete_reason: string | null
 }
 
 interface EntryRow {
@@ -45,6 +55,12 @@ export function runOf(given: Row): Run {
     shard: row.shard,
     type: row.type,
     version: row.version,
+    key: row.key,
+    keyScope: row.key_scope,
+    idempotencyKey: row.idempotency_key,
+    parentId: row.parent_id,
+    tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+    metadata: row.metadata,
     status: row.status,
     readiness: row.readiness,
     priority: row.priority,
@@ -52,6 +68,8 @@ export function runOf(given: Row): Run {
     seq: row.seq,
     base: row.base,
     inbox: row.inbox,
+    wish: wishOf(row.wish),
+    undo: row.undo,
     crashes: row.crashes,
     token: row.token,
     session: row.session,
@@ -61,7 +79,13 @@ export function runOf(given: Row): Run {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     endedAt: row.ended_at,
+    deletedAt: row.deleted_at,
+    deleteReason: row.delete_reason,
   }
+}
+
+export function wishOf(text: string | null): Wish | null {
+  return text === null ? null : (JSON.parse(text) as Wish)
 }
 
 export function entryOf(given: Row): Entry {

@@ -8,7 +8,7 @@ import { HoldfastError } from '../../core/error.ts'
 import type { Connection } from './connection.ts'
 
 /** Each string is one version; version 1 stands first. */
-const migrations: readonly string[] = [
+export const migrations: readonly string[] = [
   `
   create table runs (
     shard integer not null,
@@ -98,6 +98,45 @@ const migrations: readonly string[] = [
     primary key (shard, type, version)
   ) strict;
   `,
+  `
+  alter table runs add column key text;
+  alter table runs add column key_scope text not null default 'workflow';
+  -- What must be unique among live runs.
+  alter table runs add column unique_key text;
+  alter table runs add column idempotency_key text;
+  -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
+  alter table runs add column started_as text;
+  alter table runs add column parent_id text;
+  alter table runs add column tags text;
+  alter table runs add column metadata text;
+  alter table runs add column undo text not null default 'none';
+  alter table runs add column deleted_at integer;
+  alter table runs add column delete_reason text;
+  -- The entry with which the run took it.
+  alter table messages add column taken_by integer;
+
+  create unique index runs_unique on runs (shard, unique_key)
+    where unique_key is not null and ended_at is null and deleted_at is null;
+  create unique index runs_idempotency on runs (shard, idempotency_key, started_as)
+    where idempotency_key is not null and deleted_at is null;
+  -- What people look for.
+  create index runs_key on runs (shard, key, id) where key is not null;
+  create index runs_parent on runs (shard, parent_id, id) where parent_id is not null;
+  create table tags (
+    shard integer not null,
+    tag text not null,
+    run_id text not null,
+    primary key (shard, tag, run_id)
+  ) strict;
+  -- What a heartbeat tells.
+  create index runs_wished on runs (shard, session, id) where wish is not null;
+  -- Time ends nothing that was removed.
+  drop index runs_timeout;
+  create index runs_timeout on runs (shard, timeout_at, id)
+    where timeout_at is not null and ended_at is null and deleted_at is null;
+  drop index runs_expiry;
+  create index runs_expiry on runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
+  `,
 ]
 
 /** The version of the schema that this code knows. */
@@ -131,7 +170,7 @@ function versionOf(db: Connection): number {
 
 /** Whether the schema is there at all. Tables of somebody else that have our names are not touched. */
 function hasOurTables(db: Connection): boolean {
-  const names = ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'workflows']
+  const names = ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'tags', 'workflows']
   const sql = 'select name from sqlite_master where name in (select value from json_each(?)) order by name'
   const found = db.all(sql, [JSON.stringify(names)]).map(({ name }) => name as string)
   if (found.length === 0) return false

@@ -1,15 +1,17 @@
 // Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
 // ends itself. It never comes back, so its row stays.
 
-import type { Beat, BeatRequest } from '../../store.ts'
+import type { Wish } from '../../core/run.ts'
+import type { Beat, BeatRequest, HeldClaim } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
+import { wishOf } from './rows.ts'
 
 export function beat(batch: Batch, request: BeatRequest): Beat {
-  const { session, extend = [] } = request
+  const { session, held = [] } = request
   const alive = keepAlive(batch, request)
-  const lost = extend.filter((one) => !(alive && extendOne(batch, session, one))).map(({ runId }) => runId)
-  return { alive, lost, timedOut: timedOutOf(batch, session), now: batch.now }
+  const lost = alive ? lostOf(batch, session, held) : held.map(({ runId }) => runId)
+  return { alive, lost, ...noticesOf(batch, session, held), now: batch.now }
 }
 
 function keepAlive({ db, now }: Batch, { session, leaseMs, end = false }: BeatRequest): boolean {
@@ -24,23 +26,68 @@ function keepAlive({ db, now }: Batch, { session, leaseMs, end = false }: BeatRe
   return row?.['ended_at'] === null
 }
 
-function extendOne(
-  { db, now }: Batch,
-  session: string,
-  { runId, token, ms }: { readonly runId: string; readonly token: number; readonly ms: number },
-): boolean {
-  const changed = db.run(
-    `update runs set deadline = ?
-     where shard = 0 and id = ? and session = ? and token = ? and status in ('running', 'cancelling')`,
-    [now + ms, runId, session, token],
-  )
-  return changed === 1
+/** What is left over is told with the next beat. */
+const straysAtOnce = 100
+
+export const lostSql = `
+  select one.key as place from json_each(?) as one where not exists (
+    select 1 from runs where shard = 0 and id = one.value ->> 0 and token = one.value ->> 1 and session = ?
+      and status in ('running', 'cancelling'))`
+
+export const extendSql = 'update runs set deadline = ? where shard = 0 and id in (select value from json_each(?))'
+
+/** Which of them the session holds no more. Those that it holds, and that ask for it, get their new deadline. */
+function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[]): readonly string[] {
+  if (held.length === 0) return []
+  const claims = JSON.stringify(held.map(({ runId, token }) => [runId, token]))
+  const places = new Set(db.all(lostSql, [claims, session]).map((row) => row['place'] as number))
+  const lost: string[] = []
+  const extended = new Map<number, string[]>()
+  for (const [place, { runId, extendMs }] of held.entries()) {
+    if (places.has(place)) lost.push(runId)
+    else if (extendMs !== null) {
+      const together = extended.get(extendMs)
+      if (together === undefined) extended.set(extendMs, [runId])
+      else together.push(runId)
+    }
+  }
+  // Mostly one: a type has one length of its claims, and few types have any.
+  for (const [ms, ids] of extended) db.run(extendSql, [now + ms, JSON.stringify(ids)])
+  return lost
 }
 
-function timedOutOf({ db, now }: Batch, session: string): readonly string[] {
-  const sql = `
-    select id from runs where shard = 0 and timeout_at <= ? and ended_at is null and session = ? order by id`
-  return db.all(sql, [now, session]).map((row) => row['id'] as string)
+/** One statement for all three, because every process asks it every few seconds, and mostly there is none of them. */
+export const noticesSql = `
+  select 'wished' as what, id, wish, token from runs where shard = 0 and session = ? and wish is not null
+  union all
+  select 'timed out', id, null, token from runs
+  where shard = 0 and timeout_at <= ? and ended_at is null and deleted_at is null and session = ? and status = 'running'
+  union all
+  select * from (
+    select 'stray', id, null, token from runs
+    where shard = 0 and session = ? and status in ('running', 'cancelling')
+      and id not in (select value from json_each(?))
+    order by id limit ${straysAtOnce})`
+
+interface NoticeRow {
+  readonly what: 'wished' | 'timed out' | 'stray'
+  readonly id: string
+  readonly wish: string | null
+  readonly token: number
+}
+
+type Notices = Pick<Beat, 'wished' | 'timedOut' | 'strays'>
+
+function noticesOf({ db, now }: Batch, session: string, held: readonly HeldClaim[]): Notices {
+  const listed = JSON.stringify(held.map(({ runId }) => runId))
+  const rows = db.all(noticesSql, [session, now, session, session, listed]) as unknown as NoticeRow[]
+  rows.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const of = (what: NoticeRow['what']): readonly NoticeRow[] => rows.filter((row) => row.what === what)
+  return {
+    wished: of('wished').map(({ id, wish }) => ({ runId: id, wish: wishOf(wish) as Wish })),
+    timedOut: of('timed out').map(({ id }) => id),
+    strays: of('stray').map(({ id, token }) => ({ runId: id, token })),
+  }
 }
 
 export function hasEnded(db: Connection, session: string): boolean {

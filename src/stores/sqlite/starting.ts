@@ -1,17 +1,19 @@
-// Inserting runs. Within the write lock nobody else can insert, so a look tells what is new, and the primary key stands
-// behind it.
+// Inserting runs. Within the write lock nobody else can insert, so a look tells what is new and what is in its way, and the
+// unique indexes stand behind it. Most runs have no keys, and then nobody looks for any.
 
 import { bug } from '../../core/error.ts'
+import { uniqueText } from '../../core/key.ts'
 import type { Run } from '../../core/run.ts'
-import { dueAt } from '../../core/transition.ts'
 import type { NewRun, Started } from '../../store.ts'
 import type { Batch } from './batch.ts'
-import type { Value } from './driver.ts'
+import { newRow } from '../new-row.ts'
+import { insertRuns } from './inserting.ts'
 import { readRun, transitionAt } from './reading.ts'
 import { hasEnded } from './sessions.ts'
 
 export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Started[] {
   const known = knownIds(batch, runs)
+  const keys = new TakenKeys(batch, runs)
   const made = new Map<string, { readonly run: Run; readonly transition: string }>()
   const alive = new Map<string, boolean>()
   const isAlive = (session: string): boolean => {
@@ -23,13 +25,20 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
   const answers = runs.map((given): Started => {
     if (known.has(given.id)) return existing(batch, given)
     const twin = made.get(given.id)
-    if (twin !== undefined) return { created: twin.transition === given.transition, run: { ...twin.run } }
+    if (twin !== undefined) return startedBefore(twin.run, twin.transition, given)
+    const obstacle = keys.obstacle(given)
+    if (obstacle !== null) {
+      const { taken, runId } = obstacle
+      return { created: false, taken, run: copied(made.get(runId)?.run ?? stored(batch, runId)) }
+    }
+    if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
     const run = newRow(given, batch.now, given.lease !== null && isAlive(given.lease.session))
     made.set(run.id, { run, transition: given.transition })
+    keys.take(given)
     batch.append(run.id, 0, [given.first], given.transition)
     if (run.session === null) batch.ready(run.type)
     fresh.push(run)
-    return { created: true, run }
+    return { created: true, taken: null, run }
   })
   insertRuns(batch, fresh)
   return answers
@@ -41,62 +50,71 @@ function knownIds({ db }: Batch, runs: readonly NewRun[]): ReadonlySet<unknown> 
   return new Set(rows.map((row) => row['id']))
 }
 
-/** Most new runs are plain: ready or leased, without bounds on their time. Columns that need no value are left out. */
-function insertRuns({ db }: Batch, runs: readonly Run[]): void {
-  const ready: Value[] = []
-  const leased: Value[] = []
-  const others: Value[] = []
-  for (const run of runs) {
-    const { id, type, version, status, readiness, priority, due, token, session, deadline, timeoutAt, expiresAt } = run
-    const now = run.createdAt
-    if (deadline !== null || timeoutAt !== null || expiresAt !== null || readiness === 'timed') {
-      others.push(id, type, version, status, readiness, priority, due, token, session)
-      others.push(deadline, timeoutAt, expiresAt, now, now)
-    } else if (session === null) ready.push(id, type, version, priority, due, now, now)
-    else leased.push(id, type, version, status, readiness, priority, token, session, now, now)
+export const takenKeysSql = `
+  select unique_key, id from runs
+  where shard = 0 and unique_key in (select value from json_each(?)) and ended_at is null and deleted_at is null`
+
+export const takenIdempotencySql = `
+  select run.started_as, run.idempotency_key, run.id from json_each(?) as one cross join runs as run
+  where run.shard = 0 and run.idempotency_key = one.value ->> 1 and run.started_as = one.value ->> 0
+    and run.deleted_at is null`
+
+/** Which keys of a batch are taken, and by whom: before it, and by those of the batch that come first. */
+class TakenKeys {
+  private readonly unique = new Map<string, string>()
+  private readonly idempotent = new Map<string, string>()
+
+  constructor({ db }: Batch, runs: readonly NewRun[]) {
+    const texts = runs.map(uniqueText).filter((text) => text !== null)
+    if (texts.length > 0) {
+      for (const row of db.all(takenKeysSql, [JSON.stringify(texts)])) {
+        this.unique.set(row['unique_key'] as string, row['id'] as string)
+      }
+    }
+    const pairs = runs.filter((run) => run.idempotencyKey !== null).map((run) => [run.type, run.idempotencyKey])
+    if (pairs.length > 0) {
+      for (const row of db.all(takenIdempotencySql, [JSON.stringify(pairs)])) {
+        this.idempotent.set(pair(row['started_as'] as string, row['idempotency_key'] as string), row['id'] as string)
+      }
+    }
   }
-  const times = 'created_at, updated_at'
-  db.insert(`runs (shard, id, type, version, priority, due, ${times})`, 7, ready)
-  db.insert(`runs (shard, id, type, version, status, readiness, priority, token, session, ${times})`, 10, leased)
-  const bounds = 'deadline, timeout_at, expires_at'
-  const all = `id, type, version, status, readiness, priority, due, token, session, ${bounds}, ${times}`
-  db.insert(`runs (shard, ${all})`, 14, others)
+
+  obstacle(run: NewRun): { readonly taken: 'idempotency-key' | 'key'; readonly runId: string } | null {
+    const same = run.idempotencyKey === null ? undefined : this.idempotent.get(pair(run.type, run.idempotencyKey))
+    if (same !== undefined) return { taken: 'idempotency-key', runId: same }
+    const text = uniqueText(run)
+    const holder = text === null ? undefined : this.unique.get(text)
+    return holder === undefined ? null : { taken: 'key', runId: holder }
+  }
+
+  take(run: NewRun): void {
+    if (run.idempotencyKey !== null) this.idempotent.set(pair(run.type, run.idempotencyKey), run.id)
+    const text = uniqueText(run)
+    if (text !== null) this.unique.set(text, run.id)
+  }
+}
+
+/** A type has no space. */
+function pair(type: string, key: string): string {
+  return `${type} ${key}`
+}
+
+function existing(batch: Batch, given: NewRun): Started {
+  return startedBefore(stored(batch, given.id), transitionAt(batch.db, given.id, 1), given)
 }
 
 /** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */
-function existing({ db }: Batch, given: NewRun): Started {
-  const run = readRun(db, given.id)
-  if (run === undefined) throw bug('A run vanished', { runId: given.id })
-  return { created: transitionAt(db, given.id, 1) === given.transition, run }
+function startedBefore(run: Run, transition: string | null | undefined, given: NewRun): Started {
+  const created = transition === given.transition
+  return { created, taken: created ? null : 'id', run: copied(run) }
 }
 
-function newRow(given: NewRun, now: number, leased: boolean): Run {
-  if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
-  const due = dueAt(given.due, now) ?? now
-  const unleased = {
-    status: 'pending',
-    readiness: due > now ? 'timed' : 'ready',
-    due,
-    token: 0,
-    session: null,
-  } as const
-  const lease = given.lease ?? { session: '', token: 0 }
-  return {
-    id: given.id,
-    shard: 0,
-    type: given.type,
-    version: given.version,
-    priority: given.priority,
-    ...(leased ? { status: 'running', readiness: 'leased', due: null, ...lease } : unleased),
-    seq: 1,
-    base: 1,
-    inbox: 0,
-    crashes: 0,
-    deadline: leased && given.leaseMs !== null ? now + given.leaseMs : null,
-    timeoutAt: given.timeoutMs === null ? null : now + given.timeoutMs,
-    expiresAt: leased || given.expiresInMs === null ? null : now + given.expiresInMs,
-    createdAt: now,
-    updatedAt: now,
-    endedAt: null,
-  }
+function stored({ db }: Batch, id: string): Run {
+  const run = readRun(db, id)
+  if (run === undefined) throw bug('A run vanished', { runId: id })
+  return run
+}
+
+function copied(run: Run): Run {
+  return { ...run, tags: [...run.tags] }
 }

@@ -11,6 +11,7 @@ import type {
   BeatRequest,
   Capabilities,
   Change,
+  Checked,
   Claimed,
   ClaimRequest,
   Committed,
@@ -20,20 +21,26 @@ import type {
   LoadRequest,
   NewMessage,
   NewRun,
+  Page,
   Rescued,
   RescueRequest,
   RunFilter,
   Started,
+  Steered,
+  SteerRequest,
   Store,
   StoreAdmin,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
+import { checkTables } from './checking.ts'
 import { claimRuns, look } from './claiming.ts'
-import { commitOne, releaseOne } from './committing.ts'
+import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
 import { deliverOne } from './delivering.ts'
-import { findRuns, load, readChanges, readRun } from './reading.ts'
+import { countRuns, findRuns } from './finding.ts'
+import { load, readChanges, readRun } from './reading.ts'
 import { outlook, rescueRuns } from './rescuing.ts'
+import { releaseOne, steerRuns } from './rewriting.ts'
 import { migrate } from './schema.ts'
 import { beat, endExpired } from './sessions.ts'
 import { startRuns } from './starting.ts'
@@ -68,7 +75,7 @@ export class SqliteStore implements Store, StoreAdmin {
   private readonly db: Connection
   private readonly now: () => number
   private readonly state: SqliteStoreParts['state']
-  private readonly count: WriteCount
+  private readonly writeCount: WriteCount
   private readonly onClose: () => void
   private quiet: Quiet | null = null
   private readonly listeners = new Set<(hint: Hint) => void>()
@@ -78,7 +85,7 @@ export class SqliteStore implements Store, StoreAdmin {
     this.db = db
     this.now = now
     this.state = state
-    this.count = writes
+    this.writeCount = writes
     this.onClose = onClose
   }
 
@@ -93,7 +100,7 @@ export class SqliteStore implements Store, StoreAdmin {
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { now, version } = this.db.read(this.state)
     const { selectors } = request
-    const { writes } = this.count
+    const { writes } = this.writeCount
     const { quiet } = this
     if (quiet?.selectors === selectors && quiet.version === version && quiet.writes === writes) {
       // Nobody has written since nothing was found: one statement is enough, however many types there are.
@@ -118,13 +125,17 @@ export class SqliteStore implements Store, StoreAdmin {
     return this.write(messages.length, (batch) => messages.map((message) => deliverOne(batch, message)), [])
   }
 
+  async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+    return this.write(requests.length, (batch) => steerRuns(batch, requests), [])
+  }
+
   async beat(request: BeatRequest): Promise<Beat> {
     return this.db.write(() => beat(this.batch(), request))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
     const { quiet, sessionsExpired, next, now } = this.outlook()
-    const nothing = { takenOver: [], failed: [], more: false }
+    const nothing = { takenOver: [], ended: [], more: false }
     if (quiet) return { ...nothing, sessionsEnded: 0, next, now }
     // A transaction of its own: whoever was declared dead is so before anything is taken from it.
     const sessionsEnded = sessionsExpired ? this.db.write(() => endExpired(this.batch())) : 0
@@ -145,8 +156,17 @@ export class SqliteStore implements Store, StoreAdmin {
     return this.db.read(() => readChanges(this.db, after, limit))
   }
 
-  async find(filter: RunFilter): Promise<readonly Run[]> {
-    return this.db.read(() => findRuns(this.db, filter))
+  async find(filter: RunFilter, page: Page): Promise<readonly Run[]> {
+    return this.db.read(() => findRuns(this.db, filter, page))
+  }
+
+  async count(filter: RunFilter, atMost: number): Promise<number> {
+    return this.db.read(() => countRuns(this.db, filter, atMost))
+  }
+
+  async check(): Promise<readonly Checked[]> {
+    // Each check is one statement, and so sees one state; whoever writes is not held up.
+    return this.db.read(() => checkTables(this.db, this.now()))
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
@@ -172,7 +192,7 @@ export class SqliteStore implements Store, StoreAdmin {
   /** One transaction; nothing to write is answered without one. */
   private write<Answer>(count: number, work: (batch: Batch) => Answer, nothing: Answer): Answer {
     if (count === 0) return this.db.read(() => nothing)
-    this.count.writes += 1
+    this.writeCount.writes += 1
     let hints: readonly Hint[] = []
     const answer = this.db.write(() => {
       const batch = this.batch()

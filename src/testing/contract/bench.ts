@@ -6,6 +6,7 @@ import type { Draft, Entry } from '../../core/entry.ts'
 import { createRunIds } from '../../core/id.ts'
 import type { Random } from '../../core/ports.ts'
 import type { Lease, Run } from '../../core/run.ts'
+import type { Steer } from '../../core/steering.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
   Beat,
@@ -20,6 +21,7 @@ import type {
   Rescued,
   RescueRequest,
   Selector,
+  Steered,
   Store,
   StoreAdmin,
 } from '../../store.ts'
@@ -75,6 +77,8 @@ export interface ContractBench extends ContractSubject {
   readonly park: (held: Held, changes?: Partial<Transition>) => Promise<Success>
   readonly message: (runId: string, changes?: Partial<NewMessage>) => NewMessage
   readonly deliver: (message: NewMessage) => Promise<Delivered>
+  /** Asks one thing of a run. */
+  readonly steer: (runId: string, request: Steer, id?: string) => Promise<Steered>
   /** Beats for a session, which lives for 30 s unless the case says otherwise. */
   readonly beat: (session: string, changes?: Partial<BeatRequest>) => Promise<Beat>
   /** Rescues once, with a bound of 5 crashes. */
@@ -97,6 +101,12 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
     id: runIds.next(0),
     shard: 0,
     ...selector,
+    key: null,
+    keyScope: 'workflow',
+    idempotencyKey: null,
+    parentId: null,
+    tags: [],
+    metadata: null,
     priority: 0,
     due: null,
     timeoutMs: null,
@@ -138,6 +148,9 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
     status: null,
     due: null,
     parkIf: null,
+    undo: null,
+    continues: null,
+    takes: [],
     ...changes,
   })
 
@@ -179,6 +192,11 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
       const answers = await store.deliver([message])
       assert.equal(answers.length, 1, 'one message gets one answer')
       return answers[0] as Delivered
+    },
+    async steer(runId, request, id = unique('request')) {
+      const answers = await store.steer([{ id, runId, ...request }])
+      assert.equal(answers.length, 1, 'one request gets one answer')
+      return answers[0] as Steered
     },
     beat: (session, changes) => store.beat({ session, leaseMs: 30_000, ...changes }),
     rescue: (changes) => store.rescue({ limit: 100, maxCrashes: 5, failures, ...changes }),

@@ -18,7 +18,7 @@ export const committing: readonly ContractCase[] = [
         await clock.advance(10)
         times.push(clock.now())
         const answer = await commit(held, { due: { at: null, afterMs: 1 } })
-        assert.deepEqual(answer, { outcome: 'committed', seq, at: clock.now(), inbox: 0, released: false })
+        assert.deepEqual(answer, { outcome: 'committed', seq, at: clock.now(), inbox: 0, released: false, wish: null })
       }
       const entries = await journal(id)
       assert.deepEqual(
@@ -88,12 +88,12 @@ export const committing: readonly ContractCase[] = [
       ])
       const at = clock.now()
       assert.deepEqual(answers, [
-        { outcome: 'committed', seq: 2, at, inbox: 0, released: false },
+        { outcome: 'committed', seq: 2, at, inbox: 0, released: false, wish: null },
         { outcome: 'refused', reason: 'stale' },
-        { outcome: 'committed', seq: 2, at, inbox: 0, released: true },
+        { outcome: 'committed', seq: 2, at, inbox: 0, released: true, wish: null },
         { outcome: 'refused', reason: 'lease-lost' },
         { outcome: 'refused', reason: 'not-found' },
-        { outcome: 'committed', seq: 3, at, inbox: 0, released: false },
+        { outcome: 'committed', seq: 3, at, inbox: 0, released: false, wish: null },
       ])
       const lengths: number[] = []
       for (const { runId } of [a, b, c, d, e]) lengths.push((await journal(runId)).length)

@@ -2,23 +2,33 @@
 // may take the place of any other, and no workflow will notice.
 
 import type { ContractCase } from './contract-case.ts'
+import { beating } from './beating.ts'
+import { cancelling } from './cancelling.ts'
 import { claiming } from './claiming.ts'
 import { committing } from './committing.ts'
+import { continuing } from './continuing.ts'
 import { ending } from './ending.ts'
 import { feed } from './feed.ts'
 import { fencing } from './fencing.ts'
+import { finding } from './finding.ts'
 import { hints } from './hints.ts'
+import { keys } from './keys.ts'
 import { lifecycle } from './lifecycle.ts'
 import { mailbox } from './mailbox.ts'
 import { parking } from './parking.ts'
+import { pausing } from './pausing.ts'
 import { reading } from './reading.ts'
 import { releasing } from './releasing.ts'
+import { removing } from './removing.ts'
 import { repeating } from './repeating.ts'
 import { rescuing } from './rescuing.ts'
+import { reviving } from './reviving.ts'
 import { scheduling } from './scheduling.ts'
 import { sessions } from './sessions.ts'
 import { starting } from './starting.ts'
+import { steering } from './steering.ts'
 import { timeouts } from './timeouts.ts'
+import { undoing } from './undoing.ts'
 
 /**
  * The contract of a store.
@@ -34,6 +44,7 @@ import { timeouts } from './timeouts.ts'
 export const storeContract: readonly ContractCase[] = [
   ...lifecycle,
   ...starting,
+  ...keys,
   ...claiming,
   ...scheduling,
   ...committing,
@@ -43,10 +54,19 @@ export const storeContract: readonly ContractCase[] = [
   ...parking,
   ...mailbox,
   ...releasing,
+  ...continuing,
+  ...steering,
+  ...cancelling,
+  ...pausing,
+  ...reviving,
+  ...removing,
   ...sessions,
+  ...beating,
   ...rescuing,
   ...timeouts,
+  ...undoing,
   ...reading,
+  ...finding,
   ...feed,
   ...hints,
 ]

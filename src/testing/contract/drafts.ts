@@ -21,14 +21,25 @@ export function inMs(ms: number): Due {
   return { at: null, afterMs: ms }
 }
 
-/** The entry with which a run comes to an end. No kind of entry tells of a cancellation yet: a store does not look. */
+/** The entry with which a run comes to an end. */
 export function ending(status: TerminalStatus): Draft {
-  return { kind: status === 'succeeded' ? 'succeeded' : 'failed', name: null, meta: null, data: `"${status}"` }
+  if (status === 'cancelled') {
+    return { kind: status, name: null, meta: { reason: 'enough', notUndone: ['charge'] }, data: null }
+  }
+  return { kind: status, name: null, meta: null, data: `"${status}"` }
 }
 
-/** One of every kind, with every kind of meta. */
-export const everyKind: readonly Draft[] = [
+const error = '{"name":"Error","message":"no"}'
+
+/** What calls and holders came to. */
+const everyOutcome: readonly Draft[] = [
   step(),
+  { kind: 'step-succeeded', name: 'reserve', meta: { attempt: 1, ms: 2, undo: true }, data: '1' },
+  { kind: 'patched', name: 'new-rounding', meta: null, data: null },
+  { kind: 'undone', name: 'reserve', meta: { attempt: 1, ms: 2 }, data: null },
+  { kind: 'undo-attempt-failed', name: 'reserve', meta: { attempt: 1, ms: 2, delayMs: 50 }, data: error },
+  { kind: 'undo-failed', name: 'reserve', meta: { attempt: 2, ms: 2 }, data: error },
+  { kind: 'step-succeeded', name: 'validate', meta: { attempt: 1, ms: 2, event: 'valid' }, data: 'null' },
   { kind: 'step-failed', name: 'refund', meta: { attempt: 5, ms: 0 }, data: '{"name":"Error","message":"no"}' },
   {
     kind: 'attempt-failed',
@@ -53,22 +64,65 @@ export const everyKind: readonly Draft[] = [
   },
   { kind: 'woken', name: 'eu/approval#3', meta: { winner: 'ok', trueAt: 1, seenAt: 2 }, data: '{"by":"Ada"}' },
   { kind: 'woken', name: 'pause', meta: { winner: 'time', trueAt: 1, seenAt: 2 }, data: null },
+  {
+    kind: 'input',
+    name: 'Create',
+    meta: { from: { kind: 'start' }, outcome: 'accepted', reason: null },
+    data: null,
+  },
+  {
+    kind: 'input',
+    name: 'Pay',
+    meta: { from: { kind: 'message', id: 'm-1' }, outcome: 'rejected', reason: 'It is paid.' },
+    data: '{"type":"Pay"}',
+  },
+  {
+    kind: 'input',
+    name: 'Late',
+    meta: { from: { kind: 'timer', name: 'payment', dueAt: 1 }, outcome: 'already-completed', reason: null },
+    data: '{"type":"Late"}',
+  },
+  { kind: 'event', name: 'Created', meta: null, data: '{"type":"Created"}' },
+  { kind: 'effect', name: 'sendEmail#2', meta: null, data: '{"type":"sendEmail"}' },
+  { kind: 'effect-succeeded', name: 'sendEmail', meta: { attempt: 2, ms: 7 }, data: null },
+  { kind: 'effect-failed', name: 'sendEmail#2', meta: { attempt: 3, ms: 0 }, data: '{"message":"no"}' },
+  { kind: 'timer', name: 'payment', meta: { at: null, afterMs: 3_600_000 }, data: '{"type":"Late"}' },
+  { kind: 'timer-cancelled', name: 'payment', meta: null, data: null },
   { kind: 'logged', name: 'info', meta: null, data: '"half-way"' },
   { kind: 'progressed', name: 'progress', meta: { fraction: 0.1, text: null }, data: null },
   { kind: 'progressed', name: 'progress#2', meta: { fraction: 1, text: 'Fertig – schön' }, data: null },
   { kind: 'crashed', name: null, meta: { session: 'gone', crashes: 2 }, data: null },
+]
+
+/** What was made of the run as a whole. */
+const everyTurn: readonly Draft[] = [
+  started(),
+  { kind: 'continued', name: null, meta: { type: 'shop.checkout', version: 2 }, data: '{"order":43}' },
   {
     kind: 'paused',
     name: null,
     meta: {
       reason: 'drift',
       recorded: { seq: 2, kind: 'step-succeeded', name: 'charge' },
-      found: [{ kind: 'step', name: 'pay' }],
+      found: [{ kind: 'step', name: 'pay', place: 'src/checkout.ts:12:7' }],
       message: 'Entry 2 is "charge", but the code asks for "pay".',
     },
     data: null,
   },
+  { kind: 'paused', name: null, meta: { reason: 'operator', note: 'wait' }, data: null },
+  { kind: 'resumed', name: null, meta: { note: null }, data: null },
+  { kind: 'retried', name: null, meta: { note: 'again' }, data: null },
+  { kind: 'amended', name: null, meta: { seq: 2, dropped: true }, data: null },
+  { kind: 'amended', name: null, meta: { seq: 2, dropped: false }, data: '"repaired"' },
+  { kind: 'failing', name: null, meta: { cause: 3, notUndone: [] }, data: error },
+  { kind: 'cancelling', name: null, meta: { reason: null }, data: null },
+  { kind: 'succeeded', name: null, meta: null, data: '1' },
+  { kind: 'failed', name: null, meta: { cause: null, notUndone: ['reserve'] }, data: error },
+  { kind: 'cancelled', name: null, meta: { reason: 'enough', notUndone: ['reserve'] }, data: null },
 ]
+
+/** One of every kind, with every kind of meta. */
+export const everyKind: readonly Draft[] = [...everyOutcome, ...everyTurn]
 
 /** Payloads on which stores have stumbled: what escapes, what looks like SQL, what is not ASCII, what is long. */
 export const oddPayloads: readonly string[] = [

@@ -16,7 +16,7 @@ const finalCases = terminal.map((status): ContractCase => ({
     await clock.advance(5)
     const given = transition(held, { append: [end(status)], status, due: { at: null, afterMs: 1 } })
     const answer = succeeded(await send(given))
-    assert.deepEqual(answer, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 0, released: true })
+    assert.deepEqual(answer, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 0, released: true, wish: null })
     const row = await run(id)
     assert.deepEqual(
       [row.status, row.readiness, row.session, row.due, row.endedAt, row.updatedAt, row.crashes],

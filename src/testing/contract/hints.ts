@@ -5,6 +5,7 @@ import type { Hint } from '../../store.ts'
 import { eventually, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, inMs } from './drafts.ts'
+import { cancel, cancelNow, failedRun, holdUndoable, pause, resume, retry } from './requests.ts'
 
 /** Listens while something is done, and waits for this hint. */
 async function expectHint({ store }: ContractBench, hint: Hint, act: () => Promise<unknown>): Promise<void> {
@@ -71,6 +72,30 @@ export const hints: readonly ContractCase[] = [
         const hint: Hint = { kind: 'ended', runId: held.runId }
         await expectHint(bench, hint, () => bench.commit(held, { append: [ending(status)], status }))
       }
+    },
+  },
+  {
+    name: 'a run that somebody lets go on, or that must be undone, is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const { id } = await bench.start()
+      await bench.steer(id, pause)
+      await expectHint(bench, ready, () => bench.steer(id, resume))
+      const failed = await failedRun(bench)
+      await expectHint(bench, ready, () => bench.steer(failed, retry))
+      const held = await holdUndoable(bench)
+      await bench.park(held)
+      await expectHint(bench, ready, () => bench.steer(held.runId, cancel))
+    },
+  },
+  {
+    name: 'a run that is cancelled from outside is hinted at as ended, whoever held it',
+    needs: 'notifies',
+    async run(bench) {
+      const { id } = await bench.start()
+      await expectHint(bench, { kind: 'ended', runId: id }, () => bench.steer(id, cancel))
+      const { runId } = await bench.hold()
+      await expectHint(bench, { kind: 'ended', runId }, () => bench.steer(runId, cancelNow))
     },
   },
   {

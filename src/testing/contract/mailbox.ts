@@ -113,6 +113,46 @@ export const mailbox: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a transition takes messages out of the mailbox, each once, and they stay known to their sender',
+    async run({ hold, park, commit, take, deliver, message, mailbox: read, run }) {
+      const held = await hold()
+      const [a, b, c] = [message(held.runId), message(held.runId), message(held.runId)]
+      for (const given of [a, b, c]) await deliver(given)
+      await commit(held, { takes: [b.id, 'unheard-of'] })
+      assert.deepEqual(
+        (await read(held.runId)).map(({ id }) => id),
+        [a.id, c.id],
+      )
+      assert.deepEqual(await deliver(b), { outcome: 'queued' }, 'the repetition of a message that was taken')
+      assert.equal((await run(held.runId)).inbox, 3)
+      await park(held, { parkIf: { inbox: 3 }, takes: [a.id] })
+      assert.deepEqual(await deliver(message(held.runId)), { outcome: 'delivered' })
+      const again = await take(held.runId)
+      await commit(again, { takes: [c.id] })
+      assert.equal((await read(held.runId)).length, 1)
+    },
+  },
+  {
+    name: 'a transition that is refused takes nothing, and one that is repeated takes nothing twice',
+    async run({ hold, commit, transition, send, deliver, message, mailbox: read }) {
+      const held = await hold()
+      const [a, b] = [message(held.runId), message(held.runId)]
+      await deliver(a)
+      const stale = { seq: held.seq + 1, lease: held.lease }
+      await send(transition(held, { guard: stale, takes: [a.id] }))
+      assert.equal((await read(held.runId)).length, 1)
+      const given = transition(held, { takes: [a.id] })
+      await send(given)
+      await deliver(b)
+      assert.deepEqual(await send(given), { ...(await send(given)), outcome: 'committed' })
+      assert.deepEqual(
+        (await read(held.runId)).map(({ id }) => id),
+        [b.id],
+      )
+      await commit({ ...held, seq: held.seq + 1 })
+    },
+  },
+  {
     name: 'a run that is written to again and again keeps its place among those that are due',
     async run({ clock, hold, park, start, deliver, message, claim }) {
       const held = await hold()

@@ -12,7 +12,7 @@ export const parking: readonly ContractCase[] = [
     async run({ clock, hold, commit, run, claim, deliver, message, take }) {
       const held = await hold()
       const answer = await commit(held, { append: [waiting()], status: 'waiting', parkIf: { inbox: 0 } })
-      assert.deepEqual(answer, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 0, released: true })
+      assert.deepEqual(answer, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 0, released: true, wish: null })
       const row = await run(held.runId)
       assert.deepEqual(
         [row.status, row.readiness, row.session, row.token, row.due, row.endedAt],
@@ -56,7 +56,7 @@ export const parking: readonly ContractCase[] = [
       await deliver(message(held.runId))
       const due = { at: null, afterMs: 10 }
       const again = await commit(held, { append: [waiting()], status: 'waiting', due, parkIf: { inbox: 0 } })
-      assert.deepEqual(again, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 1, released: false })
+      assert.deepEqual(again, { outcome: 'committed', seq: 2, at: clock.now(), inbox: 1, released: false, wish: null })
       const row = await run(held.runId)
       assert.deepEqual(
         [row.status, row.readiness, row.session, row.due],

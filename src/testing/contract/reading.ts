@@ -1,6 +1,7 @@
 // What is read: pages, rows and lists. What was handed out does not change, and changing it changes nothing.
 
 import assert from 'node:assert/strict'
+import type { RunFilter } from '../../store.ts'
 import { ids, spoil } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, everyKind, step } from './drafts.ts'
@@ -65,18 +66,18 @@ export const reading: readonly ContractCase[] = [
       const pendingA = await start({ type: 'a', version: 2 })
       const failed = await hold({ type: 'b' })
       await commit(failed, { append: [ending('failed')], status: 'failed' })
-      const found = async (filter: Parameters<typeof store.find>[0]): Promise<readonly string[]> =>
-        ids(await store.find(filter))
+      const found = async (filter: RunFilter, limit = 10): Promise<readonly string[]> =>
+        ids(await store.find(filter, { limit }))
       const all = [failed.runId, pendingA.id, pendingB.id, done.runId]
-      assert.deepEqual(await found({ limit: 10 }), all)
-      assert.deepEqual(await found({ limit: 2 }), all.slice(0, 2))
-      assert.deepEqual(await found({ limit: 0 }), [])
-      assert.deepEqual(await found({ type: 'a', limit: 10 }), [pendingA.id, done.runId])
-      assert.deepEqual(await found({ type: 'a', limit: 1 }), [pendingA.id])
-      assert.deepEqual(await found({ status: 'pending', limit: 10 }), [pendingA.id, pendingB.id])
-      assert.deepEqual(await found({ type: 'b', status: 'failed', limit: 10 }), [failed.runId])
-      assert.deepEqual(await found({ type: 'c', limit: 10 }), [])
-      assert.deepEqual(await store.find({ type: 'a', status: 'pending', limit: 10 }), [pendingA])
+      assert.deepEqual(await found({}), all)
+      assert.deepEqual(await found({}, 2), all.slice(0, 2))
+      assert.deepEqual(await found({}, 0), [])
+      assert.deepEqual(await found({ types: ['a'] }), [pendingA.id, done.runId])
+      assert.deepEqual(await found({ types: ['a'] }, 1), [pendingA.id])
+      assert.deepEqual(await found({ statuses: ['pending'] }), [pendingA.id, pendingB.id])
+      assert.deepEqual(await found({ types: ['b'], statuses: ['failed'] }), [failed.runId])
+      assert.deepEqual(await found({ types: ['c'] }), [])
+      assert.deepEqual(await store.find({ types: ['a'], statuses: ['pending'] }, { limit: 10 }), [pendingA])
     },
   },
   {
@@ -107,7 +108,7 @@ export const reading: readonly ContractCase[] = [
         await run(held.runId),
         await journal(held.runId),
         await mailbox(held.runId),
-        await store.find({ limit: 10 }),
+        await store.find({}, { limit: 10 }),
       ]
       const before = structuredClone(await look())
       spoil(await look())

@@ -25,7 +25,7 @@ export const rescuing: readonly ContractCase[] = [
       assert.deepEqual(answer, {
         sessionsEnded: 1,
         takenOver: [{ runId: held.runId, type: before.type, session: 'dead', crashes: 1 }],
-        failed: [],
+        ended: [],
         more: false,
         next: null,
         now: at,
@@ -58,7 +58,7 @@ export const rescuing: readonly ContractCase[] = [
           assert.deepEqual(await send(transition(held, { append: [], status: 'waiting', parkIf: { inbox: 0 } })), lost)
         }
         await store.release([{ runId: zombie.runId, ...zombie.lease }])
-        const told = await beat('dead', { extend: [{ runId: zombie.runId, token: zombie.lease.token, ms: 5_000 }] })
+        const told = await beat('dead', { held: [{ runId: zombie.runId, token: zombie.lease.token, extendMs: 5_000 }] })
         assert.deepEqual([told.alive, told.lost], [false, [zombie.runId]])
         assert.deepEqual([await run(zombie.runId), await journal(zombie.runId)], before)
       }
@@ -103,7 +103,7 @@ export const rescuing: readonly ContractCase[] = [
       const held = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 5_000 })
       for (let round = 0; round < 3; round += 1) {
         await clock.advance(4_000)
-        await beat('me', { leaseMs: 1_000_000, extend: [{ runId: held.runId, token: 1, ms: 5_000 }] })
+        await beat('me', { leaseMs: 1_000_000, held: [{ runId: held.runId, token: 1, extendMs: 5_000 }] })
         assert.deepEqual((await rescue()).takenOver, [])
       }
       await commit(held)
@@ -134,9 +134,9 @@ export const rescuing: readonly ContractCase[] = [
         await beat(`victim-${crashes}`)
         await take(id, `victim-${crashes}`)
         await clock.advance(30_000)
-        const { takenOver, failed } = await rescue({ maxCrashes: 3 })
-        if (crashes < 3) assert.deepEqual([takenOver[0]?.crashes, failed], [crashes, []])
-        else assert.deepEqual([takenOver, failed], [[], [{ runId: id, type, reason: 'crashed' }]])
+        const { takenOver, ended } = await rescue({ maxCrashes: 3 })
+        if (crashes < 3) assert.deepEqual([takenOver[0]?.crashes, ended], [crashes, []])
+        else assert.deepEqual([takenOver, ended], [[], [{ runId: id, type, reason: 'crashed' }]])
       }
       const { status, session, endedAt, readiness, due } = await run(id)
       assert.deepEqual([status, session, endedAt, readiness, due], ['failed', null, clock.now(), 'idle', null])
@@ -156,8 +156,8 @@ export const rescuing: readonly ContractCase[] = [
         await beat(`s${round}`)
         await commit(await take(id, `s${round}`), { append: [step()] })
         await clock.advance(30_000)
-        const { takenOver, failed } = await rescue({ maxCrashes: 2 })
-        assert.deepEqual([takenOver[0]?.crashes, failed], [1, []], `round ${round}`)
+        const { takenOver, ended } = await rescue({ maxCrashes: 2 })
+        assert.deepEqual([takenOver[0]?.crashes, ended], [1, []], `round ${round}`)
       }
     },
   },
@@ -226,8 +226,8 @@ export const rescuing: readonly ContractCase[] = [
       const all = [parked.runId, done.runId, given.runId, (await start()).id]
       const before = await Promise.all(all.map(run))
       await clock.advance(30_000)
-      const { takenOver, failed, sessionsEnded } = await rescue()
-      assert.deepEqual([takenOver, failed, sessionsEnded], [[], [], 1])
+      const { takenOver, ended, sessionsEnded } = await rescue()
+      assert.deepEqual([takenOver, ended, sessionsEnded], [[], [], 1])
       assert.deepEqual(await Promise.all(all.map(run)), before)
     },
   },
@@ -260,6 +260,19 @@ export const rescuing: readonly ContractCase[] = [
         changes.map(({ runId, entry }) => [runId, entry.seq, entry.kind]),
         [[held.runId, 2, 'crashed']],
       )
+    },
+  },
+  {
+    name: 'a run that is found for two reasons does not hide others from a rescue with a limit',
+    async run({ clock, beat, hold, rescue, run }) {
+      await beat('dead', { leaseMs: 10 })
+      await beat('alive', { leaseMs: 60_000 })
+      const twice = await hold({ lease: { session: 'dead', token: 1 }, leaseMs: 10 })
+      const late = await hold({ lease: { session: 'alive', token: 1 }, leaseMs: 20 })
+      await clock.advance(50)
+      let rescued = await rescue({ limit: 2 })
+      while (rescued.more) rescued = await rescue({ limit: 2 })
+      assert.deepEqual([(await run(twice.runId)).status, (await run(late.runId)).status], ['pending', 'pending'])
     },
   },
 ]

@@ -8,7 +8,14 @@ export const sessions: readonly ContractCase[] = [
   {
     name: 'SW-C2 one beat keeps everything that the session holds, however long that takes',
     async run({ clock, hold, beat, rescue, commit }) {
-      assert.deepEqual(await beat('me'), { alive: true, lost: [], timedOut: [], now: clock.now() })
+      assert.deepEqual(await beat('me'), {
+        alive: true,
+        lost: [],
+        strays: [],
+        wished: [],
+        timedOut: [],
+        now: clock.now(),
+      })
       const held = [
         await hold({ lease: { session: 'me', token: 1 } }),
         await hold({ lease: { session: 'me', token: 1 } }),
@@ -39,7 +46,14 @@ export const sessions: readonly ContractCase[] = [
       await clock.advance(30_000)
       assert.equal((await rescue()).sessionsEnded, 1)
       for (let round = 0; round < 3; round += 1) {
-        assert.deepEqual(await beat('me'), { alive: false, lost: [], timedOut: [], now: clock.now() })
+        assert.deepEqual(await beat('me'), {
+          alive: false,
+          lost: [],
+          strays: [],
+          wished: [],
+          timedOut: [],
+          now: clock.now(),
+        })
         assert.equal((await rescue()).sessionsEnded, 0, 'it is declared dead once')
         await clock.advance(10)
       }
@@ -130,17 +144,17 @@ export const sessions: readonly ContractCase[] = [
       await clock.advance(900)
       const before = await run(strange.runId)
       const { alive, lost } = await beat('me', {
-        extend: [
-          { runId: held.runId, token: 1, ms: 60_000 },
-          { runId: strange.runId, token: 1, ms: 60_000 },
-          { runId: given.runId, token: 1, ms: 60_000 },
+        held: [
+          { runId: held.runId, token: 1, extendMs: 60_000 },
+          { runId: strange.runId, token: 1, extendMs: 60_000 },
+          { runId: given.runId, token: 1, extendMs: 60_000 },
         ],
       })
       assert.deepEqual([alive, lost], [true, [strange.runId, given.runId]])
       assert.equal((await run(held.runId)).deadline, clock.now() + 60_000)
       assert.deepEqual(await run(strange.runId), before)
       assert.equal((await run(given.runId)).deadline, null)
-      const late = await beat('me', { extend: [{ runId: held.runId, token: 0, ms: 5 }] })
+      const late = await beat('me', { held: [{ runId: held.runId, token: 0, extendMs: 5 }] })
       assert.deepEqual(late.lost, [held.runId], 'an old token moves nothing')
     },
   },

@@ -18,6 +18,12 @@ export const starting: readonly ContractCase[] = [
         shard: 0,
         type: 'shop.checkout',
         version: 7,
+        key: null,
+        keyScope: 'workflow',
+        idempotencyKey: null,
+        parentId: null,
+        tags: [],
+        metadata: null,
         status: 'pending',
         readiness: 'ready',
         priority: 3,
@@ -25,6 +31,8 @@ export const starting: readonly ContractCase[] = [
         seq: 1,
         base: 1,
         inbox: 0,
+        wish: null,
+        undo: 'none',
         crashes: 0,
         token: 0,
         session: null,
@@ -34,6 +42,8 @@ export const starting: readonly ContractCase[] = [
         createdAt: now,
         updatedAt: now,
         endedAt: null,
+        deletedAt: null,
+        deleteReason: null,
       }
       assert.deepEqual(answer?.run, expected)
       assert.deepEqual(await run(given.id), expected)
@@ -85,7 +95,7 @@ export const starting: readonly ContractCase[] = [
       const entries = await journal(before.id)
       const lease = { session: unique('session'), token: 1 }
       const [answer] = await store.start([newRun({ id: before.id, type: 'other', priority: 9, lease })])
-      assert.deepEqual(answer, { created: false, run: before })
+      assert.deepEqual(answer, { created: false, taken: 'id', run: before })
       assert.deepEqual(await run(before.id), before)
       assert.deepEqual(await journal(before.id), entries)
     },
@@ -96,12 +106,12 @@ export const starting: readonly ContractCase[] = [
       const [one, two] = [newRun(), newRun()]
       const answers = await store.start([one, two, { ...one }, newRun({ id: one.id })])
       assert.deepEqual(
-        answers.map(({ created, run }) => [created, run.id]),
+        answers.map(({ created, taken, run }) => [created, taken, run.id]),
         [
-          [true, one.id],
-          [true, two.id],
-          [true, one.id],
-          [false, one.id],
+          [true, null, one.id],
+          [true, null, two.id],
+          [true, null, one.id],
+          [false, 'id', one.id],
         ],
       )
       assert.equal((await journal(one.id)).length, 1)

@@ -15,13 +15,13 @@ export const timeouts: readonly ContractCase[] = [
       assert.equal((await rescue()).next, expiresAt)
       await clock.advance(1_000)
       assert.deepEqual(ids((await claim()).runs), [other.id], 'it does not hide who stands behind it')
-      const { failed } = await rescue()
-      assert.deepEqual(failed, [{ runId: id, type, reason: 'expired' }])
+      const { ended } = await rescue()
+      assert.deepEqual(ended, [{ runId: id, type, reason: 'expired' }])
       const { status, readiness, due, endedAt } = await run(id)
       assert.deepEqual([status, readiness, due, endedAt], ['failed', 'idle', null, clock.now()])
       const last = (await journal(id)).at(-1)
       assert.deepEqual(last && draftOf(last), { kind: 'failed', name: null, meta: null, data: failures.expired })
-      assert.deepEqual((await rescue()).failed, [])
+      assert.deepEqual((await rescue()).ended, [])
     },
   },
   {
@@ -36,7 +36,7 @@ export const timeouts: readonly ContractCase[] = [
         { runId: eager.runId, ...eager.lease },
       ])
       await clock.advance(10_000)
-      assert.deepEqual((await rescue()).failed, [])
+      assert.deepEqual((await rescue()).ended, [])
       assert.equal((await run(id)).expiresAt, null)
       assert.deepEqual(ids((await claim()).runs), [id, eager.runId])
     },
@@ -52,13 +52,13 @@ export const timeouts: readonly ContractCase[] = [
       assert.equal(pending.timeoutAt, clock.now() + timeoutMs)
       await clock.advance(timeoutMs - 1)
       const early = await rescue()
-      assert.deepEqual([early.failed, early.next], [[], clock.now() + 1])
+      assert.deepEqual([early.ended, early.next], [[], clock.now() + 1])
       await clock.advance(1)
       assert.deepEqual((await claim()).runs, [])
-      const { failed } = await rescue()
+      const { ended } = await rescue()
       const expected = [pending.id, timed.id, parked.runId]
       assert.deepEqual(
-        new Map(failed.map(({ runId, reason }) => [runId, reason])),
+        new Map(ended.map(({ runId, reason }) => [runId, reason])),
         new Map(expected.map((id) => [id, 'timed-out'])),
       )
       for (const id of expected) {
@@ -77,8 +77,8 @@ export const timeouts: readonly ContractCase[] = [
       await hold({ lease: { session: 'me', token: 1 }, timeoutMs: 50_000 })
       assert.deepEqual((await beat('me', { leaseMs: 100_000 })).timedOut, [])
       await clock.advance(1_000)
-      const { failed, takenOver } = await rescue()
-      assert.deepEqual([failed, takenOver], [[], []])
+      const { ended, takenOver } = await rescue()
+      assert.deepEqual([ended, takenOver], [[], []])
       assert.equal((await run(late.runId)).status, 'running')
       assert.deepEqual((await beat('me', { leaseMs: 100_000 })).timedOut, [late.runId])
       assert.deepEqual((await beat('you', { leaseMs: 100_000 })).timedOut, [])
@@ -93,8 +93,8 @@ export const timeouts: readonly ContractCase[] = [
       await beat('dead')
       const held = await hold({ lease: { session: 'dead', token: 1 }, timeoutMs: 10_000 })
       await clock.advance(30_000)
-      const { failed, takenOver } = await rescue()
-      assert.deepEqual([failed.map(({ reason }) => reason), takenOver], [['timed-out'], []])
+      const { ended, takenOver } = await rescue()
+      assert.deepEqual([ended.map(({ reason }) => reason), takenOver], [['timed-out'], []])
       assert.deepEqual(
         (await journal(held.runId)).map(({ kind }) => kind),
         ['started', 'crashed', 'failed'],
@@ -107,8 +107,8 @@ export const timeouts: readonly ContractCase[] = [
       const held = await hold({ timeoutMs: 1_000 })
       await commit(held, { status: 'paused' })
       await clock.advance(5_000)
-      const { failed, next } = await rescue()
-      assert.deepEqual([failed, next], [[], null])
+      const { ended, next } = await rescue()
+      assert.deepEqual([ended, next], [[], null])
       assert.equal((await run(held.runId)).status, 'paused')
     },
   },

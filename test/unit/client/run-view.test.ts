@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { entryView, viewOf } from '../../../src/client/run-view.ts'
+import { entryView, listedView, viewOf } from '../../../src/client/run-view.ts'
 import { jsonCodec } from '../../../src/core/codec.ts'
 import type { Entry } from '../../../src/core/entry.ts'
 import { Payloads } from '../../../src/core/payload.ts'
@@ -11,6 +11,12 @@ const run: Run = {
   shard: 1,
   type: 'order',
   version: 2,
+  key: 'order-42',
+  keyScope: 'workflow',
+  idempotencyKey: null,
+  parentId: null,
+  tags: ['eu'],
+  metadata: '{"by":"Ada"}',
   status: 'running',
   readiness: 'leased',
   priority: 0,
@@ -18,6 +24,8 @@ const run: Run = {
   seq: 3,
   base: 1,
   inbox: 0,
+  wish: { kind: 'cancel', reason: 'no more', at: 1_500 },
+  undo: 'none',
   crashes: 1,
   token: 4,
   session: 'session',
@@ -27,6 +35,8 @@ const run: Run = {
   deadline: null,
   timeoutAt: null,
   expiresAt: null,
+  deletedAt: null,
+  deleteReason: null,
 }
 const ended = { seq: 3, at: 3_000, transition: 't', name: null, meta: null } as const
 
@@ -37,11 +47,22 @@ describe('the view of a run', () => {
       type: 'order',
       version: 2,
       status: 'running',
+      key: 'order-42',
+      keyScope: 'workflow',
+      idempotencyKey: null,
+      parentId: null,
+      tags: ['eu'],
+      metadata: { by: 'Ada' },
       priority: 0,
       createdAt: new Date(1_000),
       updatedAt: new Date(2_000),
       endedAt: null,
       dueAt: new Date(7_000),
+      crashes: 1,
+      wish: { kind: 'cancel', reason: 'no more', at: new Date(1_500) },
+      deletedAt: null,
+      deleteReason: null,
+      lastError: null,
     })
   })
 
@@ -52,10 +73,28 @@ describe('the view of a run', () => {
     expect(view.dueAt).toBeNull()
   })
 
+  it('SW-O1 sums an error up on one line, however many it has', async () => {
+    const error = new TypeError(`one\n  two\t${'three '.repeat(100)}`)
+    const last: Entry = { ...ended, kind: 'failed', data: jsonCodec().encode(error, place()) }
+    const failed = { ...run, status: 'failed', endedAt: 3_000 } as const
+    const { lastError } = await viewOf(failed, last, payloads)
+    expect(lastError).toMatch(/^TypeError: one two three three .*…$/)
+    expect(lastError).toHaveLength(200)
+    expect((await listedView(failed, last, payloads)).lastError).toBe(lastError)
+    expect(await listedView(failed, last, payloads)).not.toHaveProperty('error')
+  })
+
+  it('a list shows a run whose error cannot be read, and says so', async () => {
+    const last: Entry = { ...ended, kind: 'failed', data: 'not JSON' }
+    const view = await listedView({ ...run, status: 'failed', endedAt: 3_000 }, last, payloads)
+    expect(view.lastError).toMatch(/^HoldfastError: The payload of entry 3 .* cannot be read/)
+  })
+
   it('has an error only when the run failed', async () => {
     const last: Entry = { ...ended, kind: 'failed', data: jsonCodec().encode(new Error('No'), place()) }
     const view = await viewOf({ ...run, status: 'failed', endedAt: 3_000 }, last, payloads)
     expect(view.error).toMatchObject({ message: 'No' })
+    expect(view.lastError).toBe('Error: No')
     expect(view).not.toHaveProperty('output')
   })
 

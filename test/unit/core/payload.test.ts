@@ -6,6 +6,7 @@ import { Money, poison } from '../../poison.ts'
 
 const place: Place = { runId: 'run-1', seq: 3, name: 'charge' }
 const payloads = new Payloads(jsonCodec())
+const fixedMessage = 'Something was thrown that cannot be stored'
 
 function failure(thrown: unknown, with_ = payloads): unknown {
   return with_.decode(with_.encodeFailure(thrown, place), place)
@@ -67,18 +68,20 @@ describe('a failure', () => {
   it('is recorded even when the codec can store nothing', () => {
     const broken: Codec = { encode: fail, decode: (text, at) => jsonCodec().decode(text, at) }
     const text = new Payloads(broken).encodeFailure(new Error('m'), place)
-    expect(payloads.decode(text, place)).toMatchObject({ message: 'Something was thrown that cannot be stored' })
+    expect(payloads.decode(text, place)).toMatchObject({ message: fixedMessage })
   })
 
   it('goes through the codec as a fixed error when the codec takes nothing else', () => {
-    const fixed = 'Something was thrown that cannot be stored'
-    const picky: Codec = { encode: (value) => ((value as Error).message === fixed ? 'sealed' : fail()), decode: fail }
+    const picky: Codec = {
+      encode: (value) => ((value as Error).message === fixedMessage ? 'sealed' : fail()),
+      decode: fail,
+    }
     expect(new Payloads(picky).encodeFailure(new Error('m'), place)).toBe('sealed')
   })
 
   it('that fits no limit takes the fixed text', () => {
     const tiny = new Payloads(jsonCodec({ maxBytes: 30 }))
-    expect(failure(new TypeError('m'), tiny)).toMatchObject({ message: 'Something was thrown that cannot be stored' })
+    expect(failure(new TypeError('m'), tiny)).toMatchObject({ message: fixedMessage })
   })
 })
 
@@ -114,6 +117,94 @@ describe('a foreign codec', () => {
     })
     expect(() => foreign.encode(1, place)).toThrow(error)
     expect(() => payloads.encode({ price: new Money() }, place)).toThrow(/\$\.price/)
+  })
+})
+
+describe('a text that the engine writes itself', () => {
+  const marked = '\u0001plain:'
+  const sealing: Codec = { encode: () => 'sealed', decode: fail }
+
+  it('is read whatever the codec is, at any place', () => {
+    const error = new HoldfastError('RUN_CRASHED', 'The process died.', { details: { crashes: 3 } })
+    const text = new Payloads(sealing).plain(error)
+    expect(text.startsWith(marked)).toBe(true)
+    for (const one of [payloads, new Payloads(sealing), new Payloads({ encode: fail, decode: fail })]) {
+      expect(one.decode(text, place)).toMatchObject({ code: 'RUN_CRASHED', details: { crashes: 3 } })
+      expect(isHoldfastError(one.decode(text, { runId: 'other', seq: 9, name: null }), 'RUN_CRASHED')).toBe(true)
+    }
+  })
+
+  it.each(poison)('is an error and throws nothing when it is made of $name', ({ value }) => {
+    expect(payloads.decode(payloads.plain(value()), place)).toBeInstanceOf(Error)
+  })
+
+  it.each<[string, unknown]>([
+    ['a proxy that refuses everything', new Proxy(new Error('m'), { get: fail, getPrototypeOf: fail, ownKeys: fail })],
+    ['a message of megabytes', new TypeError('é'.repeat(2_000_000))],
+    ['nothing', undefined],
+  ])('can be made of %s', (_, thrown) => {
+    expect(payloads.decode(payloads.plain(thrown), place)).toBeInstanceOf(Error)
+  })
+
+  it.each(['{"amount":1}', '"text"', 'null', '[{"$error":{"name":"Error","message":"m"}}]', '', 'not JSON'])(
+    'is refused when it holds %j instead of an error: it must not stand for a value that a codec vouches for',
+    (text) => {
+      const details = expect.objectContaining({ ...place }) as unknown
+      const refused = expect.objectContaining({ code: 'PAYLOAD_CORRUPT', details }) as unknown
+      expect(() => new Payloads(sealing).decode(marked + text, place)).toThrow(refused)
+    },
+  )
+
+  it('cannot be written by a codec', () => {
+    const forging = new Payloads({ encode: () => payloads.plain(new Error('forged')), decode: fail })
+    expect(() => forging.encode('value', place)).toThrow(expect.objectContaining({ code: 'NOT_STORABLE' }))
+    expect(forging.decode(forging.encodeFailure(new Error('m'), place), place)).toMatchObject({ message: fixedMessage })
+  })
+
+  it('is kept and fetched like any other', () => {
+    const text = payloads.plain(new Error('m'))
+    expect(payloads.fetch(payloads.keep(text, place) as string)).toBe(text)
+  })
+
+  it('says nothing of an error that the codec failed to store, for the codec may be there to encrypt', () => {
+    const text = new Payloads({ encode: fail, decode: fail }).encodeFailure(new Error('card 4111'), place)
+    expect(text.startsWith(marked)).toBe(true)
+    expect(text).not.toContain('4111')
+    expect(new Payloads(sealing).decode(text, place)).toMatchObject({ message: fixedMessage })
+  })
+})
+
+describe('a codec of the user', () => {
+  const hex: Codec = {
+    encode: (value, at) => Buffer.from(jsonCodec().encode(value, at)).toString('hex'),
+    decode: (text, at) => jsonCodec().decode(Buffer.from(text, 'hex').toString(), at),
+  }
+
+  it.each(poison.filter((one) => one.storable))('IF-V3 takes the place of JSON and gives back $name', (one) => {
+    const plugged = new Payloads(hex)
+    const text = plugged.encode(one.value(), place)
+    expect(text).toMatch(/^[0-9a-f]+$/)
+    expect(plugged.decode(plugged.fetch(plugged.keep(text, place) as string) as string, place)).toEqual(
+      (one.expected ?? one.value)(),
+    )
+  })
+
+  it('IF-V3 has a format of its own: its texts are not JSON, and JSON is not read as its own', () => {
+    const lines: Codec = {
+      encode: (value) =>
+        Object.entries(value as object)
+          .map(([key, item]) => `${key}=${String(item)}`)
+          .join('\n'),
+      decode: (text) => Object.fromEntries(text.split('\n').map((line) => line.split('='))) as unknown,
+    }
+    const plugged = new Payloads(lines)
+    expect(plugged.encode({ a: '1', b: '2' }, place)).toBe('a=1\nb=2')
+    expect(plugged.decode('a=1\nb=2', place)).toEqual({ a: '1', b: '2' })
+    expect(() => payloads.decode('a=1\nb=2', place)).toThrow(expect.objectContaining({ code: 'PAYLOAD_CORRUPT' }))
+  })
+
+  it('IF-V3 stores failures, too', () => {
+    expect(failure(new RangeError('m'), new Payloads(hex))).toBeInstanceOf(RangeError)
   })
 })
 

@@ -13,7 +13,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
 function committed({ guard, append }: Transition): Committed {
-  return { outcome: 'committed', seq: guard.seq + append.length, at: 1, inbox: 0, released: false }
+  return { outcome: 'committed', seq: guard.seq + append.length, at: 1, inbox: 0, released: false, wish: null }
 }
 
 /** Answers in the next turn, and keeps nothing. */
@@ -37,7 +37,18 @@ it.each([
     const run = runOf(written)
     const guard = { seq: Math.floor(written / 1_000), lease }
     void committer
-      .submit({ id: 't', runId: `run-${run}`, guard, append, status: null, due: null, parkIf: null })
+      .submit({
+        id: 't',
+        runId: `run-${run}`,
+        guard,
+        append,
+        status: null,
+        due: null,
+        parkIf: null,
+        undo: null,
+        continues: null,
+        takes: [],
+      })
       .then(count)
   }
   heapUsed.push(await settledHeap())

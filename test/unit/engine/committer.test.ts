@@ -13,7 +13,7 @@ describe('gathering', () => {
     expect(bench.store.flushes).toHaveLength(1)
     expect(bench.ports.clock.asked).toEqual([])
     await bench.finish()
-    expect(bench.outcome('a.1')).toEqual({ seq: 1, at: 1, inbox: 0, released: false })
+    expect(bench.outcome('a.1')).toEqual({ seq: 1, at: 1, inbox: 0, released: false, wish: null })
   })
 
   it('sends together what is submitted together', async () => {
@@ -101,9 +101,9 @@ describe('merging', () => {
     const [merged] = bench.store.flushes[2]?.transitions ?? []
     expect(merged).toMatchObject({ id: 'c.1', guard: { seq: 0 }, status: 'succeeded' })
     expect(bench.store.flushes[2]?.names).toEqual([['1', '2', '3', '4']])
-    expect(bench.outcome('c.1')).toEqual({ seq: 2, at: 4, inbox: 0, released: false })
-    expect(bench.outcome('c.2')).toEqual({ seq: 3, at: 4, inbox: 0, released: false })
-    expect(bench.outcome('c.3')).toEqual({ seq: 4, at: 4, inbox: 0, released: true })
+    expect(bench.outcome('c.1')).toEqual({ seq: 2, at: 4, inbox: 0, released: false, wish: null })
+    expect(bench.outcome('c.2')).toEqual({ seq: 3, at: 4, inbox: 0, released: false, wish: null })
+    expect(bench.outcome('c.3')).toEqual({ seq: 4, at: 4, inbox: 0, released: true, wish: null })
   })
 
   it('tells the one who parks, and nobody else, that a message came in between', async () => {

@@ -47,7 +47,7 @@ beforeEach(() => {
 })
 
 function endingOf(runId: string): Ending {
-  return { runId, status: 'succeeded', seq: 3, data: `end of ${runId}` }
+  return { runId, status: 'succeeded', seq: 3, data: `end of ${runId}`, reason: null }
 }
 
 /** Watches with a plain function, and gives back what ends that. */

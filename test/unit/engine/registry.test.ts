@@ -9,6 +9,9 @@ function define(type: string, version = 1): Definition {
     version,
     style: 'function',
     leaseMs: null,
+    unique: null,
+    tags: [],
+    metadata: null,
     validate: (input) => input,
     open: () => {
       throw new Error('never opened here')
@@ -27,13 +30,14 @@ function errorOf(call: () => unknown): HoldfastError {
 }
 
 describe('Registry', () => {
-  it('finds exactly the version that a run began with, and the newest for a new one', () => {
+  it('HE-V1 finds exactly the version that a run began with, and tells all of them, the newest last', () => {
     const versions = [define('greet', 2), define('greet', 10), define('greet', 1), define('other')]
     const registry = new Registry(versions)
     expect(registry.find('greet', 2)).toBe(versions[0])
     expect(registry.find('greet', 3)).toBeUndefined()
     expect(registry.find('nothing', 1)).toBeUndefined()
-    expect(registry.newest('greet')).toBe(versions[1])
+    expect(registry.versions('greet')).toEqual([1, 2, 10])
+    expect(registry.get('greet', 10)).toBe(versions[1])
     expect(registry.all()).toHaveLength(4)
   })
 
@@ -50,16 +54,17 @@ describe('Registry', () => {
 
   it('says what was probably meant by a name that it does not know', () => {
     const registry = new Registry([define('shop.checkout'), define('shop.refund')])
-    const error = errorOf(() => registry.newest('shop.chekout'))
+    const error = errorOf(() => registry.versions('shop.chekout'))
     expect(error.code).toBe('WORKFLOW_UNKNOWN')
     expect(error.message).toContain('Did you mean "shop.checkout"?')
     expect(error.message).toContain('Registered: shop.checkout, shop.refund.')
-    expect(errorOf(() => registry.newest('zzz')).message).not.toContain('Did you mean')
-    expect(errorOf(() => new Registry([]).newest('greet')).message).toContain('None is registered.')
+    expect(errorOf(() => registry.versions('zzz')).message).not.toContain('Did you mean')
+    expect(errorOf(() => new Registry([]).versions('greet')).message).toContain('None is registered.')
   })
 
   it('does not suggest the very name that was given when only the version is unknown', () => {
     const registry = new Registry([define('greet', 1), define('greet', 2)])
+    expect(errorOf(() => registry.get('greet', 3)).code).toBe('WORKFLOW_UNKNOWN')
     const error = errorOf(() => registry.own(define('greet', 3)))
     expect(error.code).toBe('WORKFLOW_UNKNOWN')
     expect(error.message).toContain('not its version 3. Registered: version 1, 2.')

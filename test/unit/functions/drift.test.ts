@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, vi } from 'vitest'
+import { placeIn } from '../../../src/functions/call-site.ts'
 import type { Body } from '../../../src/functions/workflow.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
@@ -32,7 +35,7 @@ async function pausedMessage(rig: FunctionRig, held: Held): Promise<string> {
   })
   const last = (await held.journal()).at(-1)
   if (last?.kind !== 'paused') throw new Error('The last entry does not say why the run is paused')
-  expect(last.meta.reason).toBe('drift')
+  if (last.meta.reason !== 'drift') throw new Error('The run is paused for another reason')
   return last.meta.message
 }
 
@@ -44,9 +47,10 @@ describe('code that changed under a live run', () => {
       seen.push(await ctx.step('renamed', () => 'new'))
     })
     const message = await pausedMessage(rig, held)
-    expect(message).toContain('Entry 3 of the journal is step-succeeded "b"')
-    expect(message).toContain('asks for step "renamed"')
-    expect(seen).toEqual(['A'])
+    expect(message).toContain(
+      '\n- entry 3 of the journal: step-succeeded "b"\n+ the code asks for: step "renamed", at ',
+    )
+    expect(new Set(seen)).toEqual(new Set(['A']))
     expect((await held.story()).slice(0, 4)).toEqual([
       'started',
       'step-succeeded a',
@@ -60,14 +64,14 @@ describe('code that changed under a live run', () => {
       await ctx.step('a', () => 'again')
       await ctx.sleep('1 day')
     })
-    expect(await pausedMessage(rig, held)).toContain('is step-succeeded "b", but the code asks for wait "sleep"')
+    expect(await pausedMessage(rig, held)).toMatch(/step-succeeded "b"\n.*asks for: wait "sleep"/)
   })
 
   it('a body that ends without what was recorded pauses at once', async () => {
     const { rig, held } = await deployed(async (ctx) => ctx.step('a', () => 'again'))
     const { status } = await rig.run(held.runId)
     expect(status).toBe('paused')
-    expect(await pausedMessage(rig, held)).toContain('ended without it')
+    expect(await pausedMessage(rig, held)).toContain('+ the code ends without it')
   })
 
   it('reordered steps pause the run and run nothing again', async () => {
@@ -76,7 +80,7 @@ describe('code that changed under a live run', () => {
       await ctx.step('b', () => void ran.push('b'))
       await ctx.step('a', () => void ran.push('a'))
     })
-    expect(await pausedMessage(rig, held)).toContain('is step-succeeded "a", but the code asks for step "b"')
+    expect(await pausedMessage(rig, held)).toMatch(/step-succeeded "a"\n.*asks for: step "b"/)
     expect(ran).toEqual([])
   })
 
@@ -87,8 +91,8 @@ describe('code that changed under a live run', () => {
       seen.push(await ctx.step('added', () => 'X'))
       seen.push(await ctx.step('b', () => 'again'))
     })
-    expect(await pausedMessage(rig, held)).toContain('asks for step "added"')
-    expect(seen).toEqual(['A'])
+    expect(await pausedMessage(rig, held)).toContain('asks for: step "added"')
+    expect(new Set(seen)).toEqual(new Set(['A']))
   })
 
   it('a step that became a sleep pauses the run', async () => {
@@ -97,7 +101,7 @@ describe('code that changed under a live run', () => {
       await ctx.sleep('2 days')
       await ctx.sleep('1 day')
     })
-    expect(await pausedMessage(rig, held)).toContain('asks for wait "sleep"')
+    expect(await pausedMessage(rig, held)).toContain('asks for: wait "sleep"')
   })
 
   it('reordered steps that run side by side are no drift', async () => {
@@ -169,5 +173,68 @@ describe('code that changed under a live run', () => {
     await rig.quiet()
     await rig.pass(5_000)
     expect((await rig.run(held.runId)).status).toBe('waiting')
+  })
+
+  it('the place of every call that was found is told: file, line and column', async () => {
+    const { rig, held } = await deployed(async (ctx) => {
+      await ctx.step('a', () => 'again')
+      const calls = [ctx.step('other', () => 1), ctx.sleep('1 day'), ctx.branch('eu', (eu) => eu.step('b', () => 2))]
+      const until = ctx.sleepUntil(0)
+      await Promise.all([...calls, until])
+    })
+    const message = await pausedMessage(rig, held)
+    const last = (await held.journal()).at(-1)
+    if (last?.kind !== 'paused' || last.meta.reason !== 'drift') throw new Error('The run is not paused for drift')
+    const lines = readFileSync(fileURLToPath(import.meta.url), 'utf8').split('\n')
+    const said = last.meta.found.map(({ kind, name, place }) => {
+      const [, file = '', line = '', column = ''] = /^(.+):(\d+):(\d+)$/.exec(place ?? '') ?? []
+      expect(message).toContain(`${kind} "${name}", at ${place}`)
+      expect(file.endsWith('test/unit/functions/drift.test.ts') && !file.startsWith('file:')).toBe(true)
+      return [name, lines[Number(line) - 1]?.slice(Number(column) - 1).split('(')[0]]
+    })
+    expect(Object.fromEntries(said)).toEqual({ other: 'step', 'eu/b': 'step', sleep: 'sleep', 'sleep#2': 'sleepUntil' })
+  })
+
+  it('the second replay that finds the places begins, writes and logs nothing', async () => {
+    const ran: string[] = []
+    let bodies = 0
+    const { rig, held } = await deployed(async (ctx) => {
+      bodies += 1
+      ctx.log('a line that is new')
+      await ctx.step('a', () => void ran.push('a'))
+      // A body that is not the same twice: the second time it asks for everything that was recorded.
+      if (bodies === 2) await ctx.step('b', () => void ran.push('b'))
+      if (bodies === 2) await ctx.step('new', () => void ran.push('new'))
+      await ctx.step('renamed', () => void ran.push('renamed'))
+    })
+    await rig.pass(1_000)
+    const message = await pausedMessage(rig, held)
+    expect(bodies).toBe(2)
+    expect(message).toContain('step "renamed"\n')
+    expect(ran).toEqual([])
+    expect((await held.story()).slice(4)).toEqual(['paused'])
+    expect(rig.lines.filter(({ message: line }) => line === 'a line that is new')).toHaveLength(1)
+  })
+
+  it('no place is looked for as long as code and journal agree', async () => {
+    const rig = new FunctionRig()
+    const capture = vi.spyOn(Error, 'captureStackTrace')
+    const held = await (await rig.start(workflow(type, before))).begin()
+    await held.goOn('replayed')
+    expect(await held.status()).toBe('succeeded')
+    expect(capture).not.toHaveBeenCalled()
+    capture.mockRestore()
+  })
+})
+
+describe('the first frame of a stack', () => {
+  it.each([
+    ['Error\n    at async body (file:///app/src/order.ts:12:5)\n    at next (x.ts:1:1)', '/app/src/order.ts:12:5'],
+    ['Error\n    at /app/a folder (1)/order.js:3:7', '/app/a folder (1)/order.js:3:7'],
+    ['Error\n    at file:///app/a%20folder/order.js:3:7', '/app/a folder/order.js:3:7'],
+    ['Error\n    at native', null],
+    ['', null],
+  ])('of %j is %s', (stack, place) => {
+    expect(placeIn(stack)).toBe(place)
   })
 })

@@ -88,7 +88,11 @@ describe('commits', () => {
         return id
       })
       const { clock, turns, random } = rig.ports
-      const holdfast = await createHoldfast({ store: rig.store, workflows: [flow], ports: { clock, turns, random } })
+      const holdfast = await createHoldfast({
+        store: new MemoryStore({ clock }),
+        workflows: [flow],
+        ports: { clock, turns, random },
+      })
       await holdfast.work({ parked })
       const run = await holdfast.start(flow)
       await rig.quiet()

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { jsonCodec } from '../../../src/core/codec.ts'
 import { isHoldfastError } from '../../../src/core/error.ts'
 import { fatal, retryAfter } from '../../../src/core/verdict.ts'
-import type { StepTools } from '../../../src/functions/attempt.ts'
+import type { StepTools } from '../../../src/core/attempt.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 

@@ -125,7 +125,7 @@ describe('a run that waits', () => {
       onCommit: ({ status, runId }: { readonly status: string | null; readonly runId: string }) => {
         if (status !== 'waiting' || messages === 2) return
         messages += 1
-        void rig?.store.deliver([{ id: `m${messages}`, runId, name: 'x', data: 'null' }])
+        rig?.store.deliver(runId)
       },
     }
     rig = new FunctionRig(options)
@@ -166,5 +166,23 @@ describe('a run that waits', () => {
     expect(rig.lines.filter(({ level }) => level === 'warn')).toHaveLength(1)
     await held.goOn()
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'done' })
+  })
+
+  it('is replayed when its body came to its end beside the wait', async () => {
+    const rig = new FunctionRig()
+    let end: (value: string) => void = () => undefined
+    let bodies = 0
+    const flow = workflow('test.ended', async (ctx) => {
+      bodies += 1
+      void ctx.sleep('1 day').then(() => undefined)
+      return bodies === 1 ? new Promise<string>((resolve) => (end = resolve)) : 'ended'
+    })
+    const held = await (await rig.start(flow)).begin()
+    expect(held.departure).toEqual({ kind: 'parked' })
+    end('missed')
+    await rig.quiet()
+    expect(held.frame.seq).toBeNull()
+    await held.goOn()
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'ended' })
   })
 })

@@ -28,7 +28,7 @@ function setUp() {
       const answer = request.end === true ? {} : (answers.shift() ?? {})
       if (answer === 'never') return new Promise(() => undefined)
       if (answer instanceof Error) return Promise.reject(answer)
-      const beat: Beat = { alive: true, lost: [], timedOut: [], now: clock.now() }
+      const beat: Beat = { alive: true, lost: [], strays: [], wished: [], timedOut: [], now: clock.now() }
       if (typeof answer === 'number') return new Promise((resolve) => clock.after(answer, () => resolve(beat)))
       return Promise.resolve({ ...beat, ...answer })
     },
@@ -43,11 +43,13 @@ function setUp() {
     },
   }
   const owner: HeartbeatOwner = {
-    extensions: () => [],
+    claims: () => [],
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
     leasesLost: ({ code, message }) => void events.push(`${code}: ${message}`),
-    runLost: (runId) => void events.push(`lost ${runId}`),
+    claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
+    strayed: (strays) => strays.forEach(({ runId }) => void events.push(`stray ${runId}`)),
+    runWished: (runId, wish) => void events.push(`${wish.kind} ${runId}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
   }
   const heartbeat = new Heartbeat(engine as unknown as Engine, owner, { leaseMs, everyMs })
@@ -86,7 +88,7 @@ describe('a heartbeat', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(started).toBe(false)
     expect(happened()).toEqual(['beat first'])
-    expect(requests[0]).toEqual({ session: 'first', leaseMs, extend: [] })
+    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [] })
   })
 
   it('that cannot open the session says so and leaves no timer', async () => {
@@ -98,12 +100,12 @@ describe('a heartbeat', () => {
 
   it('beats regularly, and asks each time which claims want more time', async () => {
     const { heartbeat, owner, clock, requests, happened } = setUp()
-    const extend = [{ runId: 'slow', token: 7, ms: 500 }]
-    owner.extensions = () => extend
+    const held = [{ runId: 'slow', token: 7, extendMs: 500 }]
+    owner.claims = () => held
     await heartbeat.start()
     await clock.advance(2 * everyMs)
     expect(happened()).toEqual(['beat first', 'beat first', 'beat first'])
-    expect(requests[2]).toEqual({ session: 'first', leaseMs, extend })
+    expect(requests[2]).toEqual({ session: 'first', leaseMs, held })
   })
 
   it('that fails pauses claiming once, and the next success resumes it once', async () => {
@@ -137,14 +139,16 @@ describe('a heartbeat', () => {
     expect(happened()).not.toContain(silence)
   })
 
-  it('that is never answered aborts all work here when the lease runs out: silence is no success', async () => {
+  it('that is never answered aborts all work here when the lease runs out, and goes on under a new session', async () => {
     const { heartbeat, answers, clock, happened } = setUp()
     answers.push({}, 'never')
     await heartbeat.start()
     await clock.advance(leaseMs - 1)
     expect(happened()).toEqual(['beat first', 'beat first'])
     await clock.advance(1)
-    expect(happened()).toEqual(['pause', silence])
+    expect(happened()).toEqual(['pause', silence, 'end first', 'beat second', 'resume'])
+    await clock.advance(everyMs)
+    expect(happened()).toEqual(['beat second'])
   })
 
   it('that comes through after all goes on under a new session, or nobody could take over what was aborted', async () => {
@@ -184,6 +188,16 @@ describe('a heartbeat', () => {
     expect(happened()).toEqual(['beat second'])
   })
 
+  it('of a new session that is found dead, too, begins anew again, and aborts nothing twice', async () => {
+    const { heartbeat, answers, clock, happened } = setUp()
+    answers.push({}, { alive: false }, { alive: false })
+    await heartbeat.start()
+    happened()
+    await clock.advance(everyMs)
+    const ends = ['end first', 'beat second', 'end second', 'beat third', 'resume']
+    expect(happened()).toEqual(['beat first', 'pause', foundDead, ...ends])
+  })
+
   it('counts the lease from when a beat was sent, not from when its answer came', async () => {
     const { heartbeat, answers, clock, happened } = setUp()
     const answerMs = 5_000
@@ -200,16 +214,27 @@ describe('a heartbeat', () => {
     answers.push({}, leaseMs)
     await heartbeat.start()
     await clock.advance(everyMs + leaseMs)
-    expect(happened()).toEqual(['beat first', 'beat first', 'pause', silence, 'end first', 'beat second', 'resume'])
+    expect(happened()).toEqual([
+      'beat first',
+      'beat first',
+      'pause',
+      silence,
+      'end first',
+      'beat second',
+      'resume',
+      'beat second',
+    ])
   })
 
-  it('tells which single runs were lost and which have used up their time', async () => {
-    const { heartbeat, answers, clock, happened } = setUp()
-    answers.push({}, { lost: ['a', 'b'], timedOut: ['c'] })
+  it('tells which single claims were lost, what is wished and which runs have used up their time', async () => {
+    const { heartbeat, owner, answers, clock, happened } = setUp()
+    owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
+    const wish = { kind: 'cancel', reason: null, at: 1 } as const
+    answers.push({}, { lost: ['a', 'b'], wished: [{ runId: 'd', wish }], timedOut: ['c'] })
     await heartbeat.start()
     happened()
     await clock.advance(everyMs)
-    expect(happened()).toEqual(['beat first', 'lost a', 'lost b', 'timed out c'])
+    expect(happened()).toEqual(['beat first', 'lost a 1', 'lost b 2', 'cancel d', 'timed out c'])
   })
 
   it('that stops ends the session and leaves no timer', async () => {

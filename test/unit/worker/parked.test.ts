@@ -6,6 +6,8 @@ const frame = (seq: number): Frame => ({
   seq,
   start: () => Promise.reject(new Error('Not here')),
   resume: () => Promise.reject(new Error('Not here')),
+  obey: () => undefined,
+  fail: () => undefined,
   abort: () => undefined,
 })
 

@@ -1,7 +1,6 @@
 // Who looks after dead holders, and what it tells. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
-import { jsonCodec } from '../../../src/core/codec.ts'
 import { Payloads } from '../../../src/core/payload.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Rescued, RescueRequest } from '../../../src/store.ts'
@@ -10,6 +9,12 @@ import { createVirtualClock } from '../../../src/testing/virtual-clock.ts'
 import { Rescuer } from '../../../src/worker/rescuer.ts'
 
 const leaseMs = 30_000
+
+/** A codec that could not read what another wrote. */
+const hexCodec = {
+  encode: (value: unknown) => Buffer.from(JSON.stringify(value)).toString('hex'),
+  decode: (text: string): unknown => JSON.parse(Buffer.from(text, 'hex').toString()),
+}
 
 function setUp() {
   const clock = createVirtualClock()
@@ -26,13 +31,13 @@ function setUp() {
       const answer = answers.shift() ?? {}
       if (answer instanceof Error) return Promise.reject(answer)
       const now = clock.now()
-      return Promise.resolve({ sessionsEnded: 0, takenOver: [], failed: [], more: false, next: null, now, ...answer })
+      return Promise.resolve({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now, ...answer })
     },
   }
   const engine = {
     store,
     ports: { clock, logger },
-    payloads: new Payloads(jsonCodec()),
+    payloads: new Payloads(hexCodec),
     endings: { hinted: (runId: string) => void hinted.push(runId) },
     onReady: () => void (seen.ready += 1),
   }
@@ -77,7 +82,10 @@ describe('a rescuer', () => {
     await rescuer.start()
     const { failures } = requests[0] as RescueRequest
     const codes = Object.entries(failures).map(([reason, data]) => {
-      const error = jsonCodec().decode(data, { runId: '', seq: 0, name: null }) as { readonly code: string }
+      // Any run may get this text, so no codec has bound it to a place.
+      const error = new Payloads(hexCodec).decode(data, { runId: 'any', seq: 9, name: null }) as {
+        readonly code: string
+      }
       return [reason, error.code]
     })
     expect(Object.fromEntries(codes)).toEqual({
@@ -90,16 +98,18 @@ describe('a rescuer', () => {
   it('tells those who wait for a run that it was given up, and why in the log', async () => {
     const { rescuer, answers, hinted, logger } = setUp()
     answers.push({
-      failed: [
+      ended: [
         { runId: 'a', type: 't', reason: 'expired' },
         { runId: 'b', type: 't', reason: 'crashed' },
+        { runId: 'c', type: 't', reason: 'cancelled' },
       ],
     })
     await rescuer.start()
-    expect(hinted).toEqual(['a', 'b'])
+    expect(hinted).toEqual(['a', 'b', 'c'])
     expect(logger.lines.map(({ details }) => details)).toEqual([
       { run: 'a', type: 't', reason: 'expired' },
       { run: 'b', type: 't', reason: 'crashed' },
+      { run: 'c', type: 't', reason: 'cancelled' },
     ])
   })
 

@@ -8,6 +8,12 @@ function newRow(id: string, priority = 0, type = 'a', version = 1): Row {
   const first = { kind: 'started', name: null, meta: null, data: '' } as const
   const rest = {
     shard: 0,
+    key: null,
+    keyScope: 'workflow' as const,
+    idempotencyKey: null,
+    parentId: null,
+    tags: [],
+    metadata: null,
     due: null,
     timeoutMs: null,
     expiresInMs: null,

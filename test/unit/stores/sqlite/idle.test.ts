@@ -1,11 +1,12 @@
-// What an idle worker costs. Many types must not mean many statements, and saving them must not mean missing work.
+// What an idle worker costs, and a busy one. Many types must not mean many statements, and saving them must not mean
+// missing work; what few runs have must not cost those that do not have it.
 
 import Database from 'libsql'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { jsonCodec } from '../../../../src/core/codec.ts'
 import { createRunIds } from '../../../../src/core/id.ts'
 import { openSqliteStore, type SqliteStoreOptions } from '../../../../src/stores/sqlite/index.ts'
-import type { NewRun, Store } from '../../../../src/store.ts'
+import type { HeldClaim, NewRun, Store } from '../../../../src/store.ts'
 import { createSeededRandom } from '../../../../src/testing/index.ts'
 import { temporaryPaths } from './folder.ts'
 
@@ -54,6 +55,12 @@ function newRun(type: string): NewRun {
     shard: 0,
     type,
     version: 1,
+    key: null,
+    keyScope: 'workflow',
+    idempotencyKey: null,
+    parentId: null,
+    tags: [],
+    metadata: null,
     priority: 0,
     due: null,
     timeoutMs: null,
@@ -85,6 +92,23 @@ describe('an idle worker', () => {
     const before = count()
     for (let poll = 0; poll < 20; poll += 1) await store.claim(request)
     expect(count() - before).toBe(20)
+  })
+
+  // Begin, the time, the session, what is wanted and what is late, commit.
+  it('asks five statements per heartbeat, and two more however many runs it says it holds', async () => {
+    const { store, count } = await openPair()
+    const runs = Array.from({ length: 40 }, () => ({ ...newRun('type-1'), lease: { session: 'worker', token: 1 } }))
+    await store.beat({ session: 'worker', leaseMs: 1_000 })
+    await store.start(runs)
+    const cost = async (held: readonly HeldClaim[]): Promise<number> => {
+      const before = count()
+      await store.beat({ session: 'worker', leaseMs: 1_000, held })
+      return count() - before
+    }
+    const held = runs.map(({ id }) => ({ runId: id, token: 1, extendMs: null }))
+    expect(await cost([])).toBe(5)
+    expect(await cost(held)).toBe(6)
+    expect(await cost(held.map((one) => ({ ...one, extendMs: 500 })))).toBe(7)
   })
 
   it('finds at its next poll what another process started', async () => {
@@ -122,5 +146,35 @@ describe('an idle worker', () => {
     expect((await store.claim(request)).runs).toEqual([])
     time = 1_500
     expect((await store.claim(request)).runs.map(({ id }) => id)).toEqual([run.id])
+  })
+})
+
+describe('a run that is plain', () => {
+  // Begin, the time, and commit; then the ids, the row, its entry, and two for the feed.
+  it('is started without a look for keys, which costs one statement for each kind that a batch has', async () => {
+    const { store, count } = await openPair()
+    const cost = async (...runs: readonly NewRun[]): Promise<number> => {
+      const before = count()
+      await store.start(runs)
+      return count() - before
+    }
+    expect(await cost(newRun('a'))).toBe(8)
+    expect(await cost({ ...newRun('a'), key: 'k' })).toBe(9)
+    expect(await cost({ ...newRun('a'), key: 'l', idempotencyKey: 'i' }, newRun('a'))).toBe(12)
+  })
+
+  // Begin, the time, and commit; then the row, its entry, and two for the feed.
+  it('is committed with one statement for its row', async () => {
+    const { store, count } = await openPair()
+    const lease = { session: 'worker', token: 1 }
+    const run = { ...newRun('a'), lease }
+    await store.start([run])
+    const step = { kind: 'recorded', name: 'a', meta: null, data: '1' } as const
+    const plain = { runId: run.id, due: null, parkIf: null, undo: null, continues: null, takes: [], append: [step] }
+    for (const [index, status] of ([null, null, 'succeeded'] as const).entries()) {
+      const before = count()
+      const [answer] = await store.commit([{ ...plain, id: `t${index}`, guard: { seq: index + 1, lease }, status }])
+      expect([answer?.outcome, count() - before]).toEqual(['committed', 7])
+    }
   })
 })

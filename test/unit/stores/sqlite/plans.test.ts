@@ -5,6 +5,11 @@ import Database from 'libsql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { lookSql, promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
+import { countQuery, findQuery } from '../../../../src/stores/sqlite/finding.ts'
+import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
+import { extendSql, lostSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
+import { takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
+import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 
 const database = new Database(':memory:')
@@ -12,11 +17,13 @@ const database = new Database(':memory:')
 beforeAll(async () => (await openSqliteStore({ handle: database })).migrate())
 afterAll(() => database.close())
 
-function planOf(sql: string): string[] {
-  const values = Array.from(sql.matchAll(/\?/g), () => 1)
-  const rows = database.prepare(`explain query plan ${sql}`).all(values) as { detail: string }[]
+function planOf(sql: string, values: readonly unknown[] = Array.from(sql.matchAll(/\?/g), () => 1)): string[] {
+  const rows = database.prepare(`explain query plan ${sql}`).all([...values]) as { detail: string }[]
   return rows.map(({ detail }) => detail)
 }
+
+/** A table that is walked from end to end. Lists that were given are walked, of course. */
+const walksAll = /\bSCAN (?!CONSTANT|json_each|one\b|\(subquery)/
 
 describe('the plan of', () => {
   it('SW-E4 a claim walks the index of the ready, in its order, and sorts nothing', () => {
@@ -39,6 +46,50 @@ describe('the plan of', () => {
   ])('%s uses its indexes and sorts nothing', (_, sql, indexes) => {
     const plan = planOf(sql)
     for (const index of indexes) expect(plan.join('\n')).toContain(index)
-    expect(plan.filter((line) => /\bSCAN (?!CONSTANT|json_each)|TEMP B-TREE/.test(line))).toEqual([])
+    expect(plan.filter((line) => walksAll.test(line) || line.includes('TEMP B-TREE'))).toEqual([])
+  })
+
+  it.each([
+    ['the search for keys that are taken', takenKeysSql, 'runs_unique (shard=? AND unique_key=?)'],
+    [
+      'the search for idempotency keys that are taken',
+      takenIdempotencySql,
+      'runs_idempotency (shard=? AND idempotency_key=? AND started_as=?)',
+    ],
+    ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
+    ['the search for wishes', noticesSql, 'runs_wished (shard=? AND session=?)'],
+    ['the search for claims that are lost', lostSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+    ['moving deadlines', extendSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+  ])('%s looks up, and never walks', (_, sql, index) => {
+    const plan = planOf(sql)
+    expect(plan.filter((line) => /SEARCH runs?\b/.test(line))[0]).toContain(`INDEX ${index}`)
+    expect(plan.filter((line) => walksAll.test(line))).toEqual([])
+  })
+
+  const finds: readonly (readonly [string, RunFilter])[] = [
+    ['sqlite_autoindex_tags_1 (shard=? AND tag=?', { tag: 'a', statuses: ['failed'], key: 'k' }],
+    ['runs_key (shard=? AND key=?', { key: 'a', types: ['a'], statuses: ['failed'] }],
+    ['runs_key (shard=? AND key=?', { key: 'a', deleted: true }],
+    ['runs_parent (shard=? AND parent_id=?', { parentId: 'a', version: 1 }],
+    ['runs_idempotency (shard=? AND idempotency_key=?', { idempotencyKey: 'a', types: ['a'] }],
+    ['sqlite_autoindex_runs_1 (shard=? AND id=?', { ids: ['a', 'b'], statuses: ['failed'] }],
+    ['sqlite_autoindex_runs_1 (shard=?', { types: ['a'], statuses: ['failed'] }],
+  ]
+
+  it.each(finds)('SW-O3 a find and a count go along %s for %j', (index, filter) => {
+    const page = findQuery(filter, { limit: 5, after: 'x' })
+    const count = countQuery(filter, 5)
+    for (const { sql, values } of [page, count]) {
+      const plan = planOf(sql, values)
+      expect(plan.find((line) => line.startsWith('SEARCH'))).toContain(index)
+      expect(plan.filter((line) => walksAll.test(line))).toEqual([])
+    }
+  })
+
+  it('a page of a find is walked in its order and sorts nothing', () => {
+    for (const filter of [{}, { tag: 'a' }, { key: 'a' }, { parentId: 'a' }, { statuses: ['failed'] }] as const) {
+      const { sql, values } = findQuery(filter, { limit: 5, after: 'x' })
+      expect(planOf(sql, values).join()).not.toContain('TEMP B-TREE')
+    }
   })
 })

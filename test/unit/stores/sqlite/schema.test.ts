@@ -3,7 +3,7 @@
 import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
-import { schemaVersion } from '../../../../src/stores/sqlite/schema.ts'
+import { migrations, schemaVersion } from '../../../../src/stores/sqlite/schema.ts'
 import { createContractBench, createVirtualClock } from '../../../../src/testing/index.ts'
 import { temporaryPaths } from './folder.ts'
 
@@ -30,6 +30,53 @@ describe('migrating', () => {
     expect(await second.get([run.id])).toEqual([run])
     await second.close()
     expect(versionsIn(path)).toEqual(Array.from({ length: schemaVersion }, (_, index) => index + 1))
+  })
+
+  it('keeps what an older schema holds, and makes it what it would be now', async () => {
+    const path = newPath()
+    const database = new Database(path)
+    database.exec('create table migrations (version integer primary key, at integer not null) strict')
+    database.exec(migrations[0] ?? '')
+    database.exec('insert into migrations (version, at) values (1, 0)')
+    const insert = `insert into runs (shard, id, type, version, priority, due, timeout_at, created_at, updated_at)
+      values (0, ?, 'old', 1, 0, 5, ?, 5, 5)`
+    database.prepare(insert).run(['a', null])
+    database.prepare(insert).run(['b', 1_000_000])
+    database.close()
+    const clock = createVirtualClock()
+    const store = await openSqliteStore({ path, driver: 'libsql', clock })
+    await store.migrate()
+    const [a] = await store.get(['a'])
+    expect(a).toMatchObject({ key: null, keyScope: 'workflow', tags: [], wish: null, undo: 'none', deletedAt: null })
+    const { ended } = await store.rescue({
+      limit: 10,
+      maxCrashes: 5,
+      failures: { crashed: '1', 'timed-out': '2', expired: '3' },
+    })
+    expect(ended).toEqual([{ runId: 'b', type: 'old', reason: 'timed-out' }])
+    const { runs } = await store.claim({ session: 's', selectors: [{ type: 'old', version: 1 }], limit: 5 })
+    expect(runs.map(({ id }) => id)).toEqual(['a'])
+    await store.close()
+  })
+
+  it('SW-U1 HE-U3 keys are unique by the database itself, whatever the code looked up before', async () => {
+    const path = newPath()
+    const clock = createVirtualClock()
+    const store = await openSqliteStore({ path, driver: 'libsql', clock })
+    await store.migrate()
+    const { start } = createContractBench({ store, clock })
+    await start({ key: 'k', idempotencyKey: 'i' })
+    const other = await start({ key: 'l', idempotencyKey: 'j' })
+    const database = new Database(path)
+    for (const [column, value] of [
+      ['unique_key', 'workflow contract.plain k'],
+      ['idempotency_key', 'i'],
+    ]) {
+      const change = database.prepare(`update runs set ${column} = ? where id = ?`)
+      expect(() => change.run([value, other.id])).toThrow(/unique/i)
+    }
+    database.close()
+    await store.close()
   })
 
   it('refuses a schema that a newer Holdfast made, and touches nothing', async () => {

@@ -1,0 +1,66 @@
+// `holdfast cancel`: stops a run for good, or all that match.
+
+import type { Command } from 'commander'
+import { examples, type Act } from '../call.ts'
+import { actOnMany, type ManyOptions } from '../many-runs.ts'
+import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
+import { usage } from '../usage.ts'
+
+interface CancelCommandOptions extends FilterOptions, ManyOptions {
+  readonly now?: boolean
+  readonly reason?: string
+}
+
+const told = {
+  cancelled: 'is cancelled',
+  cancelling: 'is being cancelled: its worker stops it and undoes its steps',
+  'already-ended': 'had ended already and is left as it is',
+} as const
+
+export function registerCancel(program: Command, act: Act): void {
+  const command = program
+    .command('cancel')
+    .summary('cancel a run, or all that match')
+    .description(
+      'Cancels a run: what it is doing may end and is recorded, then its steps are undone, last first. With options ' +
+        'instead of an id it cancels every live run that matches, after asking.',
+    )
+    .argument('[run]', 'the id of the run')
+    .option('--now', 'at once: nothing is undone, and what its worker still does is not recorded')
+    .option('--reason <text>', 'why; it stands in the journal')
+    .option('--yes', 'do not ask')
+    .option('--dry-run', 'only say how many match')
+  addFilterOptions(command).addHelpText(
+    'after',
+    examples(
+      'cancel 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --reason "ordered twice"',
+      'cancel --type shop.order --key order-42 --yes',
+      'cancel --prefix billing. --since 1d --dry-run',
+    ),
+  )
+  act(command, async (call) => {
+    const options = command.opts<CancelCommandOptions>()
+    const [named] = command.args
+    const { printer, io } = call
+    const filter = filterFrom(options, io.now())
+    const id = named === undefined ? null : checkRunId(named)
+    if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
+    if (id !== null && options.dryRun === true)
+      throw usage('--dry-run counts the runs that match; an id names just one.')
+    const { holdfast } = await call.open({ store: 'existing' })
+    const how = {
+      mode: options.now === true ? 'now' : 'cooperative',
+      ...(options.reason === undefined ? {} : { reason: options.reason }),
+    } as const
+    if (id === null) {
+      return actOnMany(call, filter, options, {
+        verb: 'Cancel',
+        done: 'cancelled, or will be by their workers',
+        kind: 'live',
+        act: ({ preview }) => holdfast.cancelMany(filter, { ...how, preview }),
+      })
+    }
+    const { outcome, status } = await holdfast.cancel(id, how)
+    await printer.answer({ id, outcome, status }, `Run ${id} ${told[outcome]}.`)
+  })
+}

@@ -1,0 +1,37 @@
+// `holdfast doctor`: checks what must be true of every run in a store, and names what is not.
+
+import type { Command } from 'commander'
+import { bug } from '../../core/error.ts'
+import { examples, type Act } from '../call.ts'
+import { visible } from '../escape.ts'
+import { shownStore } from '../store-address.ts'
+import { amount, padEnd } from '../text.ts'
+
+export function registerDoctor(program: Command, act: Act): void {
+  const command = program
+    .command('doctor')
+    .summary('check the invariants of a store')
+    .description(
+      'Checks what must be true of every run in a store, whatever crashed or raced, and prints each invariant with ok or the ' +
+        'runs that break it. Reads everything once and changes nothing; runs may go on meanwhile. Exits with 70 if an ' +
+        'invariant does not hold: then Holdfast has a defect, or somebody changed the tables.',
+    )
+    .addHelpText('after', examples('doctor --store sqlite:app.db', 'doctor --store sqlite:app.db --json'))
+  act(command, async (call) => {
+    const { holdfast, store } = await call.open({ store: 'existing', onlyLooks: true })
+    const { printer } = call
+    const checks = await holdfast.check()
+    const broken = checks.filter(({ offenders }) => offenders.length > 0)
+    const width = Math.max(...checks.map(({ name }) => name.length))
+    await printer.answer(
+      { store: shownStore(store), isSound: broken.length === 0, checks },
+      ...checks.map(({ name, offenders }) => {
+        const told = offenders.length === 0 ? printer.paint('green', 'ok') : printer.paint('red', 'broken by')
+        return [padEnd(name, width), told, ...offenders.map(visible)].join('  ')
+      }),
+    )
+    if (broken.length === 0) return
+    const names = broken.map(({ name }) => name)
+    throw bug(`The store breaks ${amount(names.length, 'invariant')}: ${names.join(', ')}`, { names })
+  })
+}

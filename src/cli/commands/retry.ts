@@ -1,0 +1,55 @@
+// `holdfast retry`: lets a failed run go on where it failed, or all that match.
+
+import type { Command } from 'commander'
+import { examples, type Act } from '../call.ts'
+import { actOnMany, type ManyOptions } from '../many-runs.ts'
+import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
+import { usage } from '../usage.ts'
+
+interface RetryOptions extends FilterOptions, ManyOptions {
+  readonly note?: string
+}
+
+export function registerRetry(program: Command, act: Act): void {
+  const command = program
+    .command('retry')
+    .summary('let a failed run go on, or all that match')
+    .description(
+      'Lets a failed run go on where it failed: steps that have a result keep it. With options instead of an id it retries ' +
+        'every failed run that matches, after asking.',
+    )
+    .argument('[run]', 'the id of the run')
+    .option('--note <text>', 'why; it stands in the journal')
+    .option('--yes', 'do not ask')
+    .option('--dry-run', 'only say how many match')
+  addFilterOptions(command).addHelpText(
+    'after',
+    examples(
+      'retry 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --note "the bank is back"',
+      'retry --type shop.order --since 2h --dry-run',
+      'retry --type shop.order --since 2h --yes',
+    ),
+  )
+  act(command, async (call) => {
+    const options = command.opts<RetryOptions>()
+    const [named] = command.args
+    const { printer, io } = call
+    const filter = filterFrom(options, io.now())
+    const id = named === undefined ? null : checkRunId(named)
+    if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
+    if (id !== null && options.dryRun === true)
+      throw usage('--dry-run counts the runs that match; an id names just one.')
+    const { holdfast } = await call.open({ store: 'existing' })
+    const why = options.note === undefined ? {} : { note: options.note }
+    if (id === null) {
+      return actOnMany(call, filter, options, {
+        verb: 'Retry',
+        done: 'retried',
+        kind: 'failed',
+        act: ({ preview }) => holdfast.retryMany(filter, { ...why, preview }),
+      })
+    }
+    const { outcome, status } = await holdfast.retry(id, why)
+    await printer.answer({ id, outcome, status }, `Run ${id} is retried and now ${status}.`)
+  })
+}

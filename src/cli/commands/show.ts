@@ -1,0 +1,52 @@
+// `holdfast show`: one run as a picture.
+
+import type { Command } from 'commander'
+import type { JournalEntry } from '../../client/run-view.ts'
+import { examples, type Act } from '../call.ts'
+import { entriesOf } from '../following.ts'
+import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
+import { timeline } from '../timeline.ts'
+
+interface ShowOptions extends NameOptions {
+  readonly all?: boolean
+}
+
+const widthOfPaper = 120
+
+export function registerShow(program: Command, act: Act): void {
+  const command = program
+    .command('show')
+    .summary('show a run as a timeline')
+    .description('Shows what a run is and how it stands, and draws its steps, waits, crashes and undo work over time.')
+  addNameOptions(command)
+    .option('--all', 'draw every line, also of a very long run')
+    .addHelpText(
+      'after',
+      examples(
+        'show 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70',
+        'show --type shop.order --key order-42',
+        'show 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --json | jq .output',
+      ),
+    )
+  act(command, async (call) => {
+    const options = command.opts<ShowOptions>()
+    const [named] = command.args
+    const { printer, io } = call
+    const { holdfast, id } = await openRun(call, named, options, { onlyLooks: true })
+    const view = await holdfast.get(id)
+    if (printer.isJson) return printer.json(view)
+    const entries: JournalEntry[] = []
+    for await (const entry of entriesOf(holdfast, id)) entries.push(slim(entry))
+    const width = Math.min(printer.columns, Number.isFinite(printer.columns) ? printer.columns : widthOfPaper)
+    await printer.lines(
+      timeline(view, entries, { width, paint: printer.paint, now: io.now(), all: options.all === true }),
+    )
+  })
+}
+
+/** The picture shows errors and log lines, but no results: those of a long run would fill the memory. */
+function slim(entry: JournalEntry): JournalEntry {
+  return entry.kind === 'step-succeeded' || entry.kind === 'woken' || entry.kind === 'recorded'
+    ? { ...entry, data: undefined }
+    : entry
+}

@@ -1,0 +1,133 @@
+// `holdfast start`: starts a run of a workflow by its name, and waits for its end if asked to.
+
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { StartOptions } from '../../client/start-options.ts'
+import type { Duration } from '../../core/duration.ts'
+import { keyScopes } from '../../core/key.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import { examples, Interrupted, type Act, type Call } from '../call.ts'
+import { visible } from '../escape.ts'
+import { assertSucceeded, follow } from '../following.ts'
+import { readAll } from '../io.ts'
+import { parseInput } from '../json-input.ts'
+import { collected, duration, futureTime, pairs, whole } from '../option-values.ts'
+import { jsonLine, messageOf } from '../plain-json.ts'
+import { checkRunId } from '../run-filter.ts'
+import { quoted, usage } from '../usage.ts'
+
+interface StartCommandOptions {
+  readonly file?: string
+  readonly id?: string
+  readonly key?: string
+  readonly scope?: string
+  readonly onConflict?: string
+  readonly idempotencyKey?: string
+  readonly version?: number
+  readonly tag?: readonly string[]
+  readonly meta?: readonly string[]
+  readonly priority?: number
+  readonly runAt?: string
+  readonly timeout?: Duration
+  readonly expiresIn?: Duration
+  readonly wait?: boolean
+}
+
+export function registerStart(program: Command, act: Act): void {
+  const command = program
+    .command('start')
+    .summary('start a run')
+    .description('Starts a run of a workflow. When this returns, the run is stored; a worker performs it.')
+    .argument('<type>', 'the type of the workflow')
+    .argument('[input]', 'the input as JSON, or - to read it from standard input')
+    .option('--file <path>', 'read the input from a file of JSON')
+    .option('--wait', 'wait for its end and print its output; a failure is exit code 5')
+    .option('--id <uuid>', 'the id of the run, a UUID of version 7')
+    .option('--key <key>', 'its business key: a live run that has it keeps others from starting')
+    .option('--scope <scope>', `among which runs the key is unique: ${keyScopes.join(', ')}`)
+    .option('--on-conflict <what>', 'when a live run has the key: error, or return that run')
+    .option('--idempotency-key <key>', 'makes a repeated start harmless')
+    .option('--version <n>', 'the version of the workflow', whole('--version', 1))
+    .option('--tag <tag>', 'a word to find it by; may be given again', collected)
+    .option('--meta <name=value>', 'what to know about it; may be given again', collected)
+    .option('--priority <n>', 'higher goes first', whole('--priority'))
+    .option('--run-at <time>', 'not before this time (2026-11-16T08:00:00Z), or this long from now (10m)')
+    .option('--timeout <duration>', 'it fails if it has not ended by then', duration('--timeout'))
+    .option('--expires-in <duration>', 'it fails if nobody has begun it by then', duration('--expires-in'))
+    .addHelpText(
+      'after',
+      examples(
+        `start shop.order '{"id":"42","total":99}' --key order-42 --wait`,
+        'start shop.order --file order.json --tag vip --meta region=eu',
+        'generate-order | holdfast start shop.order - --json',
+        'start reports.nightly --run-at 10m --idempotency-key 2026-11-16',
+      ).replace('$ holdfast generate', '$ generate'),
+    )
+  act(command, async (call) => {
+    const options = command.opts<StartCommandOptions>()
+    const [type = '', input] = command.args
+    const { printer } = call
+    const about = startOptions(options)
+    const value = await inputOf(call, input, options.file)
+    const { holdfast } = await call.open({ store: 'creatable', workflows: true })
+    const { id, key, created } = await holdfast.start(type, value, about)
+    if (options.wait !== true) {
+      const told = created ? `Started ${id}` : `${id} exists already`
+      return printer.answer({ id, key, created }, told)
+    }
+    await printer.note(`${created ? 'Started' : 'Waits for'} ${id} (${visible(type)}); Ctrl-C leaves it alone.`)
+    const stopped = new Promise<never>((_, reject) => {
+      call.handleSignals((signal) => {
+        const leave = (): void => reject(new Interrupted(signal))
+        printer.note(`Leaving; run ${id} goes on. Follow it: holdfast watch ${id}`).then(leave, leave)
+      })
+    })
+    const run = await Promise.race([follow(holdfast, id, async () => undefined), stopped])
+    if (printer.isJson) await printer.json({ id, key, created, run })
+    else if (run.status === 'succeeded') await printer.lines([jsonLine(run.output)])
+    assertSucceeded(run)
+  })
+}
+
+async function inputOf({ io }: Call, input: string | undefined, file: string | undefined): Promise<unknown> {
+  if (input !== undefined && file !== undefined) throw usage('The input is an argument or a --file, not both.')
+  if (file !== undefined) return parseInput(readInput(resolve(io.cwd, file), file), `The file ${quoted(file)}`)
+  if (input === '-') return parseInput(await readAll(io.stdin), 'What came from standard input')
+  return input === undefined ? undefined : parseInput(input, 'The input')
+}
+
+function readInput(path: string, name: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usage(`The file ${quoted(name)} cannot be read: ${visible(messageOf(error))}.`)
+  }
+}
+
+function startOptions(options: StartCommandOptions): StartOptions {
+  const { id, key, scope, onConflict, idempotencyKey, version, tag, meta, priority, runAt, timeout, expiresIn } =
+    options
+  return {
+    ...(id === undefined ? {} : { id: checkRunId(id) }),
+    ...(key === undefined ? {} : { key }),
+    ...(scope === undefined ? {} : { scope: oneOf(keyScopes, scope, '--scope') }),
+    ...(onConflict === undefined
+      ? {}
+      : { onConflict: oneOf(['error', 'return'] as const, onConflict, '--on-conflict') }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...(version === undefined ? {} : { version }),
+    ...(tag === undefined ? {} : { tags: tag }),
+    ...(meta === undefined ? {} : { metadata: pairs(meta, '--meta') }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(runAt === undefined ? {} : { runAt: futureTime(runAt, '--run-at') }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(expiresIn === undefined ? {} : { expiresIn }),
+  }
+}
+
+function oneOf<Choice extends string>(choices: readonly Choice[], given: string, name: string): Choice {
+  const found = choices.find((choice) => choice === given)
+  if (found !== undefined) return found
+  throw usage(`${name} is one of ${choices.join(', ')}. Got ${quoted(given)}.${didYouMean(given, choices)}`)
+}

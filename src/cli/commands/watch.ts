@@ -1,0 +1,45 @@
+// `holdfast watch`: follows a run until it ends. How it ended is the exit code.
+
+import type { Command } from 'commander'
+import { examples, Interrupted, type Act } from '../call.ts'
+import { assertSucceeded, follow } from '../following.ts'
+import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
+import { jsonLine } from '../plain-json.ts'
+import { colourOfStatus, entryLine } from '../run-lines.ts'
+
+export function registerWatch(program: Command, act: Act): void {
+  const command = program
+    .command('watch')
+    .summary('follow a run until it ends')
+    .description(
+      'Prints the entries of a run as they come. Leaves when the run ends: with 0 if it succeeded, with 5 if it failed or ' +
+        'was cancelled, with 6 if its code has drifted and it is paused. Ctrl-C leaves with 130; the run goes on.',
+    )
+  addNameOptions(command).addHelpText(
+    'after',
+    examples(
+      'watch 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70',
+      'watch --type shop.order --key order-42 && echo shipped',
+      `watch 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --json | jq 'select(.run).run.output'`,
+    ),
+  )
+  act(command, async (call) => {
+    const options = command.opts<NameOptions>()
+    const [named] = command.args
+    const { printer } = call
+    const { holdfast, id } = await openRun(call, named, options, { onlyLooks: true })
+    const stopped = new Promise<never>((_, reject) => {
+      call.handleSignals((signal) => {
+        const leave = (): void => reject(new Interrupted(signal))
+        printer.note(`Leaving; run ${id} goes on.`).then(leave, leave)
+      })
+    })
+    const told = follow(holdfast, id, (entry) =>
+      printer.answer({ entry }, entryLine(entry, { width: printer.columns, paint: printer.paint })),
+    )
+    const run = await Promise.race([told, stopped])
+    const output = 'output' in run ? `: ${jsonLine(run.output)}` : ''
+    await printer.answer({ run }, printer.paint(colourOfStatus(run.status), run.status) + output)
+    assertSucceeded(run)
+  })
+}

@@ -1,0 +1,53 @@
+// What the command line knows of the world: arguments, environment, three streams and signals, as one object. Everything
+// below it takes this object, so that a test is a world of its own; only main.ts makes one of the real process.
+
+export interface Io {
+  /** The arguments, without the runtime and the script. */
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly stdin: AsyncIterable<string | Uint8Array>
+  /** Somebody sits there who can be asked. */
+  readonly isInteractive: boolean
+  readonly now: () => number
+  /** Calls back on SIGINT and SIGTERM, until the returned function is called. */
+  readonly onSignal: (listener: (signal: StopSignal) => void) => () => void
+}
+
+export interface Output {
+  readonly isTerminal: boolean
+  /** How wide a line may be; Infinity where nobody looks. */
+  readonly columns: number
+  /** Settles when there is room for more. Rejects with OutputClosed when the reader is gone. */
+  readonly write: (text: string) => Promise<void>
+}
+
+export type StopSignal = 'SIGINT' | 'SIGTERM'
+
+/** What a shell expects of a process that a signal ended. */
+export const signalExits: Readonly<Record<StopSignal, number>> = { SIGINT: 130, SIGTERM: 143 }
+
+/** Whoever read our output has seen enough, as `head` does. It is no failure. */
+export class OutputClosed extends Error {
+  override readonly name = 'OutputClosed'
+}
+
+/** All that comes from standard input, as text. */
+export async function readAll(stdin: Io['stdin']): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stdin) text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+  return text + decoder.decode()
+}
+
+/** The first line that comes from standard input. */
+export async function readLine(stdin: Io['stdin']): Promise<string> {
+  let text = ''
+  for await (const chunk of stdin) {
+    text += typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk)
+    if (text.includes('\n')) break
+  }
+  return text.split('\n')[0]?.trim() ?? ''
+}

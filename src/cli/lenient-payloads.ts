@@ -1,0 +1,45 @@
+// Payloads for commands that only look: one that cannot be read here (its key or its codec is missing, or it lies elsewhere)
+// is shown as the error that says so, and everything around it is still seen. Never used where something is written.
+
+import { jsonCodec, type Codec } from '../core/codec.ts'
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import type { Offload } from '../core/payload.ts'
+import type { HoldfastOptions } from '../holdfast.ts'
+
+/** In place of a text that could not be fetched. No codec writes it: a text begins with no control character. */
+const absent = '\u0000absent:'
+
+export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec; readonly offload: Offload } {
+  const { codec = jsonCodec(), offload } = own
+  return {
+    codec: {
+      encode: (value, place) => codec.encode(value, place),
+      decode: (text, place) => {
+        if (text.startsWith(absent)) return unreadable(text.slice(absent.length))
+        try {
+          return codec.decode(text, place)
+        } catch (error) {
+          return isHoldfastError(error, 'PAYLOAD_CORRUPT') ? error : unreadable('the codec failed', error)
+        }
+      },
+    },
+    offload: {
+      thresholdBytes: offload?.thresholdBytes ?? Infinity,
+      put: async () => {
+        throw unreadable('a command that only looks writes nothing')
+      },
+      get: async (reference) => {
+        try {
+          return offload === undefined ? `${absent}it was put elsewhere` : await offload.get(reference)
+        } catch {
+          return `${absent}it was put elsewhere, and cannot be fetched`
+        }
+      },
+    },
+  }
+}
+
+function unreadable(why: string, cause?: unknown): HoldfastError {
+  const message = `This payload cannot be read here: ${why}. Name the module that has its codec with --workflows.`
+  return new HoldfastError('PAYLOAD_CORRUPT', message, cause === undefined ? {} : { cause })
+}

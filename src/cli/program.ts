@@ -1,0 +1,119 @@
+// The command line as a function: arguments and streams in, an exit code out. Here the commands are put together, and
+// whatever they throw becomes a message and a code.
+
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import type { HoldfastError } from '../core/error.ts'
+import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOptions } from './call.ts'
+import { registerCancel } from './commands/cancel.ts'
+import { registerCheck } from './commands/check.ts'
+import { registerDoctor } from './commands/doctor.ts'
+import { registerJournal } from './commands/journal.ts'
+import { registerMigrate } from './commands/migrate.ts'
+import { registerPause } from './commands/pause.ts'
+import { registerRemove } from './commands/remove.ts'
+import { registerResume } from './commands/resume.ts'
+import { registerRetry } from './commands/retry.ts'
+import { registerRuns } from './commands/runs.ts'
+import { registerShow } from './commands/show.ts'
+import { registerStart } from './commands/start.ts'
+import { registerWatch } from './commands/watch.ts'
+import { registerWorker } from './commands/worker.ts'
+import { exitCodeOf, exitCodeRows } from './exit-code.ts'
+import { OutputClosed, type Io } from './io.ts'
+import { quoted, usage } from './usage.ts'
+
+const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
+  ['Make runs move:', [registerWorker, registerStart]],
+  ['Look at runs:', [registerRuns, registerShow, registerJournal, registerWatch]],
+  ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
+  ['Prepare:', [registerMigrate, registerCheck, registerDoctor]],
+]
+
+/** Performs one command line. Gives back the exit code; never throws. */
+export async function runCli(io: Io): Promise<number> {
+  // What is printed by the argument library is written after it, so that it can be waited for.
+  const pages: string[] = []
+  const program = createProgram(io, pages)
+  try {
+    if (io.argv.length === 0) program.outputHelp()
+    else await program.parseAsync([...io.argv], { from: 'user' })
+    await io.stdout.write(pages.join(''))
+    return 0
+  } catch (error) {
+    return await endingOf(error, io, pages).catch(() => 1)
+  }
+}
+
+async function endingOf(error: unknown, io: Io, pages: readonly string[]): Promise<number> {
+  if (error instanceof OutputClosed) return 0
+  if (error instanceof Interrupted) return error.exitCode
+  if (error instanceof CommanderError && error.exitCode === 0) {
+    await io.stdout.write(pages.join('')).catch(() => undefined)
+    return 0
+  }
+  const known = error instanceof CommanderError ? usageOf(error, io.argv) : error
+  // The options may be what is wrong, so the arguments themselves are asked.
+  const given = io.argv.includes('--') ? io.argv.slice(0, io.argv.indexOf('--')) : io.argv
+  const call = new Call(io, { json: given.includes('--json'), verbose: given.includes('--verbose') })
+  await call.printer.error(known)
+  return exitCodeOf(known)
+}
+
+function createProgram(io: Io, pages: string[]): Command {
+  const program = new Command('holdfast')
+    .description('Starts, performs, looks at and steers durable workflows.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .enablePositionalOptions()
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: (text) => void pages.push(text),
+      writeErr: (text) => void pages.push(text),
+      // Errors are told once, by us, and safe to print.
+      outputError: () => undefined,
+      getOutHelpWidth: () => Math.min(io.stdout.columns, 100),
+      getErrHelpWidth: () => Math.min(io.stdout.columns, 100),
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+  addCommonOptions(program)
+  const act: Act = (command, work) => {
+    addCommonOptions(command).action(async () => {
+      // They may stand before the name of the command, or after it.
+      const options: CommonOptions = { ...program.opts<CommonOptions>(), ...command.opts<CommonOptions>() }
+      await new Call(io, options).perform(work)
+    })
+  }
+  for (const [heading, registers] of groups) {
+    program.commandsGroup(heading)
+    for (const register of registers) register(program, act)
+  }
+  const codes = exitCodeRows.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')
+  return program.addHelpText(
+    'after',
+    `\nExit codes:\n${codes}\n${examples(
+      'worker --store sqlite:app.db --workflows ./workflows.js',
+      `start shop.order '{"id":"42"}' --store sqlite:app.db --workflows ./workflows.js --wait`,
+      'runs --store sqlite:app.db --status failed',
+    )}`,
+  )
+}
+
+/** What the argument library says, in our form. */
+function usageOf({ message, code }: CommanderError, argv: readonly string[]): HoldfastError {
+  if (code === 'commander.help') {
+    const which = argv[0] === 'help' ? `There is no command ${quoted(argv[1] ?? '')}.` : 'Which command?'
+    return usage(`${which} See holdfast --help.`)
+  }
+  const told = message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, '. ')
+  const sentence = told.charAt(0).toUpperCase() + told.slice(1)
+  return usage(`${sentence}${/[.)]$/.test(sentence) ? '' : '.'} See holdfast --help.`, {
+    parser: code.replace('commander.', ''),
+  })
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { readonly version: string }).version
+}

@@ -1,0 +1,19 @@
+// What is wrong with the arguments, said so that it fits on a screen whatever they are.
+
+import { HoldfastError } from '../core/error.ts'
+import { visible } from './escape.ts'
+
+const longestQuote = 200
+
+export function usage(
+  message: string,
+  details: Readonly<Record<string, unknown>> = {},
+  cause?: unknown,
+): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', message, { details, ...(cause === undefined ? {} : { cause }) })
+}
+
+/** A value from the arguments, as a message quotes it. */
+export function quoted(text: string): string {
+  return `"${visible(text.length > longestQuote ? `${text.slice(0, longestQuote)}…` : text)}"`
+}

@@ -1,0 +1,178 @@
+// Looking for runs: by what they are, by pages, and how many there are.
+
+import { HoldfastError } from '../core/error.ts'
+import { isRunId } from '../core/id.ts'
+import { runStatuses, type RunStatus } from '../core/run.ts'
+import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Checked, RunFilter, StoreAdmin } from '../store.ts'
+import { idOf, type RunReference } from './run-reference.ts'
+import { listedView, type RunView } from './run-view.ts'
+
+/** Everything that is given must match; of a list, any of its members. */
+export interface Filter {
+  readonly ids?: readonly RunReference[]
+  readonly type?: string | readonly string[]
+  /** `billing.` matches every type that begins with it. */
+  readonly typePrefix?: string
+  readonly status?: RunStatus | readonly RunStatus[]
+  readonly key?: string
+  readonly idempotencyKey?: string
+  readonly tag?: string
+  readonly version?: number
+  /** The run that asked for them. */
+  readonly parent?: RunReference
+  /** Created at this time or later. */
+  readonly createdFrom?: Date
+  /** Created before this time. */
+  readonly createdBefore?: Date
+  /** Those that were removed, and no others. @default false */
+  readonly deleted?: boolean
+}
+
+export interface FindOptions extends Filter {
+  /** How many on one page, at most 200. @default 50 */
+  readonly limit?: number
+  /** What the page before gave as `next`. */
+  readonly after?: string
+}
+
+export interface RunPage {
+  /** Newest first. */
+  readonly runs: readonly RunView[]
+  /** Where the next page begins; null if this is the last. */
+  readonly next: string | null
+}
+
+export interface Counted {
+  readonly count: number
+  /** There are more than were counted. */
+  readonly isCapped: boolean
+}
+
+const filterNames = [
+  'ids',
+  'type',
+  'typePrefix',
+  'status',
+  'key',
+  'idempotencyKey',
+  'tag',
+  'version',
+  'parent',
+  'createdFrom',
+  'createdBefore',
+  'deleted',
+]
+const mostOnPage = 200
+const countedAtMost = 10_000
+
+export async function findRuns(engine: Engine, options: FindOptions = {}): Promise<RunPage> {
+  checkOptions(options, [...filterNames, 'limit', 'after'], 'find()')
+  const { limit = 50, after, ...filter } = options
+  if (!Number.isInteger(limit) || limit < 1 || limit > mostOnPage) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `find({ limit }) is a whole number from 1 to ${mostOnPage}. Got ${shown(limit)}.`,
+    )
+  }
+  if (after !== undefined && !isRunId(after)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `find({ after }) takes the \`next\` of another page. Got ${shown(after)}.`,
+    )
+  }
+  engine.assertOpen()
+  const admin = adminOf(engine)
+  // One more than is asked for tells whether there is another page.
+  const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
+  const found = await admin.find(filterOf(filter), page)
+  const runs = found.slice(0, limit)
+  const failed = runs.filter(({ status }) => status === 'failed')
+  const loaded = await engine.store.load(failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1 })))
+  const last = new Map(failed.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
+  return {
+    runs: await Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads))),
+    next: found.length > limit ? (runs.at(-1)?.id ?? null) : null,
+  }
+}
+
+export async function countRuns(
+  engine: Engine,
+  filter: Filter = {},
+  options: { readonly atMost?: number } = {},
+): Promise<Counted> {
+  checkOptions(options, ['atMost'], 'count()')
+  const { atMost = countedAtMost } = options
+  if (!Number.isInteger(atMost) || atMost < 1) {
+    throw new HoldfastError('INVALID_OPTION', `count({ atMost }) is a whole number from 1. Got ${shown(atMost)}.`)
+  }
+  const wanted = filterOf(filter)
+  engine.assertOpen()
+  const count = await adminOf(engine).count(wanted, atMost + 1)
+  return { count: Math.min(count, atMost), isCapped: count > atMost }
+}
+
+/** The filter as the store takes it. Throws INVALID_OPTION at what no run could match by mistake. */
+export function filterOf(filter: Filter): RunFilter {
+  checkOptions(filter, filterNames, 'A filter of runs')
+  const { ids, type, typePrefix, status, key, idempotencyKey, tag, version, parent, deleted } = filter
+  const { createdFrom, createdBefore } = filter
+  return {
+    ...(ids === undefined ? {} : { ids: ids.map(idOf) }),
+    ...(type === undefined ? {} : { types: listOf(type) }),
+    ...(typePrefix === undefined ? {} : { typePrefix: text(typePrefix, 'typePrefix') }),
+    ...(status === undefined ? {} : { statuses: listOf(status).map(checkStatus) }),
+    ...(key === undefined ? {} : { key: text(key, 'key') }),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey: text(idempotencyKey, 'idempotencyKey') }),
+    ...(tag === undefined ? {} : { tag: text(tag, 'tag') }),
+    ...(version === undefined ? {} : { version: whole(version, 'version') }),
+    ...(parent === undefined ? {} : { parentId: idOf(parent) }),
+    ...(createdFrom === undefined ? {} : { createdFrom: time(createdFrom, 'createdFrom') }),
+    ...(createdBefore === undefined ? {} : { createdBefore: time(createdBefore, 'createdBefore') }),
+    ...(deleted === undefined ? {} : { deleted }),
+  }
+}
+
+/** What must be true of all runs, by name, with those of which it is not. */
+export async function checkRuns({ store }: Engine): Promise<readonly Checked[]> {
+  const { check } = store as Partial<StoreAdmin>
+  if (check === undefined)
+    throw new HoldfastError('INVALID_OPTION', 'This store cannot check itself: it has no check().')
+  return check.call(store)
+}
+
+/** A store that somebody made may have no queries for people. */
+export function adminOf({ store }: Engine): StoreAdmin {
+  const admin = store as Partial<StoreAdmin>
+  if (typeof admin.find === 'function' && typeof admin.count === 'function') return admin as StoreAdmin
+  throw new HoldfastError('INVALID_OPTION', 'This store cannot look for runs: it has no find() and count().')
+}
+
+function listOf<Member>(given: Member | readonly Member[]): readonly Member[] {
+  return Array.isArray(given) ? (given as readonly Member[]) : [given as Member]
+}
+
+function checkStatus(status: RunStatus): RunStatus {
+  if (runStatuses.includes(status)) return status
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `There is no status ${shown(status)}.${didYouMean(status, runStatuses)} Known: ${runStatuses.join(', ')}.`,
+  )
+}
+
+function text(value: unknown, name: string): string {
+  if (typeof value === 'string' && value !== '') return value
+  throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a text. Got ${shown(value)}.`)
+}
+
+function whole(value: unknown, name: string): number {
+  if (typeof value === 'number' && Number.isInteger(value)) return value
+  throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a whole number. Got ${shown(value)}.`)
+}
+
+function time(value: Date, name: string): number {
+  const at = value instanceof Date ? value.getTime() : Number.NaN
+  if (!Number.isNaN(at)) return at
+  throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a valid Date. Got ${shown(value)}.`)
+}

@@ -1,0 +1,140 @@
+// What a start may say about its run besides the input, and how that becomes part of a row.
+
+import type { Definition } from '../core/definition.ts'
+import { toMs, type Duration } from '../core/duration.ts'
+import { HoldfastError } from '../core/error.ts'
+import { isRunId } from '../core/id.ts'
+import { checkKey, checkScope, compositeKey, type KeyScope } from '../core/key.ts'
+import { checkMetadata, checkTags } from '../core/labels.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
+import type { Due } from '../core/transition.ts'
+import type { NewRun } from '../store.ts'
+import { idOf, type RunReference } from './run-reference.ts'
+
+export interface StartOptions {
+  /** The id of the run: a UUID of version 7. Starting the same id again gives the run that exists. @default a new one */
+  readonly id?: string
+  /** The business key: what the world outside calls this run. A live run that has it keeps others from starting. */
+  readonly key?: string
+  /** Among which live runs the key is unique. @default what the workflow says, or 'workflow' */
+  readonly scope?: KeyScope
+  /** What happens when a live run has the key: RUN_EXISTS, or that run is given back. @default 'error' */
+  readonly onConflict?: 'error' | 'return'
+  /** Makes a repeated start harmless: one run of this workflow has it, however often it is started, until it is removed. */
+  readonly idempotencyKey?: string
+  /** Which version of the workflow; runs keep theirs. @default what versionFor says, or the newest that is known here */
+  readonly version?: number
+  /** Words to find the run by; they are not encrypted. Those of the workflow are added. */
+  readonly tags?: readonly string[]
+  /** What to know about the run, as a JSON object; it is not encrypted. That of the workflow is added. */
+  readonly metadata?: Readonly<Record<string, unknown>>
+  /** The run that asked for this one. */
+  readonly parent?: RunReference
+  /** How often the body is tried. @default what the workflow says */
+  readonly maxAttempts?: number
+  /** Higher goes first. @default 0 */
+  readonly priority?: number
+  /** Not to be begun before this point in time, or this long from now. @default at once */
+  readonly runAt?: Date | Duration
+  /** The run fails with RUN_TIMEOUT if it has not ended by then. @default no limit */
+  readonly timeout?: Duration
+  /** The run fails with RUN_EXPIRED if nobody has begun it by then. @default never */
+  readonly expiresIn?: Duration
+}
+
+const names = [
+  'id',
+  'key',
+  'scope',
+  'onConflict',
+  'idempotencyKey',
+  'version',
+  'tags',
+  'metadata',
+  'parent',
+  'maxAttempts',
+  'priority',
+  'runAt',
+  'timeout',
+  'expiresIn',
+]
+
+export function checkStartOptions(options: StartOptions, type: string): void {
+  checkOptions(options, names, `start of "${type}"`)
+}
+
+/** What most starts say: nothing. */
+const plain = {
+  key: null,
+  keyScope: 'workflow',
+  idempotencyKey: null,
+  parentId: null,
+  tags: [],
+  metadata: null,
+  priority: 0,
+  due: null,
+  timeoutMs: null,
+  expiresInMs: null,
+} as const
+
+type Described = Pick<NewRun, keyof typeof plain>
+
+/** The part of the row that the options and the workflow's own say. Throws INVALID_OPTION or INVALID_NAME. */
+export function describeRun(options: StartOptions | undefined, definition: Definition): Described {
+  const isPlain = definition.unique === null && definition.tags.length === 0 && definition.metadata === null
+  if (options === undefined && isPlain) return plain
+  const { priority = 0, timeout, expiresIn, idempotencyKey, parent, onConflict = 'error' } = options ?? {}
+  if (!Number.isInteger(priority) || Math.abs(priority) > 2 ** 31 - 1) {
+    throw new HoldfastError('INVALID_OPTION', `The priority of a run must be a whole number. Got ${shown(priority)}.`)
+  }
+  if (onConflict !== 'error' && onConflict !== 'return') {
+    throw new HoldfastError('INVALID_OPTION', `onConflict must be 'error' or 'return'. Got ${shown(onConflict)}.`)
+  }
+  return {
+    ...keyOf(options ?? {}, definition),
+    idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key'),
+    parentId: parent === undefined ? null : idOf(parent),
+    tags: checkTags([...definition.tags, ...(options?.tags ?? [])], 'The tags of a run'),
+    metadata: checkMetadata({ ...definition.metadata, ...options?.metadata }, 'The metadata of a run'),
+    priority,
+    due: dueOf(options?.runAt),
+    timeoutMs: timeout === undefined ? null : toMs(timeout, 'The timeout of a run'),
+    expiresInMs: expiresIn === undefined ? null : toMs(expiresIn, 'expiresIn'),
+  }
+}
+
+function keyOf({ key, scope }: StartOptions, { type, unique }: Definition): Pick<NewRun, 'key' | 'keyScope'> {
+  const keyScope = checkScope(scope ?? unique?.scope ?? 'workflow', 'The scope of a key')
+  if (unique !== null) {
+    if (key !== undefined) return { key: compositeKey(unique.key, key), keyScope }
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `A run of "${type}" is unique by "${unique.key}": say which with start(…, { key }).`,
+    )
+  }
+  return { key: key === undefined ? null : checkKey(key, 'The key of a run'), keyScope }
+}
+
+/** What the first entry says of the run. */
+export function startedMeta({ maxAttempts }: StartOptions): { readonly maxAttempts: number } | null {
+  if (maxAttempts === undefined) return null
+  if (Number.isInteger(maxAttempts) && maxAttempts >= 1) return { maxAttempts }
+  throw new HoldfastError('INVALID_OPTION', `maxAttempts must be a whole number from 1. Got ${shown(maxAttempts)}.`)
+}
+
+export function checkId(id: string): string {
+  if (isRunId(id)) return id
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `The id of a run must be a UUID of version 7 in lower case. Got ${shown(id)}.`,
+    { details: { id } },
+  )
+}
+
+function dueOf(runAt: Date | Duration | undefined): Due | null {
+  if (runAt === undefined) return null
+  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'runAt') }
+  const at = runAt.getTime()
+  if (!Number.isNaN(at)) return { at, afterMs: null }
+  throw new HoldfastError('INVALID_OPTION', 'runAt must be a valid Date, or how long to wait.')
+}

@@ -1,0 +1,153 @@
+// One attempt of one step, or to undo one: what its function is given, its abort signal and its timeout. An attempt is
+// closed once, by its result, its timeout or the loss of its run; whatever its function does afterwards is ignored.
+// The cancellation of its run does not close it: its function is told to stop, and its result still counts.
+
+import type { Host } from './definition.ts'
+import { formatMs } from './duration.ts'
+import { HoldfastError } from './error.ts'
+import type { Cancel } from './ports.ts'
+import { StopSignal } from './stop-signal.ts'
+
+/** What a step's function is given. */
+export interface StepTools {
+  /** The same on every attempt of this step, and safe in an HTTP header: give it to whatever you call. */
+  readonly idempotencyKey: string
+  /** 1 for the first. */
+  readonly attempt: number
+  readonly isRetry: boolean
+  /** Aborts on timeout, cancellation and loss of the lease. */
+  readonly abortSignal: AbortSignal
+  /** True once the run is being cancelled. What the function returns all the same is recorded, and undone if it says how. */
+  isCancelled(): boolean
+  /** Says that the attempt is alive: its timeout and the run's lease count anew. Throws if the attempt was aborted. */
+  heartbeat(): void
+}
+
+interface Owner {
+  readonly host: Host
+  readonly runId: string
+  /** The entry that the run began with, or began anew with. */
+  readonly history: { readonly input: { readonly seq: number } }
+  readonly isCancelled: boolean
+}
+
+/** Who takes the outcome of an attempt, and of which call it is. */
+export interface Undertaking<Task> {
+  succeeded(task: Task, attempt: Attempt, value: unknown): void
+  failed(task: Task, attempt: Attempt, error: unknown): void
+}
+
+export class Attempt extends StopSignal implements StepTools {
+  readonly attempt: number
+  private readonly owner: Owner
+  private readonly step: string
+  private readonly startedAt: number
+  private readonly suffix: string
+  private state: 'running' | 'closed' | 'aborted' = 'running'
+  private timeout: Timeout | null = null
+
+  constructor(owner: Owner, step: string, number: number, suffix: '' | ':undo' = '') {
+    super()
+    this.owner = owner
+    this.step = step
+    this.suffix = suffix
+    this.attempt = number
+    this.startedAt = owner.host.ports.clock.monotonic()
+  }
+
+  get idempotencyKey(): string {
+    const { runId, history } = this.owner
+    return `${runId}:${history.input.seq}:${encodeURIComponent(this.step)}${this.suffix}`
+  }
+
+  get isRetry(): boolean {
+    return this.attempt > 1
+  }
+
+  get isCancelled(): () => boolean {
+    return () => this.suffix === '' && this.owner.isCancelled
+  }
+
+  get heartbeat(): () => void {
+    return () => this.beat()
+  }
+
+  /** How long the attempt has taken so far. */
+  get ms(): number {
+    return Math.round(this.owner.host.ports.clock.monotonic() - this.startedAt)
+  }
+
+  /** Its function runs, and what it gives back counts. */
+  get isOpen(): boolean {
+    return this.state === 'running'
+  }
+
+  /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
+  run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: Undertaking<Task>): void {
+    let result: unknown
+    try {
+      result = perform(this)
+    } catch (error) {
+      if (this.close()) by.failed(task, this, error)
+      return
+    }
+    Promise.resolve(result).then(
+      (value) => {
+        if (this.close()) by.succeeded(task, this, value)
+      },
+      (error: unknown) => {
+        if (this.close()) by.failed(task, this, error)
+      },
+    )
+  }
+
+  /** The attempt has its outcome. False if it had one before. */
+  close(): boolean {
+    if (this.state !== 'running') return false
+    this.state = 'closed'
+    this.timeout?.cancel()
+    return true
+  }
+
+  /** Closes the attempt and tells its function to stop. */
+  abort(reason: unknown): void {
+    if (!this.close()) return
+    this.state = 'aborted'
+    this.tell(reason)
+  }
+
+  /** Aborts the attempt when it takes longer than this without a heartbeat. */
+  limit(ms: number, onTimeout: (error: HoldfastError) => void): void {
+    const cancel = this.owner.host.ports.clock.after(ms, () => {
+      if (this.state !== 'running') return
+      const error = timeoutError(this.step, this.attempt, ms)
+      this.abort(error)
+      onTimeout(error)
+    })
+    this.timeout = { ms, onTimeout, cancel }
+  }
+
+  private beat(): void {
+    if (this.wasTold) throw this.toldBecause
+    if (this.state === 'closed') return
+    this.owner.host.heartbeat(this.owner.runId)
+    if (this.timeout === null) return
+    this.timeout.cancel()
+    this.limit(this.timeout.ms, this.timeout.onTimeout)
+  }
+}
+
+interface Timeout {
+  readonly ms: number
+  readonly onTimeout: (error: HoldfastError) => void
+  readonly cancel: Cancel
+}
+
+function timeoutError(step: string, attempt: number, timeoutMs: number): HoldfastError {
+  return new HoldfastError(
+    'STEP_TIMEOUT',
+    `Attempt ${attempt} of step "${step}" took longer than ${formatMs(timeoutMs)} and was aborted. ` +
+      'Pass its abortSignal on to what it calls, or give the step a longer timeout.',
+    { details: { step, attempt, timeoutMs } },
+  )
+}

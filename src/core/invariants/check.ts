@@ -1,0 +1,95 @@
+// All state invariants, and how they are checked.
+
+import { feedInvariants, type FeedItem } from './feed.ts'
+import { idempotencyKey, oneKeyOneLiveRun } from './fleet.ts'
+import type { FleetInvariant, RunInvariant, RunState, Violation } from './invariant.ts'
+import {
+  amendsOutcome,
+  baseIsInput,
+  cancelWinsOrLosesOnce,
+  historyBeginsWithStart,
+  historyGapless,
+  historySingleWriter,
+  oneOutcome,
+  seqCountsEntries,
+  stateIsFold,
+  undoInReverse,
+  undoIsFold,
+  undoNamesStep,
+  undoOnce,
+} from './journal.ts'
+import {
+  mailboxDense,
+  noLostWakeup,
+  signalConsumedAtMostOnce,
+  timerIsSet,
+  timerNeverEarly,
+  timerOnce,
+  waitsForSomething,
+} from './mailbox.ts'
+import { idsNonemptyBounded, readyIsDue, statusFieldsMatch } from './row.ts'
+
+const runInvariants: readonly RunInvariant[] = [
+  historyGapless,
+  seqCountsEntries,
+  historySingleWriter,
+  historyBeginsWithStart,
+  baseIsInput,
+  stateIsFold,
+  statusFieldsMatch,
+  readyIsDue,
+  idsNonemptyBounded,
+  oneOutcome,
+  amendsOutcome,
+  cancelWinsOrLosesOnce,
+  undoIsFold,
+  undoNamesStep,
+  undoOnce,
+  undoInReverse,
+  mailboxDense,
+  signalConsumedAtMostOnce,
+  noLostWakeup,
+  waitsForSomething,
+  timerIsSet,
+  timerOnce,
+  timerNeverEarly,
+]
+
+const fleetInvariants: readonly FleetInvariant[] = [oneKeyOneLiveRun, idempotencyKey]
+
+/** What is wrong with one run, as it is committed. */
+export function checkRun(state: RunState, now: number): readonly Violation[] {
+  const violations: Violation[] = []
+  for (const { name, check } of runInvariants) {
+    const told = check(state, now)
+    if (told !== null) violations.push({ name, runId: state.run.id, told })
+  }
+  return violations
+}
+
+/** What is wrong with runs, each by itself and all together. */
+export function checkAll(states: readonly RunState[], now: number): readonly Violation[] {
+  const alone = states.flatMap((state) => checkRun(state, now))
+  const together = fleetInvariants.flatMap(({ name, check }) => check(states).map((found) => ({ name, ...found })))
+  return [...alone, ...together]
+}
+
+/** What is wrong with the whole feed of a store that holds these runs. */
+export function checkFeed(feed: readonly FeedItem[], states: readonly RunState[]): readonly Violation[] {
+  return feedInvariants.flatMap(({ name, check }) => check(feed, states).map((found) => ({ name, ...found })))
+}
+
+export const stateInvariants = [...runInvariants, ...fleetInvariants, ...feedInvariants]
+
+/** A report names at most so many offenders of each invariant. */
+export const mostOffenders = 20
+
+/** Each state invariant by name, with whom it does not hold for. */
+export function report(
+  violations: readonly Violation[],
+): readonly { readonly name: string; readonly offenders: readonly string[] }[] {
+  return stateInvariants.map(({ name }) => {
+    const found = violations.filter((one) => one.name === name).map(({ runId }) => runId ?? '')
+    return { name, offenders: [...new Set(found)].toSorted().slice(0, mostOffenders) }
+  })
+}

@@ -1,0 +1,192 @@
+// What must be true of a journal, and of a row as far as the journal says it.
+
+import type { Entry } from '../entry.ts'
+import type { Undo } from '../run.ts'
+import { firstTwice, isKind, outcomesOf, sinceBase, type RunInvariant, type RunState } from './invariant.ts'
+
+export const historyGapless: RunInvariant = {
+  name: 'history_gapless',
+  kind: 'S',
+  about: 'The entries of a journal are numbered 1, 2, 3 … without a gap.',
+  check({ entries }) {
+    const at = entries.findIndex(({ seq }, index) => seq !== index + 1)
+    return at === -1 ? null : `entry ${at + 1} has the number ${entries[at]?.seq}`
+  },
+}
+
+export const seqCountsEntries: RunInvariant = {
+  name: 'seq_counts_entries',
+  kind: 'S',
+  about: 'The `seq` of a run is the number of its entries.',
+  check({ run, entries }) {
+    return run.seq === entries.length ? null : `seq is ${run.seq}, and there are ${entries.length} entries`
+  },
+}
+
+export const historySingleWriter: RunInvariant = {
+  name: 'history_single_writer',
+  kind: 'S',
+  about: 'No transition stands in a journal twice: each has an id of its own, on its first entry.',
+  check({ entries }) {
+    const twice = firstTwice(entries.flatMap(({ transition }) => (transition === null ? [] : [transition])))
+    return twice === undefined ? null : `transition ${twice} was appended twice`
+  },
+}
+
+export const historyBeginsWithStart: RunInvariant = {
+  name: 'history_begins_with_start',
+  kind: 'S',
+  about: 'The first entry, and no other, is `started`, and it has the id of the start.',
+  check({ entries }) {
+    const [first] = entries
+    if (first?.kind !== 'started') return `the first entry is ${first?.kind ?? 'missing'}`
+    if (first.transition === null) return 'the first entry does not say which start it came from'
+    const other = entries.findLast(({ kind }) => kind === 'started')
+    return other === first ? null : `entry ${other?.seq} is another start`
+  },
+}
+
+export const baseIsInput: RunInvariant = {
+  name: 'base_is_input',
+  kind: 'S',
+  about:
+    'The `base` of a run is its last `started` or `continued` entry, and the run is of the type and version that it names.',
+  check({ run, entries }) {
+    const input = entries.findLast((entry) => isKind(entry, 'started', 'continued'))
+    if (input?.seq !== run.base) return `base is ${run.base}, and the last input is entry ${input?.seq ?? 'none'}`
+    if (!isKind(input, 'continued')) return null
+    const { type, version } = input.meta
+    const isSame = type === run.type && version === run.version
+    return isSame ? null : `it goes on as ${type} ${version}, and the row says ${run.type} ${run.version}`
+  },
+}
+
+const written = ['succeeded', 'failed', 'cancelled', 'paused'] as const
+
+export const stateIsFold: RunInvariant = {
+  name: 'state_is_fold',
+  kind: 'S',
+  about: 'A run is over, or paused, exactly if its last entry says so.',
+  check({ run: { status }, entries }) {
+    const last = entries.at(-1)?.kind
+    const told = written.find((kind) => kind === last)
+    const found = written.find((kind) => kind === status)
+    return told === found ? null : `it is ${status}, and its last entry is ${last ?? 'missing'}`
+  },
+}
+
+export const undoIsFold: RunInvariant = {
+  name: 'undo_is_fold',
+  kind: 'S',
+  about: 'What a run has to undo is what its journal says since its `base`; a cancellation may make it due by itself.',
+  check(state) {
+    const { undo, status } = state.run
+    const folded = foldedUndo(sinceBase(state))
+    if (undo === folded) return null
+    // Whoever takes over a cancellation, or ends it, need not write that it began.
+    const isCancelled = status === 'cancelling' || status === 'cancelled'
+    if (isCancelled && undo === 'due' && folded === 'possible') return null
+    return `undo is ${undo}, and the journal says ${folded}`
+  },
+}
+
+function foldedUndo(entries: readonly Entry[]): Undo {
+  let undo: Undo = 'none'
+  for (const entry of entries) {
+    if (isKind(entry, 'failing', 'cancelling')) return 'due'
+    if (isKind(entry, 'step-succeeded') && entry.meta.undo === true) undo = 'possible'
+  }
+  return undo
+}
+
+export const oneOutcome: RunInvariant = {
+  name: 'one_outcome',
+  kind: 'S',
+  about: 'A step has one outcome since the `base` of its run, unless somebody dropped an earlier one.',
+  check(state) {
+    const twice = firstTwice(outcomesOf(sinceBase(state), 'step-succeeded', 'step-failed').map(({ name }) => name))
+    return twice === undefined ? null : `step ${twice} has two outcomes`
+  },
+}
+
+export const amendsOutcome: RunInvariant = {
+  name: 'amends_outcome',
+  kind: 'S',
+  about: 'A repair names the outcome of a step or a wait that stands before it.',
+  check({ entries }) {
+    for (const entry of entries) {
+      if (!isKind(entry, 'amended')) continue
+      const repaired = entries.find(({ seq }) => seq === entry.meta.seq)
+      const isOutcome = repaired !== undefined && isKind(repaired, 'step-succeeded', 'step-failed', 'woken')
+      if (!isOutcome || repaired.seq >= entry.seq) return `entry ${entry.seq} repairs ${entry.meta.seq}`
+    }
+    return null
+  },
+}
+
+export const cancelWinsOrLosesOnce: RunInvariant = {
+  name: 'cancel_wins_or_loses_once',
+  kind: 'S',
+  about: 'A run ends once: after `succeeded`, `failed` or `cancelled` nothing follows but, after `failed`, a retry.',
+  check({ entries }) {
+    for (const [index, { kind, seq }] of entries.entries()) {
+      if (!isEnd(kind)) continue
+      const after = entries.slice(index + 1)
+      if (after.length === 0) return null
+      const next = after.find((entry) => !isKind(entry, 'amended'))
+      if (kind !== 'failed' || next?.kind !== 'retried') return `${next?.kind ?? 'a repair'} follows ${kind} at ${seq}`
+    }
+    return null
+  },
+}
+
+function isEnd(kind: Entry['kind']): boolean {
+  return kind === 'succeeded' || kind === 'failed' || kind === 'cancelled'
+}
+
+/** The step that each undo is about, in the order of the undos. */
+function undos(state: RunState): readonly { readonly name: string; readonly seq: number; readonly step: number }[] {
+  const since = sinceBase(state)
+  const steps = outcomesOf(since, 'step-succeeded').filter(({ meta }) => meta.undo === true)
+  return since.flatMap((entry) => {
+    if (!isKind(entry, 'undone', 'undo-failed')) return []
+    const step = steps.findLast(({ name, seq }) => name === entry.name && seq < entry.seq)
+    return [{ name: entry.name, seq: entry.seq, step: step?.seq ?? 0 }]
+  })
+}
+
+export const undoNamesStep: RunInvariant = {
+  name: 'undo_names_step',
+  kind: 'S',
+  about: 'Only a recorded step that says how it is undone is undone, after its run began to fail or to be cancelled.',
+  check(state) {
+    const stray = undos(state).find(({ step }) => step === 0)
+    if (stray !== undefined) return `entry ${stray.seq} undoes ${stray.name}, which is not recorded`
+    const early = state.entries.find((entry) => isKind(entry, 'undone', 'undo-failed') && entry.seq < state.run.base)
+    if (early !== undefined) return `entry ${early.seq} undoes something, and then the run began anew`
+    const { undo, status } = state.run
+    const isDue = undo === 'due' || status === 'cancelling' || status === 'cancelled'
+    return isDue || undos(state).length === 0 ? null : `something is undone of a run that is ${status}`
+  },
+}
+
+export const undoOnce: RunInvariant = {
+  name: 'undo_once',
+  kind: 'S',
+  about: 'What a step did is undone, or given up, once.',
+  check(state) {
+    const twice = firstTwice(undos(state).map(({ name }) => name))
+    return twice === undefined ? null : `${twice} is undone twice`
+  },
+}
+
+export const undoInReverse: RunInvariant = {
+  name: 'undo_in_reverse',
+  kind: 'S',
+  about: 'Steps are undone in the reverse order of their entries.',
+  check(state) {
+    const all = undos(state)
+    const at = all.findIndex(({ step }, index) => index > 0 && step > (all[index - 1]?.step ?? 0))
+    return at === -1 ? null : `${all[at]?.name} is undone after ${all[at - 1]?.name}, which came before it`
+  },
+}

@@ -1,0 +1,130 @@
+// What must be true of what others leave for a run, and of what the run waits for: nothing that should wake it is lost.
+
+import { dueOf, earliestDue } from '../wait.ts'
+import {
+  firstTwice,
+  isKind,
+  outcomesOf,
+  sinceBase,
+  type EntryOf,
+  type RunInvariant,
+  type RunState,
+} from './invariant.ts'
+
+export const mailboxDense: RunInvariant = {
+  name: 'mailbox_dense',
+  kind: 'S',
+  about: 'The messages that a run was ever sent have the positions 1, 2, 3 … up to its `inbox`.',
+  check({ run, messages, taken }) {
+    const positions = [...messages, ...(taken ?? [])].map(({ position }) => position)
+    const isOutside = positions.some((position) => position < 1 || position > run.inbox)
+    if (isOutside || new Set(positions).size !== positions.length) return `${positions.join(', ')} of ${run.inbox}`
+    const isMissing = taken !== undefined && positions.length !== run.inbox
+    return isMissing ? `there are ${positions.length} of ${run.inbox}` : null
+  },
+}
+
+export const signalConsumedAtMostOnce: RunInvariant = {
+  name: 'signal_consumed_at_most_once',
+  kind: 'S',
+  about: 'A message is there once, and is taken by one entry of its run or by none.',
+  check({ run, messages, taken = [] }) {
+    const twice = firstTwice([...messages, ...taken].map(({ id }) => id))
+    if (twice !== undefined) return `message ${twice} is there twice`
+    const stray = taken.find(({ takenBy }) => takenBy < 1 || takenBy > run.seq)
+    return stray === undefined ? null : `message ${stray.id} was taken by entry ${stray.takenBy}, which does not exist`
+  },
+}
+
+/** Waits that nothing has ended. */
+function openWaits(state: RunState): readonly EntryOf<'waiting'>[] {
+  const since = sinceBase(state)
+  const over = new Set(outcomesOf(since, 'woken').map(({ name }) => name))
+  return since.filter((entry): entry is EntryOf<'waiting'> => isKind(entry, 'waiting') && !over.has(entry.name))
+}
+
+/** Those of them that the body surely asks for: after a repair it may go another way. */
+function askedWaits(state: RunState): readonly EntryOf<'waiting'>[] {
+  const repaired = state.entries.findLast(({ kind }) => kind === 'amended')?.seq ?? 0
+  return openWaits(state).filter(({ seq }) => seq > repaired)
+}
+
+/** It waits, and will not be claimed by itself before `time`. */
+function sleepsBeyond({ run }: RunState, time: number): boolean {
+  const { status, deletedAt, due } = run
+  return status === 'waiting' && deletedAt === null && (due === null || due > time)
+}
+
+export const noLostWakeup: RunInvariant = {
+  name: 'no_lost_wakeup',
+  kind: 'S',
+  about: 'No run waits idly for a message that lies in its mailbox.',
+  check(state, now) {
+    const { messages } = state
+    if (messages.length === 0 || !sleepsBeyond(state, now)) return null
+    const names = new Set(messages.map(({ name }) => name))
+    for (const { name, meta } of askedWaits(state)) {
+      for (const condition of meta.conditions) {
+        if (condition.kind === 'signal' && names.has(condition.name)) return `${name} waits for ${condition.name}`
+      }
+    }
+    return null
+  },
+}
+
+export const timerIsSet: RunInvariant = {
+  name: 'timer_is_set',
+  kind: 'S',
+  about: 'A run that waits is due by the time of the wait that it registered last.',
+  check(state) {
+    const last = askedWaits(state).at(-1)
+    if (last === undefined) return null
+    const due = earliestDue(last.meta.conditions, last.at)
+    return due === null || !sleepsBeyond(state, due)
+      ? null
+      : `${last.name} is over at ${due}, and the run is due at ${state.run.due ?? 'no time'}`
+  },
+}
+
+export const waitsForSomething: RunInvariant = {
+  name: 'waits_for_something',
+  kind: 'S',
+  about: 'A run that waits without being due has registered a wait that is not over.',
+  check(state) {
+    const { status, due, deletedAt } = state.run
+    if (status !== 'waiting' || due !== null || deletedAt !== null) return null
+    return openWaits(state).length > 0 ? null : 'it waits for nothing'
+  },
+}
+
+export const timerOnce: RunInvariant = {
+  name: 'timer_once',
+  kind: 'S',
+  about: 'A wait is over once, unless somebody dropped that.',
+  check(state) {
+    const twice = firstTwice(outcomesOf(sinceBase(state), 'woken').map(({ name }) => name))
+    return twice === undefined ? null : `${twice} is over twice`
+  },
+}
+
+export const timerNeverEarly: RunInvariant = {
+  name: 'timer_never_early',
+  kind: 'S',
+  about: 'A wait is not over before its condition is true, which is not before the time that the condition names.',
+  check(state) {
+    const since = sinceBase(state)
+    for (const entry of since) {
+      if (!isKind(entry, 'woken')) continue
+      const { winner, trueAt, seenAt } = entry.meta
+      const wait = since.find((one) => isKind(one, 'waiting') && one.name === entry.name && one.seq < entry.seq)
+      if (wait === undefined || !isKind(wait, 'waiting')) return `${entry.name} is over and was never registered`
+      const condition = wait.meta.conditions.find(({ tag }) => tag === winner)
+      if (condition === undefined) return `${entry.name} was ended by ${winner}, which it does not wait for`
+      const due = dueOf(condition, wait.at)
+      if (due !== null && trueAt < due) return `${entry.name} came true ${due - trueAt} ms early`
+      if (seenAt < trueAt) return `${entry.name} was seen ${trueAt - seenAt} ms before it came true`
+      if (entry.at < trueAt) return `${entry.name} was committed ${trueAt - entry.at} ms before it came true`
+    }
+    return null
+  },
+}

@@ -1,0 +1,88 @@
+// What must be true of the row of a run by itself: every other field is bound by the status.
+
+import { longestKey } from '../key.ts'
+import { isPrintable } from '../printable.ts'
+import { isTerminal, type Run } from '../run.ts'
+import type { RunInvariant } from './invariant.ts'
+
+export const statusFieldsMatch: RunInvariant = {
+  name: 'status_fields_match',
+  kind: 'S',
+  about:
+    'Lease, readiness, due time, end, wish, bounds and undo of a run are what its status allows; a deleted run that nobody ' +
+    'holds is idle.',
+  check({ run }) {
+    return wrongLease(run) ?? wrongReadiness(run) ?? wrongBounds(run) ?? wrongEnd(run)
+  },
+}
+
+function wrongLease({ status, readiness, session, token, deadline, wish }: Run): string | null {
+  const isHeld = session !== null
+  if (isHeld !== (readiness === 'leased')) return `it is ${readiness} and held by ${session ?? 'nobody'}`
+  if (isHeld && status !== 'running' && status !== 'cancelling') return `somebody holds it, and it is ${status}`
+  if (isHeld && token < 1) return `somebody holds it with token ${token}`
+  if (!isHeld && status === 'running') return 'it is running, and nobody holds it'
+  if (!isHeld && deadline !== null) return 'it has a deadline, and nobody holds it'
+  if (wish === null) return null
+  const isFit = (status === 'running' && wish.kind === 'pause') || (status === 'cancelling' && wish.kind === 'cancel')
+  return isFit ? null : `it is ${status}, with a wish to ${wish.kind}`
+}
+
+function wrongReadiness({ status, readiness, session, due, deletedAt }: Run): string | null {
+  const isDue = readiness === 'ready' || readiness === 'timed'
+  if (readiness !== 'blocked' && isDue !== (due !== null)) return `it is ${readiness} and due at ${due ?? 'no time'}`
+  if (session !== null || readiness === 'idle') {
+    const mustMove = (status === 'pending' || status === 'cancelling') && session === null && deletedAt === null
+    return mustMove ? `it is ${status} and idle: nobody will ever claim it` : null
+  }
+  if (deletedAt !== null) return `it is deleted and ${readiness}`
+  return status === 'paused' || isTerminal(status) ? `it is ${status} and ${readiness}` : null
+}
+
+function wrongBounds({ status, session, undo, token, timeoutAt, expiresAt, endedAt }: Run): string | null {
+  const isUndoing = status === 'cancelling' || (undo === 'due' && endedAt === null)
+  if (isUndoing && (timeoutAt !== null || expiresAt !== null)) return 'undo work has a bound on its time'
+  if (status === 'cancelling' && session === null && undo === 'none') return 'it is cancelling with nothing to undo'
+  if (status === 'succeeded' && undo === 'due') return 'it succeeded with undo work due'
+  if (expiresAt === null) return null
+  if (token > 0) return 'it was begun, and may still expire'
+  return status === 'pending' || status === 'paused' ? null : `it is ${status} and may still expire`
+}
+
+function wrongEnd({ status, endedAt, deletedAt, deleteReason }: Run): string | null {
+  if (isTerminal(status) !== (endedAt !== null)) return `it is ${status} and ended at ${endedAt ?? 'no time'}`
+  return deletedAt === null && deleteReason !== null ? 'it is not deleted, but there is a reason for that' : null
+}
+
+export const readyIsDue: RunInvariant = {
+  name: 'ready_is_due',
+  kind: 'S',
+  about: 'What is ready to be claimed is due.',
+  check({ run: { readiness, due } }, now) {
+    return readiness === 'ready' && due !== null && due > now ? `it is ready ${due - now} ms too early` : null
+  },
+}
+
+const longestId = 200
+
+export const idsNonemptyBounded: RunInvariant = {
+  name: 'ids_nonempty_bounded',
+  kind: 'S',
+  about:
+    `Ids, types, keys and names are texts that are not empty; ids, types and tags have at most ${longestId} characters, ` +
+    `keys ${longestKey}.`,
+  check({ run, entries, messages }) {
+    const { id, type, key, idempotencyKey, parentId, session, tags } = run
+    if (isWrong(id) || isWrong(type) || type.includes(' ')) return 'its id or type'
+    if (isWrong(key, longestKey) || isWrong(idempotencyKey, longestKey)) return 'one of its keys'
+    if (isWrong(parentId) || isWrong(session) || tags.some((tag) => isWrong(tag))) return 'its parent, session or tags'
+    const entry = entries.find(({ name, transition }) => name === '' || isWrong(transition))
+    if (entry !== undefined) return `the name or transition of entry ${entry.seq}`
+    const message = messages.find((one) => isWrong(one.id) || one.name === '')
+    return message === undefined ? null : `the id or name of message ${message.position}`
+  },
+}
+
+function isWrong(text: string | null, longest = longestId): boolean {
+  return text !== null && (text === '' || text.length > longest || !isPrintable(text))
+}

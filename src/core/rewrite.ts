@@ -1,0 +1,37 @@
+// What somebody who does not hold a run makes of it: the entries that are appended and the row as it is afterwards. The
+// decisions behind it (`steering.ts`, `takeover.ts`) are pure and shared by all stores, which write what they are given.
+
+import type { Draft } from './entry.ts'
+import { isTerminal, type Run } from './run.ts'
+
+export interface Rewrite {
+  readonly run: Run
+  readonly append: readonly Draft[]
+}
+
+type Change = Partial<Omit<Run, 'id' | 'shard' | 'seq' | 'createdAt' | 'updatedAt' | 'endedAt'>>
+
+/** Appends entries and changes the row with them. */
+export function rewrite(run: Run, append: readonly Draft[], change: Change, now: number): Rewrite {
+  const changed = { ...run, ...change }
+  return {
+    append,
+    run: {
+      ...changed,
+      seq: run.seq + append.length,
+      updatedAt: append.length === 0 ? run.updatedAt : now,
+      endedAt: isTerminal(changed.status) ? (run.endedAt ?? now) : null,
+    },
+  }
+}
+
+/** Nobody holds the run, and nothing but an operator can move it. */
+export const idle = { readiness: 'idle', due: null, session: null, deadline: null } as const
+
+/** The end of a run: there is nothing more to wait for. */
+export const over = { ...idle, wish: null, expiresAt: null } as const
+
+/** Nobody holds the run, and whoever can perform it may claim it now; a deleted one is claimed by nobody. */
+export function ready({ deletedAt }: Run, now: number): Pick<Run, 'readiness' | 'due' | 'session' | 'deadline'> {
+  return deletedAt === null ? { readiness: 'ready', due: now, session: null, deadline: null } : idle
+}

@@ -1,0 +1,163 @@
+// What people may do to a run from outside: cancel it, pause it, let it go on, remove it. Nobody but its holder writes the
+// journal of a leased run, so such a run is asked (a wish on its row) and its holder obeys; any other obeys at once.
+//
+//   cancel   nobody holds it, nothing to undo   → cancelled
+//            nobody holds it, something to undo → cancelling, to be claimed by whoever can undo it
+//            somebody holds it                  → cancelling, with the wish: its holder stops, undoes and ends it
+//            now                                → cancelled at once, whoever holds it: the token grows, nothing is undone
+//   pause    nobody holds it                    → paused
+//            somebody holds it                  → a wish, obeyed at its next checkpoint
+//   resume   paused                             → pending, with any repairs of its journal
+//            a wish to pause                    → the wish is gone
+//   retry    failed                             → pending, with any repairs of its journal and without a bound on its time
+//   remove   any                                → deleted: leased no more, its keys free, its status as it was
+
+import type { Draft } from './entry.ts'
+import { idle, over, ready, rewrite, type Rewrite } from './rewrite.ts'
+import { isTerminal, type PauseReason, type Run } from './run.ts'
+
+export type SteerRequest = {
+  /** Client-made: repeating a request that took effect answers as the first time. */
+  readonly id: string
+  readonly runId: string
+} & Steer
+
+export type Steer =
+  | { readonly kind: 'cancel'; readonly mode: CancelMode; readonly reason: string | null }
+  | { readonly kind: 'pause'; readonly reason: PauseReason; readonly note: string | null }
+  | ({ readonly kind: 'resume' | 'retry' } & Revival)
+  | { readonly kind: 'remove'; readonly reason: string | null }
+
+/** `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: nobody waits for anything. */
+export type CancelMode = 'cooperative' | 'now'
+
+export interface Revival {
+  readonly note: string | null
+  /** Repairs of the journal, which take effect with it: `amended` entries. */
+  readonly amend: readonly Extract<Draft, { kind: 'amended' }>[]
+  /** The `seq` of the run that the repairs were made for; null if there are none. */
+  readonly seq: number | null
+}
+
+export type Steered =
+  /** It took effect, or had before. */
+  | { readonly outcome: 'done'; readonly run: Run }
+  /** The holder of the run will see to it. */
+  | { readonly outcome: 'wished'; readonly run: Run }
+  | { readonly outcome: 'refused'; readonly reason: SteerRefusal; readonly run: Run }
+  | { readonly outcome: 'key-taken'; readonly by: string; readonly run: Run }
+  | { readonly outcome: 'not-found' }
+
+/**
+ * `ended`: nothing moves a run that is over. `cancelling`: no way leads back from that. `not-paused`, `not-failed`: there is
+ * nothing to let go on. `undone`: what its steps did was undone. `changed`: the journal moved on since it was read.
+ * `deleted`: it was removed.
+ */
+export type SteerRefusal = 'ended' | 'cancelling' | 'not-paused' | 'not-failed' | 'undone' | 'changed' | 'deleted'
+
+export interface Steering {
+  readonly answer: Steered
+  /** What is to be written; null if nothing. */
+  readonly write: Rewrite | null
+}
+
+/** Decides. `keyHolder` is the live run that has the business key of this one, for a retry. */
+export function steer(run: Run, request: Steer, now: number, keyHolder: string | null = null): Steering {
+  switch (request.kind) {
+    case 'cancel':
+      return request.mode === 'now' ? cancelNow(run, request.reason, now) : cancel(run, request.reason, now)
+    case 'pause':
+      return pause(run, request, now)
+    case 'resume':
+      return resume(run, request, now)
+    case 'retry':
+      return retry(run, request, now, keyHolder)
+    case 'remove':
+      return remove(run, request.reason, now)
+  }
+}
+
+function cancel(run: Run, reason: string | null, now: number): Steering {
+  if (isTerminal(run.status)) return refused(run, 'ended')
+  if (run.status === 'cancelling')
+    return { answer: { outcome: run.session === null ? 'done' : 'wished', run }, write: null }
+  if (run.session !== null) {
+    const wish = { kind: 'cancel', reason, at: now } as const
+    // Nothing but its undo work is left, and that has no bound on its time.
+    return wished(rewrite(run, [], { status: 'cancelling', wish, timeoutAt: null }, now))
+  }
+  if (run.undo === 'none') return done(cancelled(run, reason, [], now))
+  const entry: Draft = { kind: 'cancelling', name: null, meta: { reason }, data: null }
+  const change = { status: 'cancelling', undo: 'due', timeoutAt: null, expiresAt: null, ...ready(run, now) } as const
+  return done(rewrite(run, [entry], change, now))
+}
+
+function cancelNow(run: Run, reason: string | null, now: number): Steering {
+  return isTerminal(run.status) ? refused(run, 'ended') : done(cancelled(run, reason, [], now))
+}
+
+/** Ends a run as cancelled. Whoever held it is refused from here on. */
+export function cancelled(run: Run, reason: string | null, before: readonly Draft[], now: number): Rewrite {
+  const entry: Draft = { kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }
+  const token = run.session === null ? run.token : run.token + 1
+  return rewrite(run, [...before, entry], { status: 'cancelled', token, ...over }, now)
+}
+
+function pause(run: Run, request: Extract<Steer, { kind: 'pause' }>, now: number): Steering {
+  const { reason, note } = request
+  if (isTerminal(run.status)) return refused(run, 'ended')
+  if (run.status === 'cancelling') return refused(run, 'cancelling')
+  if (run.status === 'paused') return { answer: { outcome: 'done', run }, write: null }
+  if (run.session !== null) return wished(rewrite(run, [], { wish: { kind: 'pause', reason, note, at: now } }, now))
+  return done(paused(run, reason, note, [], now))
+}
+
+/** Stops a run that nobody holds. */
+export function paused(
+  run: Run,
+  reason: PauseReason,
+  note: string | null,
+  before: readonly Draft[],
+  now: number,
+): Rewrite {
+  const entry: Draft = { kind: 'paused', name: null, meta: { reason, note }, data: null }
+  return rewrite(run, [...before, entry], { status: 'paused', wish: null, ...idle }, now)
+}
+
+function resume(run: Run, { note, amend, seq }: Revival, now: number): Steering {
+  if (run.status === 'running' && run.wish?.kind === 'pause') return done(rewrite(run, [], { wish: null }, now))
+  if (run.status !== 'paused') return refused(run, isTerminal(run.status) ? 'ended' : 'not-paused')
+  if (seq !== null && seq !== run.seq) return refused(run, 'changed')
+  const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: null }
+  return done(rewrite(run, [...amend, entry], { status: 'pending', ...ready(run, now) }, now))
+}
+
+function retry(run: Run, { note, amend, seq }: Revival, now: number, keyHolder: string | null): Steering {
+  if (run.status !== 'failed') return refused(run, 'not-failed')
+  if (run.deletedAt !== null) return refused(run, 'deleted')
+  if (run.undo === 'due') return refused(run, 'undone')
+  if (seq !== null && seq !== run.seq) return refused(run, 'changed')
+  if (keyHolder !== null) return { answer: { outcome: 'key-taken', by: keyHolder, run }, write: null }
+  const entry: Draft = { kind: 'retried', name: null, meta: { note }, data: null }
+  const change = { status: 'pending', crashes: 0, timeoutAt: null, expiresAt: null, ...ready(run, now) } as const
+  return done(rewrite(run, [...amend, entry], change, now))
+}
+
+function remove(run: Run, reason: string | null, now: number): Steering {
+  if (run.deletedAt !== null) return { answer: { outcome: 'done', run }, write: null }
+  // Whoever holds it may end it; nobody else ever gets it.
+  const rest = run.session === null ? idle : {}
+  return done(rewrite(run, [], { deletedAt: now, deleteReason: reason, ...rest }, now))
+}
+
+function done(write: Rewrite): Steering {
+  return { answer: { outcome: 'done', run: write.run }, write }
+}
+
+function wished(write: Rewrite): Steering {
+  return { answer: { outcome: 'wished', run: write.run }, write }
+}
+
+function refused(run: Run, reason: SteerRefusal): Steering {
+  return { answer: { outcome: 'refused', reason, run }, write: null }
+}

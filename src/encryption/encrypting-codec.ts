@@ -1,0 +1,153 @@
+// A codec around another one that encrypts its text: AES-256-GCM under a random nonce of 96 bits. The text is
+// `enc1.<key id>.<nonce, ciphertext and tag in base64url>`, and its version, its key id and the place where it stands are
+// authenticated with it: a text that was changed, or moved to another run or entry, is refused.
+// Invariant: whatever is refused, no error shows a key or what was decrypted.
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { corrupt, jsonCodec, type Codec, type Place } from '../core/codec.ts'
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
+import { currentKey, isKeyId, readKeys, type EncryptionKeys } from './keys.ts'
+
+export interface EncryptingCodecOptions {
+  /** The keys by their id. Those besides `current` only read what was written with them. */
+  readonly keys: EncryptionKeys
+  /** The id of the key to write with. */
+  readonly current: string
+  /**
+   * What turns values into the text that is encrypted. Compression belongs here, too, but tells by its length what a
+   * secret has in common with text that somebody else chose.
+   * @default jsonCodec()
+   */
+  readonly codec?: Codec
+  /**
+   * Reads texts that were written before encryption was switched on. While it is on, whoever can write to the database
+   * can put in payloads of their own.
+   * @default false
+   */
+  readonly readPlain?: boolean
+}
+
+const optionNames = ['keys', 'current', 'codec', 'readPlain']
+const version = 'enc1'
+const algorithm = 'aes-256-gcm'
+const nonceBytes = 12
+const tagBytes = 16
+
+/**
+ * A codec that encrypts payloads with AES-256-GCM, each bound to its run and entry: inputs, results, outputs, errors, and
+ * what is recorded or logged. To rotate, add a key and make it `current`; keep the old one as long as there are runs that
+ * were written with it. One key should write no more than 2³² payloads.
+ *
+ * Not encrypted, because the engine and its queries read it: the type, version and status of a run, its ids, keys, tags
+ * and metadata, the names of steps, their times and the rest of `meta`, and the engine's own failures. The length of a
+ * payload shows, too. Put no secret there.
+ *
+ * @example
+ * import { randomBytes } from 'node:crypto'
+ * import { createHoldfast } from 'holdfast'
+ * import { encryptingCodec } from 'holdfast/encryption'
+ *
+ * const codec = encryptingCodec({ keys: { '2026-11': randomBytes(32) }, current: '2026-11' })
+ * const holdfast = await createHoldfast({ store: 'memory:', codec })
+ */
+export function encryptingCodec(options: EncryptingCodecOptions): Codec {
+  // A message about wrong options shows what it got, and that may be the key itself.
+  if (typeof options === 'string') {
+    throw invalid(
+      'encryptingCodec() takes its options as an object, such as { keys: { "2026-11": key }, current: "2026-11" }.',
+    )
+  }
+  checkOptions(options, optionNames, 'encryptingCodec()')
+  const { codec = jsonCodec(), readPlain = false } = options
+  if (typeof readPlain !== 'boolean') throw invalid('`readPlain` must be true or false.')
+  checkCodec(codec)
+  const keys = readKeys(options.keys)
+  const current = currentKey(keys, options.current)
+  return {
+    encode: (value, place) => encrypt(textOf(codec.encode(value, place)), current, place),
+    decode(text, place) {
+      if (text.startsWith(`${version}.`)) return decodeWith(codec, decrypt(text, keys, place), place)
+      if (readPlain) return decodeWith(codec, text, place)
+      throw corrupt(
+        place,
+        /^enc[0-9]+\./.test(text)
+          ? 'it was encrypted in a way that this version does not know'
+          : 'it is not encrypted, and `readPlain` of encryptingCodec() is off',
+        undefined,
+      )
+    },
+  }
+}
+
+function encrypt(text: string, { id, key }: { readonly id: string; readonly key: Uint8Array }, place: Place): string {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
+  cipher.setAAD(bound(id, place))
+  const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
+  return `${version}.${id}.${sealed.toString('base64url')}`
+}
+
+function decrypt(text: string, keys: ReadonlyMap<string, Uint8Array>, place: Place): string {
+  const [, id, body, ...rest] = text.split('.', 4)
+  const sealed = Buffer.from(body ?? '', 'base64url')
+  // Decoding skips what it does not know: only the text that was written is read.
+  const isSound = isKeyId(id) && rest.length === 0 && sealed.toString('base64url') === body
+  if (!isSound || sealed.length < nonceBytes + tagBytes) {
+    throw corrupt(place, 'it is not a whole encrypted text', undefined)
+  }
+  const key = keys.get(id)
+  if (key === undefined)
+    throw corrupt(place, `it was encrypted with the key ${shown(id)}, which is not here`, undefined)
+  try {
+    const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
+    decipher.setAAD(bound(id, place))
+    decipher.setAuthTag(sealed.subarray(-tagBytes))
+    const opened = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
+    return Buffer.concat([opened, decipher.final()]).toString('utf8')
+  } catch {
+    const told = `it does not open with the key ${shown(id)}: that is another key now, or the text was changed or moved here`
+    throw corrupt(place, told, undefined)
+  }
+}
+
+/**
+ * What is authenticated besides the text. Run and seq alone say which entry it is; with the name, giving an entry the
+ * name of another step is found out, too. JSON keeps the parts apart, and null from every name.
+ */
+function bound(id: string, { runId, seq, name }: Place): Buffer {
+  return Buffer.from(JSON.stringify([version, id, runId, seq, name]))
+}
+
+function decodeWith(codec: Codec, text: string, place: Place): unknown {
+  try {
+    return codec.decode(text, place)
+  } catch (error) {
+    // No cause: the message of a parser quotes what it read.
+    const reason: unknown = isHoldfastError(error, 'PAYLOAD_CORRUPT') ? error.details['reason'] : undefined
+    throw corrupt(place, typeof reason === 'string' ? reason : 'the codec inside the encryption failed', undefined)
+  }
+}
+
+function textOf(text: unknown): string {
+  if (typeof text !== 'string') throw notStorable('the codec inside the encryption did not return a string')
+  // UTF-8 has no place for one half of a pair.
+  if (/\p{Surrogate}/u.test(text)) throw notStorable('the codec inside the encryption wrote half of a surrogate pair')
+  return text
+}
+
+function checkCodec(codec: unknown): void {
+  const { encode, decode } = (codec ?? {}) as Partial<Codec>
+  if (typeof encode === 'function' && typeof decode === 'function') return
+  throw invalid('`codec` must be a codec: an object with `encode` and `decode`.')
+}
+
+function notStorable(told: string): HoldfastError {
+  return new HoldfastError('NOT_STORABLE', `The value at $ cannot be stored: ${told}.`, {
+    details: { path: '$', reason: 'codec' },
+  })
+}
+
+function invalid(message: string): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', message)
+}

@@ -1,0 +1,4 @@
+// Everything that an application imports from 'holdfast/encryption'.
+
+export { encryptingCodec, type EncryptingCodecOptions } from './encrypting-codec.ts'
+export type { EncryptionKey, EncryptionKeys } from './keys.ts'

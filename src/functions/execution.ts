@@ -1,0 +1,99 @@
+// One execution of the body, from its input to what it returned or threw. A run that is to be undone needs its body only
+// to tell how: then what the body comes to means nothing.
+
+import type { RetryPolicy } from '../core/retry.ts'
+import type { Definition } from '../core/definition.ts'
+import type { Run } from '../core/run.ts'
+import type { Conclusion } from './conclusion.ts'
+import { createContext, type Context } from './context.ts'
+import { Scope } from './scope.ts'
+import type { Settler } from './settler.ts'
+import type { Stage } from './stage.ts'
+
+export interface FunctionBody {
+  readonly policy: RetryPolicy
+  readonly body: (ctx: Context, input: never) => unknown
+  readonly definition: Definition
+}
+
+interface Owner extends Stage {
+  readonly run: Run
+  readonly settler: Settler
+  readonly conclusion: Conclusion
+  /** The body went on although the run is parked, or about to be. */
+  spoil(): void
+}
+
+export class Execution {
+  /** The body has come to its end, or cannot go on. */
+  hasEnded = false
+  private readonly owner: Owner
+  private readonly body: FunctionBody['body']
+
+  constructor(owner: Owner, body: FunctionBody['body']) {
+    this.owner = owner
+    this.body = body
+  }
+
+  /** Calls the body with the input of the run, if it goes on. */
+  begin(): void {
+    const { owner } = this
+    if (!owner.isLive) return
+    owner.settler.fetch(owner.history.input.data, (text) => this.call(text))
+  }
+
+  /** Calls the body of a run that fails, because its journal says so, as far as that is needed. */
+  beginFailing({ seq, meta, data }: NonNullable<Owner['history']['failing']>): void {
+    const { owner } = this
+    owner.settler.fetch(data, (text) => {
+      owner.conclusion.goOnFailing(this.read(text, seq), meta?.cause ?? null)
+      this.begin()
+    })
+  }
+
+  private read(text: string, seq: number): unknown {
+    try {
+      return this.owner.decode(text, seq, null)
+    } catch (error) {
+      return error
+    }
+  }
+
+  private call(text: string): void {
+    const { owner } = this
+    owner.stir()
+    let input: unknown
+    try {
+      input = owner.decode(text, owner.history.input.seq, null)
+    } catch (error) {
+      return owner.unreadable(error)
+    }
+    const { body } = this
+    try {
+      const result = body(createContext(owner, new Scope(), owner.run), input as never)
+      Promise.resolve(result).then(
+        (value) => this.returned(value),
+        (error: unknown) => this.threw(error),
+      )
+    } catch (error) {
+      this.threw(error)
+    }
+  }
+
+  private returned(value: unknown): void {
+    this.hasEnded = true
+    if (this.owner.isWriting) this.owner.conclusion.returned(value)
+    else this.endedElsewhere()
+  }
+
+  private threw(error: unknown): void {
+    this.hasEnded = true
+    if (this.owner.isWriting) this.owner.conclusion.threw(error)
+    else this.endedElsewhere()
+  }
+
+  private endedElsewhere(): void {
+    this.owner.spoil()
+    this.owner.stir()
+  }
+}

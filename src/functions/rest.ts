@@ -1,0 +1,73 @@
+// When a run rests. It is at a checkpoint when no attempt runs and the body has seen all there is: there it may be paused.
+// It rests when, besides, only time or a message can move its body on: then it is parked. Waits that have come due are
+// journalled here, in the order in which they came true.
+
+import type { Host } from '../core/definition.ts'
+import type { Phase } from './phase.ts'
+import type { Resources } from './resources.ts'
+import type { Resting } from './resting.ts'
+import type { Settler } from './settler.ts'
+import type { StepRunner } from './step-runner.ts'
+import type { Writer } from '../core/writer.ts'
+
+interface Owner {
+  readonly host: Host
+  readonly busy: number
+  readonly resting: Resting
+  readonly settler: Settler
+  readonly steps: StepRunner
+  readonly resources: Resources
+  readonly writer: Writer
+}
+
+interface Parking extends Owner {
+  phase: Phase
+  stir(): void
+  /** The lease is gone. */
+  parked(): void
+  /** It is not: a message or a wish had arrived. */
+  lookAgain(): void
+}
+
+export function isAtCheckpoint({ busy, settler, resources }: Owner): boolean {
+  return busy === 0 && settler.size > 0 && settler.isIdle && !resources.isBusy
+}
+
+export function isResting(owner: Owner): boolean {
+  const { resting, settler, steps } = owner
+  return resting.size === settler.size && steps.inlineDelays === 0 && isAtCheckpoint(owner)
+}
+
+/** Journals the waits that have come due and begins the steps whose delay is over. */
+export function wakeDue({ host, resting, settler, steps, writer }: Owner): void {
+  const now = host.now()
+  const due = resting.takeDue(now)
+  for (const { call, winner } of due.woken) {
+    const meta = { winner: winner.tag, trueAt: winner.trueAt, seenAt: now }
+    writer.append({ kind: 'woken', name: call.name, meta, data: null })
+    settler.ripen(call, { failed: false, value: meta, seq: writer.seq })
+  }
+  for (const call of due.steps) steps.begin(call)
+}
+
+/** Parks the run, as soon as nothing of it is on its way to the store. */
+export function rest(owner: Parking): void {
+  if (owner.writer.isIdle) void park(owner)
+  else owner.writer.barrier(() => owner.stir())
+}
+
+async function park(owner: Parking): Promise<void> {
+  const { writer, resting, resources } = owner
+  owner.phase = 'parking'
+  try {
+    const isParked = await writer.park(resting.parkedDue())
+    if (owner.phase !== 'parking') return
+    if (!isParked) return owner.lookAgain()
+  } catch (error) {
+    return writer.lose(error)
+  }
+  // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.
+  owner.phase = resources.areHeld ? 'gone' : 'parked'
+  if (resources.areHeld) await resources.releaseAll()
+  owner.parked()
+}

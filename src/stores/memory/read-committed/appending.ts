@@ -1,0 +1,34 @@
+// What a transaction appends: entries of any number of runs, and the one row of the feed that tells of them.
+
+import type { Draft, Entry } from '../../../core/entry.ts'
+import type { StatementName } from '../../statement-plan.ts'
+import type { Execution } from './execution.ts'
+import type { EntryRow, FeedRow } from './tables.ts'
+
+export class Appends {
+  private readonly entries: EntryRow[] = []
+  private readonly ranges: FeedRow['ranges'][number][] = []
+
+  /** Entries that come after `seq`; the transition's id stands on the first. */
+  add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, at: number): void {
+    if (drafts.length === 0) return
+    for (const [index, { kind, name, meta, data }] of drafts.entries()) {
+      const place = { seq: seq + index + 1, at, transition: index === 0 ? transition : null }
+      const entry = structuredClone({ kind, name, meta, data, ...place }) as Entry
+      this.entries.push({ runId, entry })
+    }
+    this.ranges.push([runId, seq + 1, seq + drafts.length])
+  }
+
+  async append(x: Execution, name: StatementName): Promise<void> {
+    if (this.entries.length > 0) await x.run(name, (tx) => tx.insert(x.tables.journal, this.entries))
+  }
+
+  /** The number is drawn now, when all runs are locked. */
+  async feed(x: Execution, name: StatementName): Promise<void> {
+    if (this.entries.length === 0) return
+    await x.run(name, (tx) =>
+      tx.insert(x.tables.feed, [{ number: x.nextNumber(), ranges: this.ranges, position: null }]),
+    )
+  }
+}

@@ -1,0 +1,38 @@
+// A small database with many versions of each row. What its transactions may see of each other is told in `transaction.ts`.
+
+import type { Table } from './table.ts'
+import { Transaction, type Shared } from './transaction.ts'
+
+export class Database {
+  private readonly shared: Shared = { commits: 0, open: new Set(), snapshots: new Set() }
+  private begun = 0
+  private drawn = 0
+
+  begin(name: string): Transaction {
+    this.begun += 1
+    return new Transaction(`${name} (${this.begun})`, this.shared)
+  }
+
+  /** Puts a row in that is there from the beginning. */
+  seed<Row>(table: Table<Row>, row: Row): void {
+    const tx = this.begin('seed')
+    const tuple = table.add(tx)
+    table.write(tuple, row)
+    tuple.publish(0, 0)
+    tuple.owner = null
+    tx.rollBack()
+  }
+
+  /** Draws from a sequence: what was drawn is gone, also when the transaction rolls back. */
+  nextNumber(): number {
+    this.drawn += 1
+    return this.drawn
+  }
+
+  /** Who waits for whom, to be told when nothing goes on. */
+  waits(): readonly string[] {
+    return Array.from(this.shared.open, ({ name, waitsFor }) =>
+      waitsFor === null ? `${name} is open` : `${name} waits for ${waitsFor.name}`,
+    )
+  }
+}

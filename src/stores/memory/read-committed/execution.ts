@@ -1,0 +1,150 @@
+// One call on its way through its plan. Every statement has a name, and before each, between two rows of
+// one, and before the commit, whoever drives the store decides when it goes on: that is where others come in between. What the database refuses because of others is
+// tried again from the start, with nothing left of the first try.
+
+import { HoldfastError } from '../../../core/error.ts'
+import type { Clock } from '../../../core/ports.ts'
+import type { Hint } from '../../../store.ts'
+import type { StatementName } from '../../statement-plan.ts'
+import type { Hints } from '../hints.ts'
+import type { Database } from './database.ts'
+import { isUniqueViolation, SqlError } from './sql-error.ts'
+import type { Tables } from './tables.ts'
+import type { Transaction } from './transaction.ts'
+
+/**
+ * Ways to break the plan, each of which looks harmless and loses or doubles something:
+ *
+ * `look-and-lock-in-one`   parking counts the messages in the statement that locks the run
+ * `no-lock-on-deliver`     a sender reads the run without taking it
+ * `look-then-insert`       keys are looked up before the insert, and no index stands behind it
+ * `insert-and-look-in-one` who is in the way of a start is looked up in the statement that inserts
+ * `no-fence`               a commit does not ask who holds the run
+ * `no-recheck-on-claim`    a claim leases what it picked without judging it anew
+ * `dead-by-absence`        a rescue judges a run anew by whether its holder's session is known, instead of by its holder
+ * `lock-and-stamp-in-one`  the sequencer of the feed looks in the statement that locks
+ */
+export const mutations = [
+  'look-and-lock-in-one',
+  'no-lock-on-deliver',
+  'look-then-insert',
+  'insert-and-look-in-one',
+  'no-fence',
+  'no-recheck-on-claim',
+  'dead-by-absence',
+  'lock-and-stamp-in-one',
+] as const
+
+export type Mutation = (typeof mutations)[number]
+
+export interface Parts {
+  readonly db: Database
+  readonly tables: Tables
+  readonly clock: Pick<Clock, 'now'>
+  readonly schedule: (statement: StatementName) => Promise<void>
+  readonly mutations: ReadonlySet<string>
+  readonly hints: Hints
+}
+
+/** More tries than this are not bad luck. */
+const mostTries = 100
+
+export class Execution {
+  readonly tables: Tables
+  readonly hints: Hint[] = []
+  private readonly parts: Parts
+  private readonly tx: Transaction
+
+  constructor(parts: Parts, tx: Transaction) {
+    this.parts = parts
+    this.tables = parts.tables
+    this.tx = tx
+  }
+
+  /** Store time. What depends on it is read when the rows are locked, so that no run's time runs backwards. */
+  now(): number {
+    return this.parts.clock.now()
+  }
+
+  /** The next number of the feed. */
+  nextNumber(): number {
+    return this.parts.db.nextNumber()
+  }
+
+  is(mutation: Mutation): boolean {
+    return this.parts.mutations.has(mutation)
+  }
+
+  /** Executes one statement. */
+  async run<Answer>(
+    name: StatementName,
+    statement: (tx: Transaction) => Answer | Promise<Answer>,
+  ): Promise<Awaited<Answer>> {
+    const { parts, tx } = this
+    tx.between = () => parts.schedule(name)
+    await parts.schedule(name)
+    return await statement(tx)
+  }
+}
+
+/** Statements that see, each on its own, what was committed before it. */
+export async function reading<Answer>(parts: Parts, work: (x: Execution) => Promise<Answer>): Promise<Answer> {
+  const tx = parts.db.begin('read')
+  try {
+    return await work(new Execution(parts, tx))
+  } finally {
+    tx.rollBack()
+  }
+}
+
+/** All of the work or nothing, ended by the statement of that name. Tried again when others were in the way. */
+export async function transaction<Answer>(
+  parts: Parts,
+  end: StatementName,
+  work: (x: Execution) => Promise<Answer>,
+  isFinal: (error: SqlError) => boolean = () => false,
+): Promise<Answer> {
+  let cause: unknown
+  for (let tries = 0; tries < mostTries; tries += 1) {
+    const tx = parts.db.begin(end)
+    const x = new Execution(parts, tx)
+    try {
+      const answer = await work(x)
+      await parts.schedule(end)
+      tx.commit()
+      for (const hint of x.hints) parts.hints.give(hint)
+      return answer
+    } catch (error) {
+      tx.rollBack()
+      if (!(error instanceof SqlError) || isFinal(error)) throw error
+      cause = error
+    }
+  }
+  throw new HoldfastError('STORE_UNAVAILABLE', `The database refused this ${mostTries} times.`, { cause })
+}
+
+/**
+ * One transaction for many. If a unique index refuses the whole, each gets its own, so that only the one is refused which
+ * is in the way; that one alone is tried again, and its look will tell who was before it.
+ */
+export async function batch<Item, Answer>(
+  parts: Parts,
+  end: StatementName,
+  items: readonly Item[],
+  work: (x: Execution, items: readonly Item[]) => Promise<readonly Answer[]>,
+): Promise<readonly Answer[]> {
+  if (items.length === 0) return []
+  try {
+    return await transaction(
+      parts,
+      end,
+      (x) => work(x, items),
+      (error) => items.length > 1 && isUniqueViolation(error),
+    )
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error
+  }
+  const answers: Answer[] = []
+  for (const item of items) answers.push(...(await batch(parts, end, [item], work)))
+  return answers
+}

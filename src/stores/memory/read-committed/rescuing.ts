@@ -1,0 +1,127 @@
+// Takeover. What may have to be taken is picked without locks; then the rows are taken, and each is judged anew by what is
+// true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
+// is enough; a session that was not there when a statement began may be one that opened since.
+
+import type { Run } from '../../../core/run.ts'
+import { takeOver, timeOut } from '../../../core/takeover.ts'
+import type { Rescued, RescueRequest } from '../../../store.ts'
+import { Appends } from './appending.ts'
+import { reading, transaction, type Execution, type Parts } from './execution.ts'
+import { Rewrites } from './rewriting.ts'
+import { byId, runOf, type RunRow } from './tables.ts'
+import type { Snapshot, Transaction } from './transaction.ts'
+
+export async function rescue(parts: Parts, request: RescueRequest): Promise<Rescued> {
+  const ended = await transaction(parts, 'rescue.sessions-commit', endExpired)
+  const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request))
+  const { next, now } = await reading(parts, outlook)
+  // What somebody had locked is there for the next look, soon.
+  return { ...taken.rescued, sessionsEnded: ended, next: taken.passedOver ? Math.min(next ?? now, now) : next, now }
+}
+
+async function endExpired(x: Execution): Promise<number> {
+  const ended = await x.run('rescue.sessions', (tx) => {
+    const now = x.now()
+    const isExpired = {
+      where: (row: { endedAt: number | null; aliveUntil: number }) => row.endedAt === null && row.aliveUntil <= now,
+    }
+    return tx.update(x.tables.sessions, { ...isExpired, order: byId }, (row) => ({ ...row, endedAt: now }))
+  })
+  return ended.length
+}
+
+interface Taken {
+  readonly rescued: Pick<Rescued, 'takenOver' | 'ended' | 'more'>
+  /** Somebody else had some of the rows. */
+  readonly passedOver: boolean
+}
+
+async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> {
+  const { picked, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
+  const chosen = new Map(picked.slice(0, request.limit).map((row) => [row.id, row]))
+  const locked = chosen.size === 0 ? [] : await lock(x, chosen, now)
+  const takenOver: Rescued['takenOver'][number][] = []
+  const ended: Rescued['ended'][number][] = []
+  const appends = new Appends()
+  const rewrites = new Rewrites(locked, appends, x.now())
+  for (const row of locked) {
+    const run = runOf(row)
+    const { id: runId, type, session } = run
+    const taken = session === null ? timeOut(run, request, x.now()) : takeOver(run, request, x.now())
+    rewrites.write(row, taken, null)
+    const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
+    if (reason !== null) ended.push({ runId, type, reason })
+    else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
+  }
+  await rewrites.update(x, 'rescue.write')
+  await appends.append(x, 'rescue.append')
+  await appends.feed(x, 'rescue.feed')
+  const rescued = { takenOver, ended, more: picked.length > request.limit }
+  return { rescued, passedOver: locked.length < chosen.size }
+}
+
+/** What seems to have lost its holder, then what seems to be over time, each by id. */
+function pick(x: Execution, tx: Transaction): { readonly picked: readonly RunRow[]; readonly now: number } {
+  const { runs } = x.tables
+  const now = x.now()
+  const isOrphan = (row: RunRow, snapshot: Snapshot): boolean =>
+    isHeld(row) && (isLate(row, now) || isDead(x, row, snapshot))
+  const orphans = tx.select(runs, { where: isOrphan, order: byId })
+  const over = tx.select(runs, { where: (row) => isBoundByTime(row) && isOver(row, now), order: byId })
+  return { picked: [...orphans, ...over], now }
+}
+
+function lock(x: Execution, chosen: ReadonlyMap<string, RunRow>, now: number): Promise<readonly RunRow[]> {
+  const isStill = (row: RunRow, snapshot: Snapshot): boolean => {
+    const seen = chosen.get(row.id)
+    if (seen === undefined) return false
+    if (seen.session === null) return isBoundByTime(row) && isOver(row, now)
+    if (x.is('dead-by-absence')) return isHeld(row) && (isLate(row, now) || isDead(x, row, snapshot))
+    const isSame = isHeld(row) && row.session === seen.session && row.token === seen.token
+    // Its deadline may be why it was picked, and may have been moved since.
+    return isSame && (!isLate(seen, now) || isLate(row, now) || isDead(x, row, snapshot))
+  }
+  const query = { at: ['id', [...chosen.keys()]], where: isStill, order: byId } as const
+  return x.run('rescue.lock', (tx) => tx.lock(x.tables.runs, query, { skipLocked: true }))
+}
+
+/** When the next session, deadline or timeout runs out. */
+async function outlook(x: Execution): Promise<{ readonly next: number | null; readonly now: number }> {
+  const { runs, sessions } = x.tables
+  return x.run('rescue.next', (tx) => {
+    const times = [
+      ...tx.select(sessions, { where: ({ endedAt }) => endedAt === null }).map(({ aliveUntil }) => aliveUntil),
+      ...tx.select(runs, { where: isHeld }).map(({ deadline }) => deadline),
+      ...tx.select(runs, { where: isBoundByTime }).flatMap(({ timeoutAt, expiresAt }) => [timeoutAt, expiresAt]),
+    ].filter((time) => time !== null)
+    return { next: times.length === 0 ? null : Math.min(...times), now: x.now() }
+  })
+}
+
+function isHeld({ session, status }: RunRow): boolean {
+  return session !== null && (status === 'running' || status === 'cancelling')
+}
+
+function isLate({ deadline }: RunRow, now: number): boolean {
+  return deadline !== null && deadline <= now
+}
+
+/** As far as this statement sees, nobody keeps that session alive. */
+function isDead({ tables }: Execution, { session }: RunRow, snapshot: Snapshot): boolean {
+  const living = snapshot.select(tables.sessions, {
+    at: ['id', [session ?? '']],
+    where: ({ endedAt }) => endedAt === null,
+  })
+  return living.length === 0
+}
+
+/** Undo work has no bound on its time, and nothing ends what is over or was removed. */
+function isBoundByTime({ session, status, undo, deletedAt, endedAt }: RunRow): boolean {
+  const isUnbound = status === 'paused' || status === 'cancelling' || undo === 'due'
+  return session === null && !isUnbound && deletedAt === null && endedAt === null
+}
+
+/** The time for it is over: to begin it, or for the whole run. */
+export function isOver({ timeoutAt, expiresAt }: Pick<Run, 'timeoutAt' | 'expiresAt'>, now: number): boolean {
+  return (timeoutAt !== null && timeoutAt <= now) || (expiresAt !== null && expiresAt <= now)
+}

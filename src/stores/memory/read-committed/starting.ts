@@ -1,0 +1,137 @@
+// Inserting runs. The unique indexes decide who is first; who was not is looked up in the next statement, because the insert
+// may have been kept from inserting by a row that its own snapshot does not show.
+
+import { bug } from '../../../core/error.ts'
+import { uniqueText } from '../../../core/key.ts'
+import type { NewRun, Started } from '../../../store.ts'
+import { Appends } from './appending.ts'
+import { newRow } from '../../new-row.ts'
+import type { Execution } from './execution.ts'
+import { hasEnded } from './sessions.ts'
+import { idempotencyText, placeText, runOf, type RunRow } from './tables.ts'
+import type { Transaction } from './transaction.ts'
+
+/** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
+const mostRounds = 100
+
+export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
+  const dead = await deadSessions(x, runs)
+  const now = x.now()
+  const appends = new Appends()
+  const answers = new Map<NewRun, Started>()
+  let open = runs
+  for (let round = 0; open.length > 0; round += 1) {
+    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+    const rows = open.map((run): RunRow => {
+      const isLeased = run.lease !== null && !dead.has(run.lease.session)
+      return { ...newRow(run, now, isLeased), startedAs: run.type }
+    })
+    const { inserted, obstacles } = await insertRows(x, open, rows, runs)
+    const left: NewRun[] = []
+    for (const [index, run] of open.entries()) {
+      const row = rows[index] as RunRow
+      const obstacle = obstacles.get(run)
+      if (inserted.has(row)) {
+        answers.set(run, { created: true, taken: null, run: runOf(row) })
+        appends.add(run.id, 0, [run.first], run.transition, now)
+        if (row.session === null) x.hints.push({ kind: 'ready', type: run.type })
+      } else if (obstacle === undefined) left.push(run)
+      else answers.set(run, obstacle)
+    }
+    open = left
+  }
+  await appends.append(x, 'start.append')
+  await appends.feed(x, 'start.feed')
+  return runs.map((run) => answers.get(run) as Started)
+}
+
+interface Inserted {
+  readonly inserted: ReadonlySet<RunRow>
+  readonly obstacles: ReadonlyMap<NewRun, Started>
+}
+
+async function insertRows(
+  x: Execution,
+  runs: readonly NewRun[],
+  rows: readonly RunRow[],
+  all: readonly NewRun[],
+): Promise<Inserted> {
+  const { tables } = x
+  if (x.is('look-then-insert')) {
+    const obstacles = await x.run('start.look', (tx) => look(x, tx, runs, all))
+    const free = rows.filter((_, index) => !obstacles.has(runs[index] as NewRun))
+    return { obstacles, inserted: new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, free))) }
+  }
+  if (x.is('insert-and-look-in-one')) return x.run('start.insert', (tx) => insertAndLook(x, tx, runs, rows))
+  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, rows)))
+  const left = runs.filter((_, index) => !inserted.has(rows[index] as RunRow))
+  if (left.length === 0) return { inserted, obstacles: new Map() }
+  return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left, all)) }
+}
+
+/** What is in the way of each, in the order in which that is told. */
+function look(
+  { tables }: Execution,
+  tx: Pick<Transaction, 'select'>,
+  runs: readonly NewRun[],
+  all: readonly NewRun[],
+): ReadonlyMap<NewRun, Started> {
+  const ids = tx.select(tables.runs, { at: ['id', runs.map(({ id }) => id)] })
+  const firsts = tx.select(tables.journal, { at: ['place', runs.map(({ id }) => placeText(id, 1))] })
+  const same = tx.select(tables.runs, { at: ['idempotency', texts(runs, idempotencyOf)] })
+  const holders = tx.select(tables.runs, { at: ['key', texts(runs, uniqueText)] })
+  const found = new Map<NewRun, Started>()
+  for (const run of runs) {
+    const twin = ids.find(({ id }) => id === run.id)
+    if (twin !== undefined) {
+      // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. The
+      // entry of one that came earlier in this batch is not written yet.
+      const stored = firsts.find(({ runId }) => runId === run.id)?.entry.transition
+      const transition = stored ?? all.find(({ id }) => id === run.id)?.transition
+      const created = transition === run.transition
+      found.set(run, { created, taken: created ? null : 'id', run: runOf(twin) })
+      continue
+    }
+    const text = idempotencyOf(run)
+    const first = text === null ? undefined : same.find((row) => idempotencyRowText(row) === text)
+    const key = uniqueText(run)
+    const holder = key === null ? undefined : holders.find((row) => uniqueText(row) === key)
+    if (first !== undefined) found.set(run, { created: false, taken: 'idempotency-key', run: runOf(first) })
+    else if (holder !== undefined) found.set(run, { created: false, taken: 'key', run: runOf(holder) })
+  }
+  return found
+}
+
+/** The clever statement: what was in the way is looked up as of before the insert waited for it. */
+async function insertAndLook(
+  x: Execution,
+  tx: Transaction,
+  runs: readonly NewRun[],
+  rows: readonly RunRow[],
+): Promise<Inserted> {
+  const obstacles = new Map(look(x, tx, runs, runs))
+  const inserted = new Set(await tx.insertNew(x.tables.runs, rows))
+  for (const [index, run] of runs.entries()) {
+    const row = rows[index] as RunRow
+    if (!inserted.has(row) && !obstacles.has(run)) obstacles.set(run, { created: false, taken: 'key', run: runOf(row) })
+  }
+  return { inserted, obstacles }
+}
+
+function texts(runs: readonly NewRun[], text: (run: NewRun) => string | null): readonly string[] {
+  return runs.map(text).filter((one) => one !== null)
+}
+
+function idempotencyOf({ type, idempotencyKey }: NewRun): string | null {
+  return idempotencyKey === null ? null : idempotencyText(type, idempotencyKey)
+}
+
+function idempotencyRowText({ startedAs, idempotencyKey }: RunRow): string {
+  return idempotencyText(startedAs, idempotencyKey ?? '')
+}
+
+async function deadSessions(x: Execution, runs: readonly NewRun[]): Promise<ReadonlySet<string>> {
+  const wanted = runs.flatMap(({ lease }) => (lease === null ? [] : [lease.session]))
+  if (wanted.length === 0) return new Set()
+  return x.run('start.session', (tx) => new Set(wanted.filter((session) => hasEnded(x, tx, session))))
+}

@@ -1,0 +1,87 @@
+// The memory store at READ COMMITTED: what a store on Postgres does when many call it at once, in one process and in an order
+// that a test decides. Every method executes its statement plan; `schedule` is awaited before each statement and each
+// commit, and whoever drives it lets others come in between. The reference for a single caller is still the memory store.
+
+import { HoldfastError } from '../../../core/error.ts'
+import { checkAll, report } from '../../../core/invariants/check.ts'
+import type { Clock } from '../../../core/ports.ts'
+import type { Store, StoreAdmin } from '../../../store.ts'
+import type { StatementName } from '../../statement-plan.ts'
+import { Hints } from '../hints.ts'
+import { claimRuns } from './claiming.ts'
+import { commitTransitions } from './committing.ts'
+import { Database } from './database.ts'
+import { deliverMessages } from './delivering.ts'
+import { batch, reading, transaction, type Parts } from './execution.ts'
+import { readChanges } from './feeding.ts'
+import { countRuns, findRuns, load, readRuns, readStates } from './reading.ts'
+import { rescue } from './rescuing.ts'
+import { beat } from './sessions.ts'
+import { startRuns } from './starting.ts'
+import { releaseRuns, steerRuns } from './steering.ts'
+import { createTables } from './tables.ts'
+
+export interface ReadCommittedStoreOptions {
+  readonly clock: Pick<Clock, 'now'>
+  /** Awaited before every statement, between two rows of one, and before every commit: who gives it decides who goes on. */
+  readonly schedule: (statement: StatementName) => Promise<void>
+  /** Planted errors, by name: see `mutations`. For tests that must find them. */
+  readonly mutations?: ReadonlySet<string>
+}
+
+export interface ReadCommittedStore extends Store, StoreAdmin {
+  /** Transactions that are open, and for whom each of them waits: to be told when nothing goes on. */
+  waits(): readonly string[]
+  /** What is committed, past every plan: for those who check what the store does. */
+  readonly insides: Pick<Parts, 'db' | 'tables'>
+}
+
+export function createReadCommittedStore(options: ReadCommittedStoreOptions): ReadCommittedStore {
+  const { clock, schedule, mutations = new Set() } = options
+  const db = new Database()
+  const hints = new Hints()
+  const tables = createTables(!mutations.has('look-then-insert'))
+  const parts: Parts = { db, tables, clock, schedule, mutations, hints }
+  db.seed(tables.sequencer, { last: 0 })
+  let closed = false
+
+  /** A method of the port: refused once the store is closed. */
+  const open =
+    <Given extends readonly unknown[], Answer>(method: (...given: Given) => Promise<Answer>) =>
+    async (...given: Given): Promise<Answer> => {
+      if (closed) throw new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
+      return method(...given)
+    }
+
+  return {
+    capabilities: { notifies: true, multiProcess: false },
+    migrate: open(async () => undefined),
+    start: open((runs) => batch(parts, 'start.commit', runs, startRuns)),
+    claim: open((request) => transaction(parts, 'claim.commit', (x) => claimRuns(x, request))),
+    load: open((requests) => (requests.length === 0 ? none() : reading(parts, (x) => load(x, requests)))),
+    commit: open((transitions) => batch(parts, 'commit.commit', transitions, commitTransitions)),
+    deliver: open((messages) => batch(parts, 'deliver.commit', messages, deliverMessages)),
+    steer: open((requests) => batch(parts, 'steer.commit', requests, steerRuns)),
+    beat: open((request) => transaction(parts, 'beat.commit', (x) => beat(x, request))),
+    rescue: open((request) => rescue(parts, request)),
+    release: open(async (leases) => {
+      await batch(parts, 'release.commit', leases, releaseRuns)
+    }),
+    get: open((ids) => (ids.length === 0 ? none() : reading(parts, (x) => readRuns(x, ids)))),
+    changes: open((after, limit) => readChanges(parts, after, limit)),
+    find: open((filter, page) => reading(parts, (x) => findRuns(x, filter, page))),
+    count: open((filter, atMost) => reading(parts, (x) => countRuns(x, filter, atMost))),
+    check: open(async () => report(checkAll(await reading(parts, readStates), clock.now()))),
+    listen: open(async (onHint) => hints.listen(onHint)),
+    async close() {
+      closed = true
+      hints.close()
+    },
+    waits: () => db.waits(),
+    insides: { db, tables },
+  }
+}
+
+async function none(): Promise<readonly never[]> {
+  return []
+}

@@ -1,0 +1,129 @@
+// The tables of the read-committed store and what is unique in them: those of the Postgres store, as far as the plan needs
+// them. What a statement reads or writes here, it reads or writes there.
+
+import type { Entry } from '../../../core/entry.ts'
+import { uniqueText } from '../../../core/key.ts'
+import type { Message } from '../../../core/message.ts'
+import type { Run } from '../../../core/run.ts'
+import { copied } from '../row.ts'
+import { Table, type Index } from './table.ts'
+
+export interface RunRow extends Run {
+  /** The type that its idempotency key belongs to: that of its start, also when the run goes on as another. */
+  readonly startedAs: string
+}
+
+export interface EntryRow {
+  readonly runId: string
+  readonly entry: Entry
+}
+
+export interface MessageRow extends Message {
+  readonly outcome: 'delivered' | 'queued'
+  /** The entry with which the run took it. */
+  readonly takenBy: number | null
+}
+
+/** What one transaction appended. */
+export interface FeedRow {
+  /** Drawn while the runs were locked: two flushes of one run are in order. */
+  readonly number: number
+  /** [run, first seq, last seq] */
+  readonly ranges: readonly (readonly [runId: string, first: number, last: number])[]
+  /** That of its last entry; null until the sequencer has seen it. */
+  readonly position: number | null
+}
+
+export interface SessionRow {
+  readonly id: string
+  readonly aliveUntil: number
+  readonly endedAt: number | null
+}
+
+/** One row, which says up to where the feed has positions. */
+export interface SequencerRow {
+  readonly last: number
+}
+
+export interface Tables {
+  readonly runs: Table<RunRow>
+  readonly journal: Table<EntryRow>
+  readonly messages: Table<MessageRow>
+  readonly feed: Table<FeedRow>
+  readonly sessions: Table<SessionRow>
+  readonly sequencer: Table<SequencerRow>
+}
+
+/** `keysAreUnique` is false only where a test wants to see what the indexes are for. */
+export function createTables(keysAreUnique: boolean): Tables {
+  const keys: readonly Index<RunRow>[] = [
+    unique('idempotency', ({ idempotencyKey, startedAs, deletedAt }) =>
+      idempotencyKey === null || deletedAt !== null ? null : idempotencyText(startedAs, idempotencyKey),
+    ),
+    unique('key', (row) => (row.endedAt !== null || row.deletedAt !== null ? null : uniqueText(row))),
+  ]
+  return {
+    runs: new Table('runs', [
+      unique('id', ({ id }) => id),
+      ...keys.map((key) => ({ ...key, unique: keysAreUnique })),
+      plain('queue', (row) => queueText(row.readiness, row)),
+    ]),
+    journal: new Table('journal', [
+      unique('place', ({ runId, entry }) => placeText(runId, entry.seq)),
+      plain('run', ({ runId }) => runId),
+    ]),
+    messages: new Table('messages', [
+      unique('id', ({ runId, id }) => `${runId} ${id}`),
+      unique('position', ({ runId, position }) => placeText(runId, position)),
+      plain('run', ({ runId }) => runId),
+    ]),
+    feed: new Table('feed', [
+      unique('number', ({ number }) => String(number)),
+      unique('position', ({ position }) => (position === null ? null : String(position))),
+      plain('unstamped', ({ position }) => (position === null ? 'unstamped' : null)),
+    ]),
+    sessions: new Table('sessions', [unique('id', ({ id }) => id)]),
+    sequencer: new Table('sequencer', [unique('only', () => 'only')]),
+  }
+}
+
+function unique<Row>(name: string, key: Index<Row>['key']): Index<Row> {
+  return { name, unique: true, key }
+}
+
+function plain<Row>(name: string, key: Index<Row>['key']): Index<Row> {
+  return { name, unique: false, key }
+}
+
+/** A type has no space. */
+export function idempotencyText(type: string, key: string): string {
+  return `${type} ${key}`
+}
+
+export function queueText(readiness: string, { type, version }: { readonly type: string; readonly version: number }) {
+  return `${readiness} ${type} ${version}`
+}
+
+/** A place of a run's journal or mailbox. */
+export function placeText(runId: string, place: number): string {
+  return `${runId} ${place}`
+}
+
+/** Everyone locks rows in this order. */
+export function byId(a: { readonly id: string }, b: { readonly id: string }): number {
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
+}
+
+/** A row as others may have it: they may change it, and nothing here changes. */
+export function runOf(row: RunRow): Run {
+  const { startedAs: _startedAs, ...run } = row
+  return { ...run, tags: [...run.tags], wish: run.wish === null ? null : { ...run.wish } }
+}
+
+export function entryOf({ entry }: EntryRow): Entry {
+  return copied(entry)
+}
+
+export function messageOf({ id, runId, name, data, position, at }: MessageRow): Message {
+  return { id, runId, name, data, position, at }
+}

@@ -1,0 +1,46 @@
+// The row of a new run, as every store that keeps rows inserts it.
+
+import type { Run } from '../core/run.ts'
+import { dueAt } from '../core/transition.ts'
+import type { NewRun } from '../store.ts'
+
+/** The row of a new run, leased to whoever asked for that if their session lives. */
+export function newRow(given: NewRun, now: number, leased: boolean): Run {
+  const due = dueAt(given.due, now) ?? now
+  const unleased = {
+    status: 'pending',
+    readiness: due > now ? 'timed' : 'ready',
+    due,
+    token: 0,
+    session: null,
+  } as const
+  const lease = given.lease ?? { session: '', token: 0 }
+  return {
+    id: given.id,
+    shard: given.shard,
+    type: given.type,
+    version: given.version,
+    key: given.key,
+    keyScope: given.keyScope,
+    idempotencyKey: given.idempotencyKey,
+    parentId: given.parentId,
+    tags: [...given.tags],
+    metadata: given.metadata,
+    priority: given.priority,
+    ...(leased ? { status: 'running', readiness: 'leased', due: null, ...lease } : unleased),
+    seq: 1,
+    base: 1,
+    inbox: 0,
+    wish: null,
+    undo: 'none',
+    crashes: 0,
+    deadline: leased && given.leaseMs !== null ? now + given.leaseMs : null,
+    timeoutAt: given.timeoutMs === null ? null : now + given.timeoutMs,
+    expiresAt: leased || given.expiresInMs === null ? null : now + given.expiresInMs,
+    createdAt: now,
+    updatedAt: now,
+    endedAt: null,
+    deletedAt: null,
+    deleteReason: null,
+  }
+}

@@ -1,0 +1,307 @@
+// The state invariants of `core/invariants`, each as one statement that finds the runs for which it does not hold, under the
+// same name; and a few that only tables need. A store of a million runs is checked where it lies.
+//
+// Everything is plain SQL but for JSON, whose three forms stand together below. Statements walk the journal once; where one
+// looks at a single run, it goes along the primary key.
+
+import { mostOffenders } from '../../core/invariants/check.ts'
+import type { Checked } from '../../store.ts'
+import type { Connection } from './connection.ts'
+import { statusFieldsMatchSql } from './checking-rows.ts'
+
+const text = (json: string, field: string | number): string => `(${json} ->> ${quoted(field)})`
+const number = (json: string, field: string | number): string => `cast(${text(json, field)} as integer)`
+/** The members of a list, as `alias.value`; `alias.key` counts them. */
+const members = (json: string, alias: string): string => `json_each(${json}) as ${alias}`
+
+function quoted(field: string | number): string {
+  return typeof field === 'number' ? String(field) : `'${field}'`
+}
+
+/** A run together with the entries of its present incarnation. */
+const since = (alias: string): string =>
+  `journal as ${alias} join runs as r on r.shard = 0 and r.id = ${alias}.run_id and ${alias}.seq >= r.base`
+
+const lastSeq = (runId: string): string => `(select max(seq) from journal where shard = 0 and run_id = ${runId})`
+
+const isUndoable = (alias: string): string => `${alias}.kind = 'step-succeeded' and ${alias}.meta like '%"undo":true%'`
+
+/** There are few of them: they are found once. */
+const dropped = `dropped as materialized (
+  select run_id, ${number('meta', 'seq')} as seq from journal
+  where shard = 0 and kind = 'amended' and meta like '%"dropped":true%')`
+
+const isDropped = (alias: string): string =>
+  `exists (select 1 from dropped as d where d.run_id = ${alias}.run_id and d.seq = ${alias}.seq)`
+
+/** Waits that nothing has ended. */
+const open = `open as (
+  select w.run_id, w.seq, w.name, w.meta, w.at, r.due, r.deleted_at
+  from ${since('w')}
+  where w.shard = 0 and w.kind = 'waiting' and r.status = 'waiting' and r.deleted_at is null and not exists (
+    select 1 from journal as k
+    where k.shard = 0 and k.run_id = w.run_id and k.seq >= r.base and k.kind = 'woken' and k.name = w.name
+      and not ${isDropped('k')}))`
+
+/** Those of them that the body surely asks for: after a repair it may go another way. */
+const asked = `asked as (
+  select * from open where seq > coalesce((
+    select max(a.seq) from journal as a where a.shard = 0 and a.run_id = open.run_id and a.kind = 'amended'), 0))`
+
+/** The step that each undo is about; 0 if there is none. */
+const undos = `undos as (
+  select u.run_id, u.seq, u.name, coalesce((
+    select max(s.seq) from journal as s
+    where s.shard = 0 and s.run_id = u.run_id and s.seq >= r.base and s.seq < u.seq and s.name = u.name
+      and ${isUndoable('s')} and not ${isDropped('s')}), 0) as step
+  from ${since('u')}
+  where u.shard = 0 and u.kind in ('undone', 'undo-failed'))`
+
+/** When a condition comes true by itself. */
+const dueOf = (condition: string, registeredAt: string): string =>
+  `case ${text(condition, 'kind')} when 'time' then ${number(condition, 'at')}
+     when 'delay' then ${registeredAt} + ${number(condition, 'ms')} end`
+
+const twice = (kinds: string): string => `
+  with ${dropped}
+  select j.run_id as id from ${since('j')}
+  where j.shard = 0 and j.kind in (${kinds}) and not ${isDropped('j')}
+  group by j.run_id, j.name having count(*) > 1`
+
+const ends = `'succeeded', 'failed', 'cancelled'`
+const told = `'succeeded', 'failed', 'cancelled', 'paused'`
+
+/** The text that is unique among live runs, as `uniqueText` makes it. */
+const uniqueKey = `case key_scope when 'workflow' then 'workflow ' || type || ' ' || key
+  when 'version' then 'version ' || type || ' ' || version || ' ' || key
+  when 'global' then 'global ' || key end`
+
+/** What is asked by name. A statement answers ids, any number and in any order; `:now` is store time. */
+export const checks: Readonly<Record<string, string>> = {
+  history_gapless: `
+    select run_id as id from journal where shard = 0
+    group by run_id having min(seq) <> 1 or max(seq) <> count(*)`,
+
+  seq_counts_entries: `
+    select id from runs
+    where shard = 0 and seq <> (select count(*) from journal where journal.shard = 0 and journal.run_id = runs.id)`,
+
+  history_single_writer: `
+    select run_id as id from journal where shard = 0 and transition_id is not null
+    group by run_id, transition_id having count(*) > 1`,
+
+  history_begins_with_start: `
+    select r.id from runs as r left join journal as j on j.shard = 0 and j.run_id = r.id and j.seq = 1
+    where r.shard = 0 and (j.kind is null or j.kind <> 'started' or j.transition_id is null)
+    union all
+    select run_id from journal where shard = 0 and kind = 'started' and seq > 1`,
+
+  base_is_input: `
+    select r.id from runs as r left join journal as j on j.shard = 0 and j.run_id = r.id and j.seq = r.base
+    where r.shard = 0 and (j.kind is null or j.kind not in ('started', 'continued') or (j.kind = 'continued'
+      and (${text('j.meta', 'type')} <> r.type or ${number('j.meta', 'version')} <> r.version)))
+    union all
+    select j.run_id from ${since('j')}
+    where j.shard = 0 and j.kind in ('started', 'continued') and j.seq > r.base`,
+
+  state_is_fold: `
+    select r.id from runs as r
+    left join journal as j on j.shard = 0 and j.run_id = r.id and j.seq = ${lastSeq('r.id')}
+    where r.shard = 0 and case when r.status in (${told}) then r.status else '' end
+      <> case when j.kind in (${told}) then j.kind else '' end`,
+
+  status_fields_match: statusFieldsMatchSql,
+
+  ready_is_due: `select id from runs where shard = 0 and readiness = 'ready' and due > :now`,
+
+  ids_nonempty_bounded: `
+    select id from runs where shard = 0 and (
+      length(id) not between 1 and 200 or length(type) not between 1 and 200 or type like '% %'
+      or length(key) not between 1 and 400 or length(idempotency_key) not between 1 and 400
+      or length(parent_id) not between 1 and 200 or length(session) not between 1 and 200)
+    union all
+    select run_id from tags where shard = 0 and length(tag) not between 1 and 200
+    union all
+    select run_id from journal where shard = 0 and (name = '' or length(transition_id) not between 1 and 200)
+    union all
+    select run_id from messages where shard = 0 and (name = '' or length(id) not between 1 and 200)`,
+
+  one_outcome: twice(`'step-succeeded', 'step-failed'`),
+
+  amends_outcome: `
+    select a.run_id as id from journal as a
+    left join journal as j on j.shard = 0 and j.run_id = a.run_id and j.seq = ${number('a.meta', 'seq')}
+    where a.shard = 0 and a.kind = 'amended'
+      and (j.kind is null or j.kind not in ('step-succeeded', 'step-failed', 'woken') or j.seq >= a.seq)`,
+
+  cancel_wins_or_loses_once: `
+    select e.run_id as id from journal as e
+    where e.shard = 0 and e.kind in (${ends}) and e.seq < ${lastSeq('e.run_id')} and (e.kind <> 'failed' or coalesce((
+      select n.kind from journal as n
+      where n.shard = 0 and n.run_id = e.run_id and n.seq > e.seq and n.kind <> 'amended'
+      order by n.seq limit 1), '') <> 'retried')`,
+
+  undo_is_fold: `
+    with folded as (
+      select j.run_id, max(case when j.kind in ('failing', 'cancelling') then 2
+        when ${isUndoable('j')} then 1 else 0 end) as grade
+      from ${since('j')} where j.shard = 0 group by j.run_id)
+    select r.id from runs as r join folded on folded.run_id = r.id
+    where r.shard = 0 and grade <> case r.undo when 'none' then 0 when 'possible' then 1 else 2 end
+      and not (r.status in ('cancelling', 'cancelled') and r.undo = 'due' and grade = 1)`,
+
+  undo_names_step: `
+    with ${dropped}, ${undos}
+    select run_id as id from undos where step = 0
+    union all
+    select u.run_id from journal as u join runs as r on r.shard = 0 and r.id = u.run_id
+    where u.shard = 0 and u.kind in ('undone', 'undo-failed')
+      and (u.seq < r.base or (r.undo <> 'due' and r.status not in ('cancelling', 'cancelled')))`,
+
+  undo_once: `
+    with ${dropped}, ${undos}
+    select run_id as id from undos group by run_id, name having count(*) > 1`,
+
+  undo_in_reverse: `
+    with ${dropped}, ${undos}, ordered as (
+      select run_id, step, lag(step) over (partition by run_id order by seq) as previous from undos)
+    select run_id as id from ordered where step > previous`,
+
+  mailbox_dense: `
+    with counted as (
+      select run_id, count(*) as messages, min(position) as lowest, max(position) as highest
+      from messages where shard = 0 group by run_id)
+    select r.id from runs as r left join counted as m on m.run_id = r.id
+    where r.shard = 0 and (coalesce(m.messages, 0) <> r.inbox or m.lowest <> 1 or m.highest <> r.inbox)`,
+
+  signal_consumed_at_most_once: `
+    select run_id as id from messages where shard = 0 group by run_id, id having count(*) > 1
+    union all
+    select m.run_id from messages as m join runs as r on r.shard = 0 and r.id = m.run_id
+    where m.shard = 0 and m.taken_by not between 1 and r.seq`,
+
+  no_lost_wakeup: `
+    with ${dropped}, ${open}, ${asked}
+    select w.run_id as id from asked as w
+    join messages as m on m.shard = 0 and m.run_id = w.run_id and m.taken_by is null
+    where (w.due is null or w.due > :now) and exists (
+      select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
+      where ${text('c.value', 'kind')} = 'signal' and ${text('c.value', 'name')} = m.name)`,
+
+  waits_for_something: `
+    with ${dropped}, ${open}
+    select id from runs
+    where shard = 0 and status = 'waiting' and due is null and deleted_at is null
+      and not exists (select 1 from open where open.run_id = runs.id)`,
+
+  timer_is_set: `
+    with ${dropped}, ${open}, ${asked}, last as (select run_id, max(seq) as seq from asked group by run_id)
+    select w.run_id as id from last join asked as w on w.run_id = last.run_id and w.seq = last.seq
+    where coalesce(w.due, 9e15) > (
+      select min(${dueOf('c.value', 'w.at')}) from ${members(`w.meta -> 'conditions'`, 'c')})`,
+
+  timer_once: twice(`'woken'`),
+
+  timer_never_early: `
+    select k.run_id as id from ${since('k')}
+    left join journal as w on w.shard = 0 and w.run_id = k.run_id and w.kind = 'waiting' and w.name = k.name
+      and w.seq < k.seq and w.seq >= r.base
+    where k.shard = 0 and k.kind = 'woken' and (
+      w.seq is null or ${number('k.meta', 'seenAt')} < ${number('k.meta', 'trueAt')}
+      or k.at < ${number('k.meta', 'trueAt')} or not exists (
+        select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
+        where ${text('c.value', 'tag')} = ${text('k.meta', 'winner')}
+          and ${number('k.meta', 'trueAt')} >= coalesce(${dueOf('c.value', 'w.at')}, 0)))`,
+
+  one_key_one_live_run: `
+    select id from runs where shard = 0 and ended_at is null and deleted_at is null and unique_key in (
+      select unique_key from runs
+      where shard = 0 and unique_key is not null and ended_at is null and deleted_at is null
+      group by unique_key having count(*) > 1)`,
+
+  idempotency_key: `
+    select r.id from runs as r
+    join (
+      select started_as, idempotency_key from runs
+      where shard = 0 and idempotency_key is not null and deleted_at is null
+      group by started_as, idempotency_key having count(*) > 1
+    ) as shared on shared.started_as = r.started_as and shared.idempotency_key = r.idempotency_key
+    where r.shard = 0 and r.deleted_at is null`,
+
+  feed_dense: `
+    with sized as (
+      select position, ${text('entries -> 0', 0)} as run_id, lag(position, 1, 0) over (order by position) as previous, (
+        select sum(${number('e.value', 2)} - ${number('e.value', 1)} + 1) from ${members('entries', 'e')}) as size
+      from feed where shard = 0)
+    select run_id as id from sized where position - size <> previous`,
+
+  feed_complete: `
+    with ranges as (
+      select ${text('e.value', 0)} as run_id, ${number('e.value', 1)} as first, ${number('e.value', 2)} as last,
+        feed.position, e.key
+      from feed join ${members('feed.entries', 'e')} on feed.shard = 0),
+    ordered as (
+      select run_id, first, last, lag(last, 1, 0) over (partition by run_id order by position, key) as previous
+      from ranges)
+    select run_id as id from ordered where first <> previous + 1
+    union all
+    select f.run_id from ranges as f group by f.run_id having max(f.last) <> ${lastSeq('f.run_id')}
+    union all
+    select id from runs where shard = 0 and id not in (select run_id from ranges)`,
+
+  nothing_without_run: `
+    select run_id as id from journal
+    where shard = 0 and seq = 1 and not exists (select 1 from runs where runs.shard = 0 and runs.id = journal.run_id)
+    union all
+    select run_id from messages
+    where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = messages.run_id)
+    union all
+    select run_id from tags
+    where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = tags.run_id)`,
+
+  key_text_derived: `
+    select id from runs where shard = 0 and coalesce(unique_key, '') <> coalesce(${uniqueKey}, '')`,
+
+  tags_listed: `
+    select r.id from runs as r join ${members('r.tags', 'e')} on r.shard = 0 and r.tags is not null
+    left join tags as t on t.shard = 0 and t.tag = e.value and t.run_id = r.id
+    where t.tag is null
+    union all
+    select t.run_id from tags as t join runs as r on r.shard = 0 and r.id = t.run_id
+    where t.shard = 0 and not exists (select 1 from ${members('r.tags', 'e')} where e.value = t.tag)`,
+}
+
+/** What only tables can get wrong, besides what is said in `core/invariants`. */
+export const tableInvariants = [
+  {
+    name: 'nothing_without_run',
+    kind: 'S',
+    about: 'Entries, messages and tags belong to a run that is there.',
+  },
+  {
+    name: 'key_text_derived',
+    kind: 'S',
+    about: 'The text that keeps business keys unique is made of the key, scope, type and version of its run.',
+  },
+  {
+    name: 'tags_listed',
+    kind: 'S',
+    about: 'The tags of a run are those that it is found by.',
+  },
+] as const
+
+/** The statement as it is asked. */
+export function checkQuery(sql: string): string {
+  return `select distinct id from (${sql}) as found order by id limit ${mostOffenders}`
+}
+
+export function checkTables(db: Connection, now: number): readonly Checked[] {
+  return Object.entries(checks).map(([name, sql]) => {
+    const numbered = sql.replaceAll(':now', '?')
+    const values = sql
+      .split(':now')
+      .slice(1)
+      .map(() => now)
+    return { name, offenders: db.all(checkQuery(numbered), values).map(({ id }) => id as string) }
+  })
+}

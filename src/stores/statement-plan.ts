@@ -1,0 +1,176 @@
+// What each method of the port asks of a database that serves many at once: named statements, in order. A statement at READ
+// COMMITTED sees what was committed when it began, not what is committed while it waits for a lock. So the plan is a list of
+// what must stay apart, and the one rule behind it is: lock and look are two statements.
+//
+//   lock    takes rows, in the order of their ids, until the end of the transaction, and reads them as they are then
+//   look    reads; what it may rely on was locked by a statement before it
+//   write   changes rows that are locked, or judges and changes a row in one (a condition on the row itself is judged anew
+//           after a wait; one on any other row is not, and does not belong into a write)
+//   end     commits
+//
+// The read-committed store executes it; a test compares. SQLite has one lock for all, so there only the writes are the same.
+
+import type { Store, StoreAdmin } from '../store.ts'
+
+export type PlannedMethod = Exclude<keyof Store | keyof StoreAdmin, 'capabilities'>
+
+export interface PlannedStatement {
+  readonly name: string
+  readonly kind: 'lock' | 'look' | 'write' | 'end'
+  /** When it is executed; null for always. */
+  readonly when: string | null
+  /** From here the plan may go back to this statement. */
+  readonly backTo?: string
+}
+
+const newEntries = 'there is something to append'
+
+/** Nothing is executed for an empty batch, and everything from the start again after 40P01 and 23505. */
+export const statementPlan = {
+  // Nothing here depends on who else is at work.
+  migrate: [],
+  listen: [],
+  close: [],
+
+  start: [
+    // Not locked: a run that is leased to a session which ends at the same time is found by a later rescue.
+    { name: 'start.session', kind: 'look', when: 'a run is to be leased at once' },
+    // In the order of the batch, because the first of two that share a key is the one. The unique indexes decide.
+    { name: 'start.insert', kind: 'write', when: null },
+    // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
+    // way may have ended since and be gone from the index: then the insert is tried again.
+    { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: 'start.insert' },
+    // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
+    { name: 'start.append', kind: 'write', when: 'something was inserted' },
+    { name: 'start.feed', kind: 'write', when: 'something was inserted' },
+    { name: 'start.commit', kind: 'end', when: null },
+  ],
+
+  claim: [
+    { name: 'claim.session', kind: 'look', when: null },
+    // What others have locked is passed over: it is promoted by the next claim.
+    { name: 'claim.promote', kind: 'write', when: null },
+    // Without locks, so that a claim of ten does not lock a thousand.
+    { name: 'claim.pick', kind: 'look', when: null },
+    // Judges every row anew, whatever was picked, and passes over what others have locked. May be one statement with the
+    // pick as long as the update itself repeats the condition.
+    { name: 'claim.lease', kind: 'write', when: 'something was picked' },
+    { name: 'claim.next', kind: 'look', when: null },
+    { name: 'claim.commit', kind: 'end', when: null },
+  ],
+
+  load: [
+    { name: 'load.entries', kind: 'look', when: 'entries are asked for' },
+    { name: 'load.messages', kind: 'look', when: null },
+  ],
+
+  commit: [
+    // The fence, the place in the journal and the mailbox's counter are columns of the row, so one update judges and writes
+    // them, also after a wait: that is the whole of "no lost wake-up". It never counts messages.
+    { name: 'commit.update', kind: 'write', when: null },
+    // Those that did not fit, or are unusual, are taken first and judged by the core afterwards.
+    { name: 'commit.lock', kind: 'lock', when: 'a transition did not fit' },
+    // Apart from the lock: whether the journal knows the transition, and whether somebody has the key.
+    { name: 'commit.look', kind: 'look', when: 'a transition did not fit' },
+    // A key that is taken between the look and this is 23505: the unique index decides, the look only tells by whom.
+    { name: 'commit.write', kind: 'write', when: 'one of those may write all the same' },
+    // These three may be one statement with the update.
+    { name: 'commit.append', kind: 'write', when: newEntries },
+    { name: 'commit.take', kind: 'write', when: 'messages leave a mailbox' },
+    // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
+    { name: 'commit.feed', kind: 'write', when: newEntries },
+    { name: 'commit.commit', kind: 'end', when: null },
+  ],
+
+  deliver: [
+    // Always, whatever the run is doing: who parks it waits for this lock, or this waits for who parks it.
+    { name: 'deliver.lock', kind: 'lock', when: null },
+    // Apart from the lock: the same message may have been put in by whom the lock waited for.
+    { name: 'deliver.look', kind: 'look', when: null },
+    { name: 'deliver.bump', kind: 'write', when: 'a message is new' },
+    // The position is the counter after the bump, under the lock: first in, first out.
+    { name: 'deliver.insert', kind: 'write', when: 'a message is new' },
+    { name: 'deliver.commit', kind: 'end', when: null },
+  ],
+
+  steer: [
+    { name: 'steer.lock', kind: 'lock', when: null },
+    // Apart from the lock: whether the request was obeyed before, and whether somebody has the key.
+    { name: 'steer.look', kind: 'look', when: null },
+    { name: 'steer.write', kind: 'write', when: 'a run changes' },
+    { name: 'steer.append', kind: 'write', when: newEntries },
+    { name: 'steer.feed', kind: 'write', when: newEntries },
+    { name: 'steer.commit', kind: 'end', when: null },
+  ],
+
+  beat: [
+    // Opens the session or keeps it, in one statement on one row: whoever ends it at the same time comes before or after.
+    { name: 'beat.session', kind: 'write', when: null },
+    { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
+    // Apart from the extension, which may have waited for whoever took a run away.
+    { name: 'beat.look', kind: 'look', when: null },
+    { name: 'beat.commit', kind: 'end', when: null },
+  ],
+
+  rescue: [
+    // A transaction of its own: whoever was declared dead is so before anything is taken from it. The row is judged anew
+    // after a wait, so a beat that came first keeps its session.
+    { name: 'rescue.sessions', kind: 'write', when: null },
+    { name: 'rescue.sessions-commit', kind: 'end', when: null },
+    { name: 'rescue.pick', kind: 'look', when: null },
+    // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
+    // old snapshot, in which the session of a new holder does not exist yet.
+    { name: 'rescue.lock', kind: 'lock', when: 'something was picked' },
+    { name: 'rescue.write', kind: 'write', when: 'something was locked' },
+    { name: 'rescue.append', kind: 'write', when: newEntries },
+    { name: 'rescue.feed', kind: 'write', when: newEntries },
+    { name: 'rescue.commit', kind: 'end', when: null },
+    { name: 'rescue.next', kind: 'look', when: null },
+  ],
+
+  release: [
+    { name: 'release.lock', kind: 'lock', when: null },
+    { name: 'release.write', kind: 'write', when: 'a lease still holds' },
+    { name: 'release.append', kind: 'write', when: newEntries },
+    { name: 'release.feed', kind: 'write', when: newEntries },
+    { name: 'release.commit', kind: 'end', when: null },
+  ],
+
+  get: [{ name: 'get.read', kind: 'look', when: null }],
+
+  changes: [
+    { name: 'changes.peek', kind: 'look', when: null },
+    // One sequencer at a time.
+    { name: 'changes.lock', kind: 'lock', when: 'something has no position yet' },
+    // Apart from the lock: whom it waited for has given positions to some.
+    { name: 'changes.look', kind: 'look', when: 'something has no position yet' },
+    { name: 'changes.stamp', kind: 'write', when: 'something still has no position' },
+    { name: 'changes.commit', kind: 'end', when: 'something has no position yet' },
+    { name: 'changes.read', kind: 'look', when: null },
+    { name: 'changes.entries', kind: 'look', when: 'something was read' },
+  ],
+
+  find: [{ name: 'find.read', kind: 'look', when: null }],
+  count: [{ name: 'count.read', kind: 'look', when: null }],
+  check: [{ name: 'check.read', kind: 'look', when: null }],
+} as const satisfies Readonly<Record<PlannedMethod, readonly PlannedStatement[]>>
+
+/** The name of a statement that some method plans. */
+export type StatementName = (typeof statementPlan)[PlannedMethod][number]['name']
+
+/** Tells what is wrong with the statements that one call of a method executed; null if they fit the plan. */
+export function unplanned(method: PlannedMethod, executed: readonly string[]): string | null {
+  if (executed.length === 0) return null
+  const plan: readonly PlannedStatement[] = statementPlan[method]
+  let at = 0
+  for (const name of executed) {
+    const next = plan.findIndex((one, index) => index >= at && one.name === name)
+    const skipped = next === -1 ? undefined : plan.slice(at, next).find(({ when }) => when === null)
+    if (skipped !== undefined) return `${name} came before ${skipped.name}`
+    if (next !== -1) at = next + 1
+    else if (plan[at - 1]?.backTo === name) at = plan.findIndex((one) => one.name === name) + 1
+    else return `${name} has no place after ${plan[at - 1]?.name ?? 'the start'}`
+  }
+  const missing = plan.slice(at).find(({ when }) => when === null)
+  return missing === undefined ? null : `${missing.name} did not come`
+}

@@ -1,0 +1,150 @@
+// What a heartbeat tells besides that the session lives: what it lost, and what is wanted of what it holds.
+
+import assert from 'node:assert/strict'
+import type { HeldClaim } from '../../store.ts'
+import type { Held } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { ending } from './drafts.ts'
+import * as ask from './requests.ts'
+import { cancelWish, pauseWish, steered } from './requests.ts'
+
+const lease = { session: 'me', token: 1 }
+
+function claims(held: readonly Held[], extendMs: number | null = null): readonly HeldClaim[] {
+  return held.map(({ runId, lease: { token } }) => ({ runId, token, extendMs }))
+}
+
+export const beating: readonly ContractCase[] = [
+  {
+    name: 'SW-P2 a beat tells what is wanted of the runs that the session holds, and of no others',
+    async run({ clock, beat, hold, steer, commit }) {
+      await beat('me')
+      await beat('you')
+      const [a, b, c] = [await hold({ lease }), await hold({ lease }), await hold({ lease })]
+      const strange = await hold({ lease: { session: 'you', token: 1 } })
+      const at = clock.now()
+      steered(await steer(c.runId, ask.pause), 'wished')
+      steered(await steer(a.runId, ask.cancel), 'wished')
+      steered(await steer(strange.runId, ask.pause), 'wished')
+      await clock.advance(9)
+      const told = await beat('me', { held: claims([a, b, c]) })
+      assert.deepEqual(told, {
+        alive: true,
+        lost: [],
+        strays: [],
+        wished: [
+          { runId: a.runId, wish: cancelWish(at) },
+          { runId: c.runId, wish: pauseWish(at) },
+        ],
+        timedOut: [],
+        now: clock.now(),
+      })
+      await commit(a, { append: [ending('cancelled')], status: 'cancelled' })
+      await commit(c, { append: [ask.pausedEntry], status: 'paused' })
+      assert.deepEqual((await beat('me')).wished, [], 'and no more once it was obeyed')
+    },
+  },
+  {
+    name: 'a heartbeat tells what the session holds and does not know of, so that it can be given back',
+    async run({ store, start, hold, claim, beat, commit, run }) {
+      await beat('me')
+      const known = await hold({ lease })
+      const ended = await hold({ lease })
+      await commit(ended, { append: [ending('succeeded')], status: 'succeeded' })
+      await hold({ lease: { session: 'you', token: 1 } })
+      // A claim whose answer never came.
+      const { id } = await start()
+      await claim({ session: 'me' })
+      const stray = { runId: id, token: 1 }
+      assert.deepEqual((await beat('me', { held: claims([known]) })).strays, [stray])
+      await store.release([{ ...stray, session: 'me' }])
+      assert.deepEqual((await beat('me', { held: claims([known]) })).strays, [])
+      assert.equal((await run(id)).status, 'pending')
+    },
+  },
+  {
+    name: 'a beat tells all that the session believes to hold and does not, in their order',
+    async run({ store, clock, beat, hold, newRun, take, park, steer, commit, rescue }) {
+      await beat('me', { leaseMs: 100_000 })
+      const all = [
+        await hold({ lease }),
+        await hold({ lease }),
+        await hold({ lease, leaseMs: 10 }),
+        await hold({ lease }),
+      ]
+      const [kept, given, late, ended] = all as [Held, Held, Held, Held]
+      const parked = await hold({ lease })
+      const cancelled = await hold({ lease })
+      await store.release([{ runId: given.runId, ...given.lease }])
+      await clock.advance(10)
+      await rescue()
+      await commit(ended, { append: [ending('succeeded')], status: 'succeeded' })
+      await park(parked)
+      steered(await steer(cancelled.runId, ask.cancelNow), 'done')
+      const strange = { runId: newRun().id, lease, seq: 1 }
+      const told = await beat('me', { held: claims([cancelled, late, kept, strange, given, ended, parked]) })
+      const lost = [cancelled, late, strange, given, ended, parked].map(({ runId }) => runId)
+      assert.deepEqual(told.lost, lost)
+      await store.release([{ runId: kept.runId, ...kept.lease }])
+      await store.steer([late, given].map(({ runId }) => ({ id: `remove ${runId}`, runId, ...ask.cancelNow })))
+      await take(kept.runId, 'me')
+      assert.deepEqual((await beat('me', { held: claims([kept]) })).lost, [kept.runId], 'under an old token')
+    },
+  },
+  {
+    name: 'a session that has ended holds nothing',
+    async run({ beat, hold, run }) {
+      await beat('me')
+      const held = await hold({ lease, leaseMs: 50 })
+      const before = await run(held.runId)
+      const told = await beat('me', { end: true, held: claims([held], 500) })
+      assert.deepEqual([told.alive, told.lost], [false, [held.runId]])
+      assert.deepEqual(await run(held.runId), before, 'its deadline is not moved')
+    },
+  },
+  {
+    name: 'deadlines are moved for those that ask for it, each to its own, also while they are being cancelled',
+    async run({ clock, beat, hold, run, steer }) {
+      await beat('me')
+      const [a, b, c, d] = [
+        await hold({ lease, leaseMs: 50 }),
+        await hold({ lease, leaseMs: 60 }),
+        await hold({ lease, leaseMs: 70 }),
+        await hold({ lease }),
+      ]
+      steered(await steer(c.runId, ask.cancel), 'wished')
+      const { deadline } = await run(b.runId)
+      await clock.advance(20)
+      await beat('me', { held: [...claims([a], 100), ...claims([b, d]), ...claims([c], 300)] })
+      const now = clock.now()
+      const deadlines: unknown[] = []
+      for (const { runId } of [a, b, c, d]) deadlines.push((await run(runId)).deadline)
+      assert.deepEqual(deadlines, [now + 100, deadline, now + 300, null])
+    },
+  },
+  {
+    name: 'a session that holds a thousand runs is told of all of them at once',
+    async run({ store, beat, newRun }) {
+      await beat('me')
+      const made = Array.from({ length: 1_000 }, () => newRun({ lease }))
+      await store.start(made)
+      const held = made.map(({ id }) => ({ runId: id, token: 1, extendMs: 10 }))
+      assert.deepEqual((await beat('me', { held })).lost, [])
+      const stale = held.map((one) => ({ ...one, token: 2 }))
+      assert.equal((await beat('me', { held: stale })).lost.length, 1_000)
+    },
+  },
+  {
+    name: 'a run whose time is over is not told once it is being cancelled or was removed: time bounds neither',
+    async run({ clock, beat, hold, steer }) {
+      await beat('me', { leaseMs: 100_000 })
+      const held = await hold({ lease, timeoutMs: 50 })
+      const other = await hold({ lease, timeoutMs: 50 })
+      const removed = await hold({ lease, timeoutMs: 50 })
+      steered(await steer(held.runId, ask.cancel), 'wished')
+      steered(await steer(removed.runId, ask.remove), 'done')
+      await clock.advance(50)
+      assert.deepEqual((await beat('me')).timedOut, [other.runId])
+    },
+  },
+]

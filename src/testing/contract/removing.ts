@@ -1,0 +1,149 @@
+// Removal: a run is gone for everybody who works or looks, and still there for who knows its id.
+
+import assert from 'node:assert/strict'
+import { draftOf, ids, type ContractBench, type Held } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import { ending, inMs, step, waiting } from './drafts.ts'
+import * as ask from './requests.ts'
+import { expectSteerRefused, failedRun, steered } from './requests.ts'
+
+async function holdRemoved({ hold, steer }: ContractBench, changes?: Parameters<typeof hold>[0]): Promise<Held> {
+  const held = await hold(changes)
+  steered(await steer(held.runId, ask.remove), 'done')
+  return held
+}
+
+export const removing: readonly ContractCase[] = [
+  {
+    name: 'SW-P1 a removed run keeps its status and its journal, and is never leased',
+    async run({ clock, start, hold, park, steer, run, journal, claim, rescue }) {
+      const parked = await hold()
+      await park(parked, { due: inMs(20) })
+      const bounds = { timeoutMs: 50, expiresInMs: 40 }
+      const all = [(await start(bounds)).id, (await start({ due: inMs(20) })).id, parked.runId]
+      for (const id of all) {
+        const before = await run(id)
+        const entries = await journal(id)
+        await clock.advance(1)
+        const row = steered(await steer(id, ask.remove), 'done')
+        const gone = { deletedAt: clock.now(), deleteReason: 'by mistake', readiness: 'idle', due: null }
+        assert.deepEqual(row, { ...before, ...gone })
+        assert.deepEqual([await run(id), await journal(id)], [row, entries])
+      }
+      await clock.advance(1_000)
+      assert.deepEqual(await claim(), { runs: [], more: false, nextDue: null, now: clock.now() })
+      const { ended, next } = await rescue()
+      assert.deepEqual([ended, next], [[], null], 'nor does time end it')
+    },
+  },
+  {
+    name: 'removing again is done, and keeps the time and the reason of the first',
+    async run({ clock, start, steer, run }) {
+      const { id } = await start()
+      const first = steered(await steer(id, ask.remove), 'done')
+      await clock.advance(5)
+      assert.deepEqual(steered(await steer(id, { kind: 'remove', reason: 'other' }), 'done'), first)
+      assert.deepEqual(await run(id), first)
+    },
+  },
+  {
+    name: 'SW-P1 the holder of a removed run may finish it',
+    async run(bench) {
+      const held = await holdRemoved(bench)
+      assert.deepEqual((await bench.run(held.runId)).readiness, 'leased')
+      assert.equal((await bench.commit(held)).seq, 2)
+      await bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' })
+      const { status, endedAt, deletedAt, session } = await bench.run(held.runId)
+      assert.deepEqual([status, endedAt, deletedAt, session], ['succeeded', bench.clock.now(), bench.clock.now(), null])
+    },
+  },
+  {
+    name: 'SW-P1 a removed run that its holder leaves, gives back or loses is idle: nobody gets it again',
+    async run(bench) {
+      const { clock, beat, run, store, commit, rescue, claim, steer } = bench
+      const left = [
+        { status: 'pending' },
+        { status: 'pending', due: inMs(5) },
+        { append: [waiting()], status: 'waiting', parkIf: { inbox: 0 }, due: inMs(5) },
+      ] as const
+      const all: string[] = []
+      for (const changes of left) {
+        const held = await holdRemoved(bench)
+        assert.equal((await commit(held, changes)).released, true)
+        all.push(held.runId)
+      }
+      const cancelled = await bench.hold()
+      steered(await steer(cancelled.runId, ask.cancel), 'wished')
+      steered(await steer(cancelled.runId, ask.remove), 'done')
+      await commit(cancelled, { append: [step()], status: 'cancelling' })
+      all.push(cancelled.runId)
+      const given = await holdRemoved(bench)
+      await store.release([{ runId: given.runId, ...given.lease }])
+      await beat('dead')
+      const lost = await holdRemoved(bench, { lease: { session: 'dead', token: 1 } })
+      await clock.advance(30_000)
+      await rescue()
+      for (const id of [...all, given.runId, lost.runId]) {
+        const { readiness, due, session } = await run(id)
+        assert.deepEqual([readiness, due, session], ['idle', null, null])
+      }
+      assert.deepEqual(await claim(), { runs: [], more: false, nextDue: null, now: clock.now() })
+    },
+  },
+  {
+    name: 'a removed run that is resumed or cancelled does not come back',
+    async run({ start, steer, run, claim }) {
+      const { id } = await start()
+      await steer(id, ask.pause)
+      await steer(id, ask.remove)
+      steered(await steer(id, ask.resume), 'done')
+      assert.deepEqual([(await run(id)).status, (await run(id)).readiness], ['pending', 'idle'])
+      assert.deepEqual((await claim()).runs, [])
+      steered(await steer(id, ask.cancel), 'done')
+      assert.deepEqual([(await run(id)).status, (await run(id)).deletedAt === null], ['cancelled', false])
+    },
+  },
+  {
+    name: 'a removed run that has failed is not retried',
+    async run(bench) {
+      const id = await failedRun(bench)
+      steered(await bench.steer(id, ask.remove), 'done')
+      await expectSteerRefused(bench, id, ask.retry, 'deleted')
+    },
+  },
+  {
+    name: 'a message to a removed run finds nobody, and one that was accepted before is still known',
+    async run({ hold, park, steer, deliver, message, run, mailbox }) {
+      const held = await hold()
+      const known = message(held.runId)
+      assert.deepEqual(await deliver(known), { outcome: 'queued' })
+      await park(held, { parkIf: { inbox: 1 } })
+      steered(await steer(held.runId, ask.remove), 'done')
+      const before = await run(held.runId)
+      assert.deepEqual(await deliver(message(held.runId)), { outcome: 'target-not-found' })
+      assert.deepEqual(await deliver(known), { outcome: 'queued' })
+      assert.deepEqual(await run(held.runId), before)
+      assert.equal((await mailbox(held.runId)).length, 1)
+    },
+  },
+  {
+    name: 'SW-P1 a removed run can be read by its id, is found only when asked for, and its start is still known',
+    async run({ store, newRun, start, steer, journal }) {
+      const kept = await start()
+      const given = newRun({ tags: ['t'], key: 'k' })
+      await store.start([given])
+      const row = steered(await steer(given.id, ask.remove), 'done')
+      assert.deepEqual(await store.get([given.id]), [row])
+      const page = { limit: 10 }
+      assert.deepEqual(ids(await store.find({}, page)), [kept.id])
+      assert.deepEqual(ids(await store.find({ deleted: false }, page)), [kept.id])
+      for (const filter of [{}, { tag: 't' }, { key: 'k' }, { ids: [given.id] }]) {
+        assert.deepEqual(await store.find({ ...filter, deleted: true }, page), [row])
+        assert.equal(await store.count({ ...filter, deleted: true }, 10), 1)
+      }
+      assert.deepEqual(await store.find({ tag: 't' }, page), [])
+      assert.deepEqual(await store.start([given]), [{ created: true, taken: null, run: row }])
+      assert.deepEqual((await journal(given.id)).map(draftOf), [given.first])
+    },
+  },
+]

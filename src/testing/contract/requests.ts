@@ -1,0 +1,81 @@
+// What the cases of the contract ask of runs from outside, and short ways to look at what came of it.
+
+import assert from 'node:assert/strict'
+import type { Draft } from '../../core/entry.ts'
+import type { Run, Wish } from '../../core/run.ts'
+import type { Steer, SteerRefusal } from '../../core/steering.ts'
+import type { Steered } from '../../store.ts'
+import type { ContractBench, Held } from './bench.ts'
+import { step } from './drafts.ts'
+
+export const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: 'enough' }
+export const cancelNow: Steer = { kind: 'cancel', mode: 'now', reason: 'at once' }
+export const pause: Steer = { kind: 'pause', reason: 'operator', note: 'wait' }
+export const resume: Steer = { kind: 'resume', note: 'go on', amend: [], seq: null }
+export const retry: Steer = { kind: 'retry', note: 'again', amend: [], seq: null }
+export const remove: Steer = { kind: 'remove', reason: 'by mistake' }
+
+export const everyRequest: readonly Steer[] = [cancel, cancelNow, pause, resume, retry, remove]
+
+/** What lies on a row that somebody wants cancelled. */
+export function cancelWish(at: number): Wish {
+  return { kind: 'cancel', reason: 'enough', at }
+}
+
+export function pauseWish(at: number): Wish {
+  return { kind: 'pause', reason: 'operator', note: 'wait', at }
+}
+
+/** A step that says how it is undone. */
+export const undoable: Draft = {
+  kind: 'step-succeeded',
+  name: 'charge',
+  meta: { attempt: 1, ms: 1, undo: true },
+  data: '1',
+}
+
+export const pausedEntry: Draft = { kind: 'paused', name: null, meta: { reason: 'operator', note: 'wait' }, data: null }
+
+/** The run of an answer that must be this one. */
+export function steered(answer: Steered, outcome: 'done' | 'wished'): Run {
+  assert.equal(answer.outcome, outcome, `expected ${outcome}, got ${JSON.stringify(answer)}`)
+  assert.ok('run' in answer)
+  return answer.run
+}
+
+/** Asks, expects to be refused for this reason, and sees that nothing has changed. */
+export async function expectSteerRefused(
+  { steer, run, journal }: ContractBench,
+  runId: string,
+  request: Steer,
+  reason: SteerRefusal,
+): Promise<void> {
+  const before = [await run(runId), await journal(runId)]
+  assert.deepEqual(await steer(runId, request), { outcome: 'refused', reason, run: before[0] })
+  assert.deepEqual([await run(runId), await journal(runId)], before, 'nothing has changed')
+}
+
+/** A run that the case holds and that has something to undo. */
+export async function holdUndoable(
+  { hold, commit }: ContractBench,
+  changes?: Parameters<typeof hold>[0],
+): Promise<Held> {
+  const held = await hold(changes)
+  await commit(held, { append: [undoable], undo: 'possible' })
+  return held
+}
+
+/** A run that has failed, with a step behind it. */
+export async function failedRun(
+  { hold, commit }: ContractBench,
+  changes?: Parameters<typeof hold>[0],
+): Promise<string> {
+  const held = await hold(changes)
+  const failed: Draft = { kind: 'failed', name: null, meta: null, data: '"no"' }
+  await commit(held, { append: [step(), failed], status: 'failed' })
+  return held.runId
+}
+
+export async function kindsOf({ journal }: ContractBench, runId: string): Promise<readonly string[]> {
+  return (await journal(runId)).map(({ kind }) => kind)
+}

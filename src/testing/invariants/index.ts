@@ -1,0 +1,75 @@
+// The invariants of the engine by name, and how a test checks them: states with `checkRun` and `checkAll`, steps between two
+// states with `checkStep`, the feed with `checkFeed`.
+
+import type { RunState, Violation } from '../../core/invariants/invariant.ts'
+import {
+  checkpointImmutable,
+  commitMovesOn,
+  historyAppendOnly,
+  messagesStay,
+  terminalIsFinal,
+  undoNotForgotten,
+} from './journal-steps.ts'
+import {
+  callWritesItsFields,
+  claimInTime,
+  claimNeverEarly,
+  crashesAreCounted,
+  endedByEntry,
+  epochOnlyGrowsOnClaim,
+  fence,
+  leaseNotStolen,
+  statusMachine,
+} from './lease-steps.ts'
+import type { Cause, StepInvariant } from './step.ts'
+
+export { checkAll, checkFeed, checkRun, stateInvariants } from '../../core/invariants/check.ts'
+export type { RunState, Violation } from '../../core/invariants/invariant.ts'
+export type { Cause, StepInvariant } from './step.ts'
+
+export const stepInvariants: readonly StepInvariant[] = [
+  historyAppendOnly,
+  checkpointImmutable,
+  terminalIsFinal,
+  messagesStay,
+  undoNotForgotten,
+  commitMovesOn,
+  epochOnlyGrowsOnClaim,
+  fence,
+  leaseNotStolen,
+  claimNeverEarly,
+  claimInTime,
+  crashesAreCounted,
+  statusMachine,
+  callWritesItsFields,
+  endedByEntry,
+]
+
+export const bornByStart = {
+  name: 'born_by_start',
+  kind: 'T',
+  about: 'A run comes into being by a start, with one entry, and is leased to nobody but who started it.',
+} as const
+
+/** What is wrong with a step. A run that was not there before must have been born by a start. */
+export function checkStep(before: RunState | null, after: RunState, cause: Cause): readonly Violation[] {
+  const runId = after.run.id
+  if (before === null)
+    return bornWell(after, cause) ? [] : [{ name: bornByStart.name, runId, told: told(after, cause) }]
+  const violations: Violation[] = []
+  for (const { name, check } of stepInvariants) {
+    const found = check(before, after, cause)
+    if (found !== null) violations.push({ name, runId, told: found })
+  }
+  return violations
+}
+
+function bornWell({ run, entries, messages }: RunState, { method, session }: Cause): boolean {
+  const isFree = run.status === 'pending' && run.session === null && run.token === 0
+  const isLeased = run.status === 'running' && run.session === session && run.token === 1
+  return method === 'start' && entries.length === 1 && messages.length === 0 && (isFree || isLeased)
+}
+
+function told({ run, entries }: RunState, { method }: Cause): string {
+  return `${method} made it ${run.status} with token ${run.token} and ${entries.length} entries`
+}

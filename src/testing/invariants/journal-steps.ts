@@ -1,0 +1,104 @@
+// What no step may do to a journal or a mailbox: change what is there.
+
+import type { Entry } from '../../core/entry.ts'
+import { outcomesOf, sinceBase } from '../../core/invariants/invariant.ts'
+import { isTerminal } from '../../core/run.ts'
+import { appended, changedFields, isChanged, isSame, type StepInvariant } from './step.ts'
+
+export const historyAppendOnly: StepInvariant = {
+  name: 'history_append_only',
+  kind: 'T',
+  about: 'No entry of a journal ever changes or goes.',
+  check(before, after) {
+    const at = before.entries.findIndex((entry, index) => !isSameEntry(entry, after.entries[index]))
+    return at === -1 ? null : `entry ${at + 1} changed or is gone`
+  },
+}
+
+function isSameEntry(a: Entry, b: Entry | undefined): boolean {
+  if (a === b) return true
+  return (
+    b !== undefined &&
+    a.seq === b.seq &&
+    a.kind === b.kind &&
+    a.name === b.name &&
+    a.at === b.at &&
+    a.transition === b.transition &&
+    a.data === b.data &&
+    isSame(a.meta, b.meta)
+  )
+}
+
+export const checkpointImmutable: StepInvariant = {
+  name: 'checkpoint_immutable',
+  kind: 'T',
+  about: 'The outcome that a step has stays its outcome, unless somebody repairs the journal or the run begins anew.',
+  check(before, after) {
+    if (before.run.base !== after.run.base || appended(before, after).some(({ kind }) => kind === 'amended'))
+      return null
+    const now = new Map(outcomesOf(sinceBase(after), 'step-succeeded', 'step-failed').map((one) => [one.name, one]))
+    for (const { name, kind, data } of outcomesOf(sinceBase(before), 'step-succeeded', 'step-failed')) {
+      const found = now.get(name)
+      if (found?.kind !== kind || found.data !== data) return `step ${name} has another outcome`
+    }
+    return null
+  },
+}
+
+export const terminalIsFinal: StepInvariant = {
+  name: 'terminal_is_final',
+  kind: 'T',
+  about: 'A run that is over stays as it is, but for its removal and, if it failed, a retry.',
+  check(before, after, { method }) {
+    if (!isTerminal(before.run.status)) return null
+    const added = appended(before, after)
+    const isRetried = method === 'steer' && before.run.status === 'failed' && added.at(-1)?.kind === 'retried'
+    if (isRetried) return before.run.undo === 'due' ? 'it was let go on although its steps were undone' : null
+    if (added.length > 0) return `${added[0]?.kind} was appended after ${before.run.status}`
+    const changed = changedFields(before.run, after.run).filter((one) => one !== 'deletedAt' && one !== 'deleteReason')
+    return changed.length === 0 ? null : `${changed.join(', ')} changed after ${before.run.status}`
+  },
+}
+
+export const messagesStay: StepInvariant = {
+  name: 'messages_stay',
+  kind: 'T',
+  about: 'A message is accepted in its turn, leaves its mailbox only with a commit, and never comes back.',
+  check(before, after, { method }) {
+    const kept = new Map(after.messages.map((message) => [message.id, message]))
+    for (const message of before.messages) {
+      const found = kept.get(message.id)
+      if (found === undefined && method !== 'commit') return `message ${message.id} is gone`
+      if (found !== undefined && !isSame(found, message)) return `message ${message.id} changed`
+    }
+    const known = new Set(before.messages.map(({ id }) => id))
+    const fresh = after.messages.filter(({ id }) => !known.has(id))
+    const back = fresh.find(({ position }) => position <= before.run.inbox)
+    if (back !== undefined) return `message ${back.id} came back`
+    const isDense = fresh.every(({ position }, index) => position === before.run.inbox + index + 1)
+    const count = after.run.inbox - before.run.inbox
+    return isDense && fresh.length === count ? null : `${fresh.length} messages came, and the inbox grew by ${count}`
+  },
+}
+
+export const undoNotForgotten: StepInvariant = {
+  name: 'undo_not_forgotten',
+  kind: 'T',
+  about: 'What a run has to undo never becomes less, unless it begins anew.',
+  check(before, after) {
+    if (before.run.base !== after.run.base) return null
+    const grades = ['none', 'possible', 'due']
+    const isLess = grades.indexOf(after.run.undo) < grades.indexOf(before.run.undo)
+    return isLess ? `undo was ${before.run.undo} and is ${after.run.undo}` : null
+  },
+}
+
+export const commitMovesOn: StepInvariant = {
+  name: 'commit_moves_on',
+  kind: 'T',
+  about: 'A commit appends something, or parks the run again.',
+  check(before, after, { method }) {
+    if (method !== 'commit' || !isChanged(before, after) || appended(before, after).length > 0) return null
+    return after.run.status === 'waiting' || after.run.status === before.run.status ? null : 'nothing was appended'
+  },
+}

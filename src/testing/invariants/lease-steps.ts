@@ -1,0 +1,187 @@
+// Who may move a run, and how: the fence, the token, and what each call of the store may make of a row.
+
+import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
+import type { Store } from '../../store.ts'
+import { appended, changedFields, isChanged, type StepInvariant } from './step.ts'
+
+export const epochOnlyGrowsOnClaim: StepInvariant = {
+  name: 'epoch_only_grows_on_claim',
+  kind: 'T',
+  about: 'The token of a run grows by one with each claim, and when a cancellation does not wait for the holder.',
+  check({ run: before }, { run: after }, { method }) {
+    const grown = after.token - before.token
+    const isClaim = method === 'claim' && after.session !== null
+    const isCancel = method === 'steer' && before.session !== null && after.status === 'cancelled'
+    const isDone = changedFields(before, after).length === 0
+    const wanted = !isDone && (isClaim || isCancel) ? 1 : 0
+    return grown === wanted ? null : `the token went from ${before.token} to ${after.token} with ${method}`
+  },
+}
+
+export const fence: StepInvariant = {
+  name: 'fence',
+  kind: 'T',
+  about: 'Commits, give-backs and heartbeats change only what their session holds, under the token that they show.',
+  check(before, after, { method, session, token }) {
+    if (method !== 'commit' && method !== 'release' && method !== 'beat') return null
+    if (!isChanged(before, after)) return null
+    const { run } = before
+    const isHeld = run.status === 'running' || run.status === 'cancelling'
+    if (!isHeld || run.session !== session)
+      return `${session ?? 'nobody'} wrote, and ${run.session ?? 'nobody'} holds it`
+    return token === undefined || token === run.token
+      ? null
+      : `it was written under ${token}, and the token is ${run.token}`
+  },
+}
+
+export const leaseNotStolen: StepInvariant = {
+  name: 'lease_not_stolen',
+  kind: 'T',
+  about:
+    'A lease ends by its holder, by a cancellation that does not wait, or by a rescue once the session has ended or the ' +
+    'deadline has passed.',
+  check({ run: before }, { run: after }, { method, now, isAlive }) {
+    if (before.session === null) return null
+    if (after.session === before.session && after.token === before.token) return null
+    if (method === 'commit' || method === 'release') return null
+    const told = `${method} took it from ${before.session}`
+    if (method === 'steer') return after.status === 'cancelled' ? null : told
+    if (method !== 'rescue') return told
+    const isLate = before.deadline !== null && before.deadline <= now
+    return isLate || isAlive === undefined || !isAlive(before.session) ? null : `${told}, which was alive and in time`
+  },
+}
+
+export const claimNeverEarly: StepInvariant = {
+  name: 'claim_never_early',
+  kind: 'T',
+  about: 'Nothing is claimed before it is due, nor what nobody may claim.',
+  check({ run: before }, { run: after }, { method, now }) {
+    if (method !== 'claim' || after.token === before.token) return null
+    if (before.readiness !== 'ready' && before.readiness !== 'timed') return `it was ${before.readiness}`
+    if (before.deletedAt !== null) return 'it was deleted'
+    return before.due !== null && before.due <= now
+      ? null
+      : `it was due at ${before.due ?? 'no time'}, claimed at ${now}`
+  },
+}
+
+export const claimInTime: StepInvariant = {
+  name: 'claim_in_time',
+  kind: 'T',
+  about: 'A run whose time is over is not handed out.',
+  check({ run: before }, { run: after }, { method, now }) {
+    if (method !== 'claim' || after.token === before.token) return null
+    const isOver = [before.timeoutAt, before.expiresAt].some((time) => time !== null && time <= now)
+    return isOver ? 'its time was over' : null
+  },
+}
+
+export const crashesAreCounted: StepInvariant = {
+  name: 'crashes_are_counted',
+  kind: 'T',
+  about: 'Each claim counts as a crash until its holder commits something.',
+  check(before, after, { method }) {
+    const { crashes } = after.run
+    if (method === 'claim' && after.run.token !== before.run.token) {
+      return crashes === before.run.crashes + 1 ? null : `crashes went from ${before.run.crashes} to ${crashes}`
+    }
+    return method === 'commit' && appended(before, after).length > 0 && crashes !== 0 ? `crashes are ${crashes}` : null
+  },
+}
+
+type Moves = Readonly<Partial<Record<RunStatus, readonly RunStatus[]>>>
+
+const nothing: Moves = {}
+
+/** What a call may make of a status, besides leaving it as it is. */
+const movesBy: Readonly<Record<keyof Store, Moves>> = {
+  claim: { pending: ['running'], waiting: ['running'] },
+  commit: {
+    running: ['waiting', 'pending', 'paused', 'succeeded', 'failed', 'cancelled'],
+    cancelling: ['cancelled'],
+  },
+  steer: {
+    pending: ['paused', 'cancelling', 'cancelled'],
+    waiting: ['paused', 'cancelling', 'cancelled'],
+    running: ['cancelling', 'cancelled'],
+    paused: ['pending', 'cancelling', 'cancelled'],
+    cancelling: ['cancelled'],
+    failed: ['pending'],
+  },
+  rescue: {
+    running: ['pending', 'paused', 'failed'],
+    pending: ['failed'],
+    waiting: ['pending', 'failed'],
+    cancelling: ['cancelled'],
+  },
+  release: { running: ['pending', 'paused'], cancelling: ['cancelled'] },
+  start: nothing,
+  deliver: nothing,
+  beat: nothing,
+  load: nothing,
+  get: nothing,
+  changes: nothing,
+  listen: nothing,
+  migrate: nothing,
+  close: nothing,
+  capabilities: nothing,
+}
+
+export const statusMachine: StepInvariant = {
+  name: 'status_machine',
+  kind: 'T',
+  about: 'A run goes from one status to another only where the status machine says so, and by the call that may do it.',
+  check({ run: before }, { run: after }, { method }) {
+    if (before.status === after.status || movesBy[method][before.status]?.includes(after.status) === true) return null
+    return `${method} led it from ${before.status} to ${after.status}`
+  },
+}
+
+const lease = ['status', 'readiness', 'due', 'session', 'deadline', 'crashes'] as const
+const writing = [...lease, 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt', 'endedAt'] as const
+
+/** The fields of the row that a call may change. */
+const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {
+  claim: [...lease, 'token', 'expiresAt'],
+  commit: [...writing, 'type', 'version', 'base'],
+  steer: [...writing, 'token', 'deletedAt', 'deleteReason'],
+  rescue: writing,
+  release: writing,
+  deliver: ['inbox', 'readiness', 'due'],
+  beat: ['deadline'],
+  start: [],
+  load: [],
+  get: [],
+  changes: [],
+  listen: [],
+  migrate: [],
+  close: [],
+  capabilities: [],
+}
+
+export const callWritesItsFields: StepInvariant = {
+  name: 'call_writes_its_fields',
+  kind: 'T',
+  about: 'A call changes no field that is not its business; what a run is called never changes.',
+  check(before, after, { method }) {
+    const wrong = changedFields(before.run, after.run).filter((field) => !fieldsBy[method].includes(field))
+    if (wrong.length > 0) return `${method} changed ${wrong.join(', ')}`
+    const { type, version, base } = before.run
+    const isSame = type === after.run.type && version === after.run.version
+    return isSame || base !== after.run.base ? null : 'it became another type without beginning anew'
+  },
+}
+
+export const endedByEntry: StepInvariant = {
+  name: 'ends_once',
+  kind: 'T',
+  about: 'The step that ends a run appends its end, once and last.',
+  check(before, after) {
+    if (!isTerminal(after.run.status) || isTerminal(before.run.status)) return null
+    const ends = appended(before, after).filter(({ kind }) => isTerminal(kind as RunStatus))
+    const isLast = after.entries.at(-1) === ends[0]
+    return ends.length === 1 && isLast && ends[0]?.kind === after.run.status ? null : `it ended ${ends.length} times`
+  },
+}

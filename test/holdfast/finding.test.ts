@@ -1,0 +1,165 @@
+// Looking for runs, by every filter and page by page; and doing the same to all that match.
+
+import { describe, expect, it } from 'vitest'
+import { workflow, type Filter, type HoldfastError, type RunHandle } from 'holdfast'
+import { everyStore } from './stores.ts'
+import { virtualWorld } from './virtual-world.ts'
+
+const bill = workflow('billing.charge', { tags: ['money'], metadata: { team: 'payments' } }, (_ctx, n: number) => n)
+const refund = workflow('billing.refund', (_ctx, n: number) => n)
+const ship = workflow('shipping', { version: 2 }, (_ctx, n: number) => n)
+const odd = workflow('billing_odd', (_ctx, n: number) => n)
+
+describe.each(everyStore)('find on the $name store', ({ make }) => {
+  it('HE-S1 SW-O3 gives what matches every filter that is given, newest first', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [bill, refund, ship, odd] })
+    const runs: RunHandle<unknown>[] = [
+      await holdfast.start(bill, 1, { key: 'order-1', tags: ['eu', 'vip'], metadata: { cart: 7 } }),
+      await holdfast.start(refund, 2, { idempotencyKey: 'request-2', tags: ['eu'] }),
+      await holdfast.start(ship, 3),
+      await holdfast.start(odd, 4),
+    ]
+    const [first, second, third, fourth] = runs as [
+      RunHandle<unknown>,
+      RunHandle<unknown>,
+      RunHandle<unknown>,
+      RunHandle<unknown>,
+    ]
+    await holdfast.start(odd, 5, { parent: first })
+    await third.cancel()
+    const numbers = async (filter: Filter): Promise<readonly number[]> => {
+      const { runs: found } = await holdfast.find(filter)
+      expect(await holdfast.count(filter)).toEqual({ count: found.length, isCapped: false })
+      return found.map(({ id }) => runs.findIndex((run) => run.id === id) + 1)
+    }
+    expect(await numbers({})).toEqual([0, 4, 3, 2, 1])
+    expect(await numbers({ ids: [first, fourth.id] })).toEqual([4, 1])
+    expect(await numbers({ type: 'billing.refund' })).toEqual([2])
+    expect(await numbers({ type: ['billing.refund', 'shipping'] })).toEqual([3, 2])
+    expect(await numbers({ typePrefix: 'billing.' })).toEqual([2, 1])
+    expect(await numbers({ typePrefix: 'billing_' })).toEqual([0, 4])
+    expect(await numbers({ typePrefix: '%' })).toEqual([])
+    expect(await numbers({ status: 'cancelled' })).toEqual([3])
+    expect(await numbers({ status: ['pending', 'cancelled'], version: 2 })).toEqual([3])
+    expect(await numbers({ status: [] })).toEqual([])
+    expect(await numbers({ key: 'order-1' })).toEqual([1])
+    expect(await numbers({ idempotencyKey: 'request-2' })).toEqual([2])
+    expect(await numbers({ tag: 'eu' })).toEqual([2, 1])
+    expect(await numbers({ tag: 'eu', type: 'billing.charge' })).toEqual([1])
+    expect(await numbers({ version: 2 })).toEqual([3])
+    expect(await numbers({ parent: first })).toEqual([0])
+    expect(await numbers({ createdFrom: new Date(0), createdBefore: new Date(Date.now() + 60_000) })).toHaveLength(5)
+    expect(await numbers({ createdBefore: new Date(1) })).toEqual([])
+
+    const view = await holdfast.get(first)
+    expect(view).toMatchObject({
+      tags: ['money', 'eu', 'vip'],
+      metadata: { team: 'payments', cart: 7 },
+      key: 'order-1',
+    })
+    await holdfast.remove(second, { reason: 'wrong customer' })
+    expect(await numbers({ tag: 'eu' })).toEqual([1])
+    expect(await numbers({ deleted: true })).toEqual([2])
+  })
+
+  it('SW-O3 goes through all of them by pages that neither overlap nor leave anything out', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [refund] })
+    const started = await Promise.all(Array.from({ length: 120 }, (_, n) => holdfast.start(refund, n)))
+    expect((await holdfast.find()).runs).toHaveLength(50)
+    const seen: string[] = []
+    let pages = 0
+    for (let after: string | null = ''; after !== null; pages += 1) {
+      const page: Awaited<ReturnType<typeof holdfast.find>> = await holdfast.find({
+        type: 'billing.refund',
+        limit: 40,
+        ...(after === '' ? {} : { after }),
+      })
+      seen.push(...page.runs.map(({ id }) => id))
+      after = page.next
+    }
+    expect(pages).toBe(3)
+    expect(seen).toEqual(
+      started
+        .map(({ id }) => id)
+        .toSorted()
+        .toReversed(),
+    )
+    expect(await holdfast.count({}, { atMost: 100 })).toEqual({ count: 100, isCapped: true })
+  })
+
+  it('cancels or retries all that match, after a preview that changes nothing', async () => {
+    const { open } = await make()
+    const failing = workflow('failing', { retry: { maxAttempts: 1 } }, (_ctx, fails: boolean) => {
+      if (fails) throw new Error('no')
+    })
+    const holdfast = await open({ workflows: [refund, failing] })
+    for (let n = 0; n < 7; n += 1) await holdfast.start(refund, n, { tags: n < 5 ? ['old'] : [] })
+    const filter = { tag: 'old', type: 'billing.refund' }
+    expect(await holdfast.cancelMany(filter, { preview: true })).toEqual({
+      matched: 5,
+      isCapped: false,
+      changed: 0,
+      skipped: 0,
+    })
+    expect((await holdfast.count({ status: 'cancelled' })).count).toBe(0)
+    expect(await holdfast.cancelMany(filter, { reason: 'spring cleaning' })).toMatchObject({ matched: 5, changed: 5 })
+    expect(await holdfast.cancelMany(filter)).toMatchObject({ matched: 0, changed: 0 })
+    expect((await holdfast.count({ status: 'pending' })).count).toBe(2)
+
+    await holdfast.work()
+    const run = await holdfast.start(failing, true)
+    await run.result().catch(() => undefined)
+    expect((await holdfast.find({ status: 'failed' })).runs[0]?.lastError).toBe('Error: no')
+    expect(await holdfast.retryMany({ type: 'failing' }, { preview: true })).toMatchObject({ matched: 1, changed: 0 })
+    expect(await holdfast.retryMany({ type: 'failing' }, { note: 'again' })).toMatchObject({ matched: 1, changed: 1 })
+    await run.result().catch(() => undefined)
+    expect((await holdfast.journal(run)).filter(({ kind }) => kind === 'failed')).toHaveLength(2)
+  })
+})
+
+describe('a filter that no run could match by mistake', () => {
+  it.each([
+    [{ status: 'runing' }, 'There is no status "runing". Did you mean "running"?'],
+    [{ typ: 'a' }, 'has no option "typ"'],
+    [{ limit: 0 }, 'from 1 to 200'],
+    [{ limit: 201 }, 'from 1 to 200'],
+    [{ after: 'x' }, 'of another page'],
+    [{ createdFrom: new Date('never') }, 'valid Date'],
+    [{ tag: '' }, 'must be a text'],
+    [{ version: 1.5 }, 'whole number'],
+  ] as const)('%j is refused', async (filter, told) => {
+    const { open } = virtualWorld()
+    const holdfast = await open()
+    const error = (await holdfast.find(filter as Filter).catch((reason: unknown) => reason)) as HoldfastError
+    expect(error.code).toBe('INVALID_OPTION')
+    expect(error.message).toContain(told)
+  })
+})
+
+describe('a removed run', () => {
+  it('SW-P1 is never leased again, keeps its status, and may be ended by whoever holds it', async () => {
+    const { open, clock, after, until } = virtualWorld()
+    let begun = 0
+    const counted = workflow('counted', () => (begun += 1))
+    const holdfast = await open({ workflows: [counted] })
+    const run = await holdfast.start(counted)
+    await holdfast.remove(run)
+    await holdfast.remove(run)
+    await holdfast.work()
+    await clock.advance('1h')
+    expect([begun, await run.status()]).toEqual([0, 'pending'])
+
+    let letGo = (): void => undefined
+    const held = workflow('held', (ctx) => ctx.step('held', () => new Promise<void>((resolve) => (letGo = resolve))))
+    const other = await open({ workflows: [held] })
+    await other.work()
+    const moving = await other.start(held)
+    await until(() => letGo.length === 1)
+    await other.remove(moving, { reason: 'gone' })
+    letGo()
+    await after(moving.result())
+    expect(await other.get(moving)).toMatchObject({ status: 'succeeded', deleteReason: 'gone' })
+  })
+})

@@ -1,0 +1,202 @@
+// Who may be called what: business keys in their scopes, idempotency keys, ids. One name, one run, under any race.
+
+import { describe, expect, it } from 'vitest'
+import { HoldfastError, compositeValue, workflow, type Holdfast, type StartOptions } from 'holdfast'
+import { everyStore } from './stores.ts'
+import { virtualWorld } from './virtual-world.ts'
+
+const order = workflow('order', async (ctx, input: { id: number }) => {
+  await ctx.sleep('1 day')
+  return input.id
+})
+const other = workflow('other', (_ctx, input: { id: number }) => input.id)
+const orderTwo = workflow('order', { version: 2 }, async (ctx) => void (await ctx.sleep('1 day')))
+
+const errorOf = async (promise: Promise<unknown>): Promise<HoldfastError> => {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (error instanceof HoldfastError) return error
+  throw new Error('It was expected to be refused')
+}
+
+describe.each(everyStore)('on the $name store', ({ make }) => {
+  it.each([
+    ['key', { key: 'order-1', onConflict: 'return' }],
+    ['idempotencyKey', { idempotencyKey: 'request-1' }],
+    ['id', { id: '01890a5d-ac96-774b-bcce-b302099a8057' }],
+  ] satisfies [string, StartOptions][])(
+    'SW-U1 HE-U3 50 starts at once from five processes with one %s make one run',
+    async (_what, options) => {
+      const { open } = await make()
+      const processes = await Promise.all(Array.from({ length: 5 }, () => open({ workflows: [order] })))
+      const starts = processes.flatMap((holdfast) =>
+        Array.from({ length: 10 }, () => holdfast.start(order, { id: 1 }, options)),
+      )
+      const handles = await Promise.all(starts)
+      expect(new Set(handles.map(({ id }) => id)).size).toBe(1)
+      expect(handles.filter(({ created }) => created)).toHaveLength(1)
+      const [holdfast] = processes as [Holdfast]
+      expect((await holdfast.find()).runs).toHaveLength(1)
+    },
+  )
+
+  it('HE-U2 50 starts at once with one business key: one run, and 49 are told which it is', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order] })
+    const starts = Array.from({ length: 50 }, () => holdfast.start(order, { id: 1 }, { key: 'order-1' }))
+    const settled = await Promise.allSettled(starts)
+    const made = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value.id] : []))
+    const told = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason as HoldfastError] : []))
+    expect(made).toHaveLength(1)
+    expect(told).toHaveLength(49)
+    expect(new Set(told.map(({ code, details }) => `${code} ${String(details['runId'])}`))).toEqual(
+      new Set([`RUN_EXISTS ${String(made[0])}`]),
+    )
+  })
+
+  it('HE-U2 a key is unique per workflow, per version, everywhere or not at all, as its scope says', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order, orderTwo, other] })
+    const refused = async (workflows: readonly [typeof order | typeof orderTwo | typeof other, StartOptions][]) => {
+      const codes: string[] = []
+      for (const [definition, options] of workflows) {
+        const code = await holdfast.start(definition.type, { id: 1 }, { version: definition.version, ...options }).then(
+          () => 'started',
+          (error: unknown) => (error as HoldfastError).code,
+        )
+        codes.push(code)
+      }
+      return codes
+    }
+    const workflowScope = { key: 'a' } as const
+    expect(
+      await refused([
+        [order, workflowScope],
+        [orderTwo, workflowScope],
+        [other, workflowScope],
+      ]),
+    ).toEqual(['started', 'RUN_EXISTS', 'started'])
+    const versionScope = { key: 'b', scope: 'version' } as const
+    expect(
+      await refused([
+        [order, versionScope],
+        [orderTwo, versionScope],
+        [order, versionScope],
+      ]),
+    ).toEqual(['started', 'started', 'RUN_EXISTS'])
+    const globalScope = { key: 'c', scope: 'global' } as const
+    expect(
+      await refused([
+        [order, globalScope],
+        [other, globalScope],
+      ]),
+    ).toEqual(['started', 'RUN_EXISTS'])
+    const noScope = { key: 'd', scope: 'none' } as const
+    expect(
+      await refused([
+        [order, noScope],
+        [order, noScope],
+      ]),
+    ).toEqual(['started', 'started'])
+    expect((await holdfast.find({ key: 'd' })).runs).toHaveLength(2)
+  })
+
+  it('HE-U2 the end of a run and its removal free its key; an idempotency key outlives the end, not the removal', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order] })
+    const keys = { key: 'order-1', idempotencyKey: 'request-1' }
+    const first = await holdfast.start(order, { id: 1 }, keys)
+    await first.cancel()
+    const again = await holdfast.start(order, { id: 1 }, keys)
+    expect([again.id, again.created]).toEqual([first.id, false])
+    const second = await holdfast.start(order, { id: 1 }, { key: 'order-1' })
+    expect(second.id).not.toBe(first.id)
+
+    await holdfast.remove(first, { reason: 'a test' })
+    await holdfast.remove(second)
+    const third = await holdfast.start(order, { id: 1 }, keys)
+    expect(third.created).toBe(true)
+    expect(await holdfast.get(first)).toMatchObject({ status: 'cancelled', deleteReason: 'a test' })
+  })
+
+  it.each([
+    ['key', { key: 'order-1', onConflict: 'return' }],
+    ['idempotencyKey', { idempotencyKey: 'request-1' }],
+    ['id', { id: '01890a5d-ac96-774b-bcce-b302099a8057' }],
+  ] satisfies [string, StartOptions][])(
+    'PEERS 20 the same %s with another input is a typed conflict, and the first run is unharmed',
+    async (_what, options) => {
+      const { open } = await make()
+      const holdfast = await open({ workflows: [order] })
+      const first = await holdfast.start(order, { id: 1 }, options)
+      const before = await holdfast.journal(first)
+      const error = await errorOf(holdfast.start(order, { id: 2 }, options))
+      expect([error.code, error.family, error.details['runId']]).toEqual(['INPUT_CONFLICT', 'conflict', first.id])
+      expect(await holdfast.journal(first)).toEqual(before)
+      expect((await holdfast.find()).runs).toHaveLength(1)
+    },
+  )
+
+  it('PEERS 20 an id that is a run of another workflow is a typed conflict', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order, other] })
+    const first = await holdfast.start(order, { id: 1 })
+    const error = await errorOf(holdfast.start(other, { id: 1 }, { id: first.id }))
+    expect([error.code, error.details['runId'], error.details['type']]).toEqual(['RUN_EXISTS', first.id, 'order'])
+  })
+
+  it('an input is the same whatever the order of its keys', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [other] })
+    const options = { idempotencyKey: 'request-1' }
+    const first = await holdfast.start('other', { id: 1, lines: [{ a: 1, b: new Date(0) }] }, options)
+    const second = await holdfast.start('other', { lines: [{ b: new Date(0), a: 1 }], id: 1 }, options)
+    expect([second.id, second.created]).toEqual([first.id, false])
+  })
+
+  it('two workflows may have the same idempotency key', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order, other] })
+    await holdfast.start(order, { id: 1 }, { idempotencyKey: 'request-1' })
+    expect((await holdfast.start(other, { id: 1 }, { idempotencyKey: 'request-1' })).created).toBe(true)
+  })
+})
+
+describe('a start that its worker could begin at once', () => {
+  it('gives its slot back when the key is taken', async () => {
+    const { open, after } = virtualWorld()
+    const quick = workflow('quick', (_ctx, n: number) => n)
+    const holdfast = await open({ workflows: [order, quick] })
+    await holdfast.work({ concurrency: 1 })
+    await holdfast.start(order, { id: 1 }, { key: 'a' })
+    for (let turn = 0; turn < 5; turn += 1) {
+      await errorOf(after(holdfast.start(order, { id: 1 }, { key: 'a' })))
+      await errorOf(after(holdfast.start(order, { id: 2 }, { key: 'a', onConflict: 'return' })))
+    }
+    expect(await after((await holdfast.start(quick, 7)).result())).toBe(7)
+  })
+})
+
+describe('a workflow that says what its runs are about', () => {
+  const unique = workflow('unique', { unique: { key: 'orderid' } }, (_ctx, input: number) => input)
+
+  it('HE-U1 HE-A6 makes a key of its name and the value, which must be plain', async () => {
+    const { open } = virtualWorld()
+    const holdfast = await open({ workflows: [unique] })
+    const run = await holdfast.start(unique, 1, { key: '42' })
+    expect(run.key).toBe('orderid::42')
+    expect(compositeValue(run.key ?? '')).toBe('42')
+    const uuid = '01890a5d-ac96-774b-bcce-b302099a8057'
+    expect((await holdfast.start(unique, 1, { key: uuid })).key).toBe(`orderid::${uuid}`)
+    for (const key of ['A', 'a::b', 'a b', '', uuid.toUpperCase()]) {
+      expect((await errorOf(holdfast.start(unique, 1, { key }))).code).toBe('INVALID_NAME')
+    }
+    const error = await errorOf(holdfast.start(unique, 1))
+    expect([error.code, error.message]).toEqual([
+      'INVALID_OPTION',
+      'A run of "unique" is unique by "orderid": say which with start(…, { key }).',
+    ])
+  })
+})

@@ -1,0 +1,99 @@
+// Runs that were leased by a call whose answer never came: nobody here knows of them, and nobody else may take them.
+
+import { describe, expect, it } from 'vitest'
+import { HoldfastError, workflow, type Workflow } from 'holdfast'
+import { keepLines } from './open.ts'
+import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
+
+const quick = workflow('quick', (ctx, n: number) => ctx.step('count', () => n))
+
+describe('a run that was leased without an answer', () => {
+  it('by a claim is given back and performed within a few heartbeats, by the same process', async () => {
+    const { open, store, after } = virtualWorld()
+    let isLost = true
+    const reach = changed(store, {
+      claim: async (request) => {
+        const claimed = await store.claim(request)
+        if (claimed.runs.length === 0 || !isLost) return claimed
+        isLost = false
+        throw new HoldfastError('STORE_UNAVAILABLE', 'The answer was lost on its way.')
+      },
+    })
+    const starter = await open({ workflows: [quick] })
+    const run = await starter.start(quick, 7)
+    const worker = await open({ store: reach, workflows: [quick] })
+    await worker.work()
+    expect(await after(run.result({ timeout: '1 min' }))).toBe(7)
+    expect(isLost).toBe(false)
+    expect(await kindsOf(starter, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
+  })
+
+  it('by a start is given back and performed, too', async () => {
+    const { open, store, after } = virtualWorld()
+    let isLost = true
+    const reach = changed(store, {
+      start: async (runs) => {
+        const started = await store.start(runs)
+        if (!isLost) return started
+        isLost = false
+        throw new TypeError('The driver broke on the answer.')
+      },
+    })
+    const worker = await open({ store: reach, workflows: [quick] })
+    await worker.work()
+    await after(worker.start(quick, 7, { key: 'a' }).catch(() => undefined))
+    const reader = await open({ workflows: [quick] })
+    const { runs } = await reader.find({ key: 'a' })
+    expect(await after(reader.run(runs[0]?.id ?? '').result({ timeout: '1 min' }))).toBe(7)
+  })
+
+  it('and whose answer comes after it was given back is not begun a second time', async () => {
+    const { open, store, after, clock } = virtualWorld()
+    let isSlow = true
+    let begun = 0
+    const counted = workflow('counted', (ctx) =>
+      ctx.step('count', async () => {
+        begun += 1
+        await new Promise((resolve) => void clock.after(60_000, () => resolve(undefined)))
+        return begun
+      }),
+    )
+    const reach = changed(store, {
+      claim: async (request) => {
+        const claimed = await store.claim(request)
+        if (claimed.runs.length === 0 || !isSlow) return claimed
+        isSlow = false
+        await new Promise((resolve) => void clock.after(45_000, () => resolve(undefined)))
+        return claimed
+      },
+    })
+    const starter = await open({ workflows: [counted] })
+    const run = await starter.start(counted)
+    const slow = await open({ store: reach, workflows: [counted] })
+    await slow.work()
+    const quick = await open({ workflows: [counted] })
+    await quick.work()
+    expect(await after(run.result())).toBe(1)
+    expect(begun).toBe(1)
+  })
+
+  it('is none that begins anew: between two rounds it is known all the time', async () => {
+    const { open, store, after } = virtualWorld()
+    const reach = changed(store, {
+      // Whoever looks into the mailbox waits for ever.
+      load: (requests) =>
+        requests.some(({ limit }) => limit === 0) ? new Promise(() => undefined) : store.load(requests),
+    })
+    const loop: Workflow<number, number> = workflow('loop', async (ctx, n: number): Promise<number> => {
+      await ctx.sleep('1 min')
+      return n < 3 ? ctx.continueAsNew(n + 1) : n
+    })
+    const logger = keepLines()
+    const holdfast = await open({ store: reach, workflows: [loop], logger })
+    await holdfast.work()
+    const run = await holdfast.start(loop, 1)
+    await store.deliver([{ id: 'm', runId: run.id, name: 'hello', data: '1' }])
+    expect(await after(run.result())).toBe(3)
+    expect(logger.lines).toEqual([])
+  })
+})

@@ -1,0 +1,372 @@
+// Planted bugs. Each is a store that does one thing wrong, as real stores and engines have done; the checker must
+// find every one of them within its seeds. A canary that survives means that the checker is blind there.
+
+import { holds, isTerminal, type Run } from '../../src/core/run.ts'
+import type { Transition } from '../../src/core/transition.ts'
+import type { Claimed, Committed, Store } from '../../src/store.ts'
+import type { Row } from '../../src/stores/memory/row.ts'
+import type { MemoryStore } from '../../src/stores/memory/store.ts'
+import type { Mutation, StoreMutation } from './simulate.ts'
+
+export interface Canary {
+  readonly name: string
+  /** What is wrong with it. */
+  readonly told: string
+  /** Within so many seeds it must be found. */
+  readonly budget: number
+  readonly mutation: Mutation
+}
+
+/** The insides of the memory store, for those who break it. */
+interface Insides {
+  readonly rows: ReadonlyMap<string, Mutable<Row>>
+  clock: { now(): number }
+}
+
+type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] }
+
+function insides(store: MemoryStore): Insides {
+  return store as unknown as Insides
+}
+
+/** The store, with some methods in place of its own. */
+function changed(store: MemoryStore, changes: Partial<Store>): Store {
+  return new Proxy<Store>(store, {
+    get(target, key) {
+      const value: unknown = Reflect.get(key in changes ? changes : target, key)
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value
+    },
+  })
+}
+
+function onCommit(
+  change: (transition: Transition, row: Mutable<Row>, store: MemoryStore) => Transition,
+): StoreMutation {
+  return (store) =>
+    changed(store, {
+      commit: (transitions) =>
+        store.commit(
+          transitions.map((transition) => {
+            const row = insides(store).rows.get(transition.runId)
+            return row === undefined ? transition : change(transition, row, store)
+          }),
+        ),
+    })
+}
+
+/** Does something to the rows that a claim has leased. */
+function onClaim(change: (row: Mutable<Row>, run: Mutable<Run>) => void): StoreMutation {
+  return (store) =>
+    changed(store, {
+      claim: async (request): Promise<Claimed> => {
+        const claimed = await store.claim(request)
+        for (const run of claimed.runs) {
+          const row = insides(store).rows.get(run.id)
+          if (row !== undefined) change(row, run)
+        }
+        return claimed
+      },
+    })
+}
+
+/** Does one call by another clock. */
+async function by<Answer>(store: MemoryStore, aheadMs: number, call: () => Promise<Answer>): Promise<Answer> {
+  const inside = insides(store)
+  const { clock } = inside
+  inside.clock = { now: () => clock.now() + aheadMs }
+  const answer = call()
+  inside.clock = clock
+  return answer
+}
+
+const noFence = onCommit((transition, row) => {
+  const { guard } = transition
+  if (row.session === null || holds(row, guard.lease)) return transition
+  return { ...transition, guard: { ...guard, lease: { session: row.session, token: row.token } } }
+})
+
+const staleAccepted = onCommit((transition, row) => ({
+  ...transition,
+  guard: { lease: { session: row.session ?? '', token: row.token }, seq: row.seq },
+}))
+
+const terminalLeft = onCommit((transition, row) => {
+  if (
+    isTerminal(row.status) &&
+    row.seq > transition.guard.seq &&
+    row.entries[transition.guard.seq]?.transition !== transition.id
+  ) {
+    row.status = 'pending'
+  }
+  return transition
+})
+
+const overwritten = onCommit((transition, row) => {
+  const { guard, append, id } = transition
+  const there = row.entries[guard.seq]
+  const [first] = append
+  if (there !== undefined && there.transition !== id && first !== undefined && !holds(row, guard.lease)) {
+    row.entries[guard.seq] = { ...first, seq: there.seq, at: there.at, transition: id }
+  }
+  return transition
+})
+
+const lostWakeUp = onCommit((transition, row) =>
+  transition.parkIf === null ? transition : { ...transition, parkIf: { inbox: row.inbox } },
+)
+
+const blindRetry = onCommit((transition, row) => {
+  const { guard, id } = transition
+  const isRepeated = row.entries[guard.seq]?.transition === id
+  return isRepeated ? { ...transition, id: `${id} again`, guard: { ...guard, seq: row.seq } } : transition
+})
+
+const rowsCollide = onCommit((transition) =>
+  transition.append.length > 1 && transition.continues === null
+    ? { ...transition, append: transition.append.slice(1) }
+    : transition,
+)
+
+const recordedOtherwise = onCommit((transition) => ({
+  ...transition,
+  append: transition.append.map((draft) =>
+    draft.kind === 'step-succeeded' ? { ...draft, data: draft.data.replace(/"n":\d+/, '"n":1') } : draft,
+  ),
+}))
+
+const lostWish = onCommit((transition, row) => {
+  if (row.wish?.kind === 'pause') row.wish = null
+  return transition
+})
+
+const lostUndo = onCommit((transition) => (transition.undo === null ? transition : { ...transition, undo: null }))
+
+const swappedAnswers: StoreMutation = (store) =>
+  changed(store, {
+    commit: async (transitions): Promise<readonly Committed[]> => {
+      const [first, second, ...rest] = await store.commit(transitions)
+      return first === undefined || second === undefined ? [first, second].filter(isThere) : [second, first, ...rest]
+    },
+  })
+
+function isThere(answer: Committed | undefined): answer is Committed {
+  return answer !== undefined
+}
+
+/** Answers that the first checkpoint of a run is durable, and forgets it. */
+const barrierSkipped: StoreMutation = (store, clock) => {
+  const forgotten = new Set<string>()
+  return changed(store, {
+    commit: async (transitions) => {
+      const isKept = ({ status, continues, runId }: Transition): boolean =>
+        status !== null || continues !== null || forgotten.has(runId)
+      if (transitions.some(isKept)) return store.commit(transitions)
+      for (const { runId } of transitions) forgotten.add(runId)
+      return transitions.map(({ guard, append, runId }) => ({
+        outcome: 'committed',
+        seq: guard.seq + append.length,
+        at: clock.now(),
+        inbox: insides(store).rows.get(runId)?.inbox ?? 0,
+        released: false,
+        wish: null,
+      }))
+    },
+  })
+}
+
+const undoneTwice: StoreMutation = (store) =>
+  changed(store, {
+    load: async (requests) => {
+      const loaded = await store.load(requests)
+      return loaded.map(({ entries, messages }) => ({
+        messages,
+        entries: entries.map((entry) =>
+          entry.kind === 'undone' ? { ...entry, kind: 'logged', name: `u${entry.seq}`, meta: null, data: '{}' } : entry,
+        ),
+      }))
+    },
+  })
+
+const cancelForgotten: StoreMutation = (store) =>
+  changed(store, {
+    steer: async (requests) => {
+      const rows = requests.map(({ runId }) => insides(store).rows.get(runId))
+      const before = rows.map((row) => (row === undefined ? undefined : { status: row.status, wish: row.wish }))
+      const answers = await store.steer(requests)
+      answers.forEach((answer, index) => {
+        const [row, was] = [rows[index], before[index]]
+        if (answer.outcome === 'wished' && row !== undefined && was !== undefined) Object.assign(row, was)
+      })
+      return answers
+    },
+  })
+
+function keyTwice(key: 'key' | 'idempotencyKey'): StoreMutation {
+  return (store) =>
+    changed(store, {
+      start: async (runs) => {
+        const answers = await store.start(runs.map((run) => ({ ...run, [key]: null })))
+        return answers.map((answer, index) => {
+          const row = insides(store).rows.get(answer.run.id)
+          const asked = runs[index]
+          if (row !== undefined && asked !== undefined) row[key] = asked[key]
+          return { ...answer, run: { ...answer.run, [key]: asked?.[key] ?? null } }
+        })
+      },
+    })
+}
+
+/** The store tells a time that it does not have. */
+const earlyTimer: StoreMutation = (store) =>
+  changed(store, {
+    claim: async (request) => {
+      const claimed = await store.claim(request)
+      return { ...claimed, now: claimed.now + 700 }
+    },
+    beat: async (request) => {
+      const beat = await store.beat(request)
+      return { ...beat, now: beat.now + 700 }
+    },
+  })
+
+const baseNotMoved: StoreMutation = (store) =>
+  changed(store, {
+    commit: async (transitions) => {
+      const bases = transitions.map(({ runId }) => insides(store).rows.get(runId)?.base)
+      const answers = await store.commit(transitions)
+      transitions.forEach(({ runId, continues }, index) => {
+        const row = insides(store).rows.get(runId)
+        const base = bases[index]
+        if (continues !== null && row !== undefined && base !== undefined) row.base = base
+      })
+      return answers
+    },
+  })
+
+const noRescue: StoreMutation = (store, clock) =>
+  changed(store, {
+    rescue: async () => ({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now: clock.now() }),
+  })
+
+export const canaries: readonly Canary[] = [
+  { name: 'no-fence', told: 'a stale lease may write', budget: 600, mutation: noFence },
+  { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
+  { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
+  {
+    name: 'checkpoint-overwritten',
+    told: 'a late write takes the place of a recorded one',
+    budget: 600,
+    mutation: overwritten,
+  },
+  {
+    name: 'token-not-grown',
+    told: 'a second claim has the token of the first',
+    budget: 200,
+    mutation: onClaim((row, run) => {
+      if (row.token === 1) return
+      row.token -= 1
+      run.token -= 1
+    }),
+  },
+  { name: 'early-timer', told: 'timers go by a clock that is ahead of the store', budget: 200, mutation: earlyTimer },
+  {
+    name: 'claim-before-due',
+    told: 'work is handed out before it is due',
+    budget: 200,
+    mutation: (store) => changed(store, { claim: (request) => by(store, 300, () => store.claim(request)) }),
+  },
+  { name: 'lost-wake-up', told: 'a run parks although a message came', budget: 800, mutation: lostWakeUp },
+  { name: 'answers-swapped', told: 'two answers of a batch change places', budget: 600, mutation: swappedAnswers },
+  { name: 'rows-collide', told: 'of two entries of one run only the last is kept', budget: 200, mutation: rowsCollide },
+  { name: 'blind-retry', told: 'a repeated write is written again', budget: 400, mutation: blindRetry },
+  {
+    name: 'worker-clock-lease',
+    told: 'a lease is judged by the clock of a worker',
+    budget: 400,
+    mutation: (store) =>
+      changed(store, {
+        rescue: async (request) => {
+          // Who is dead is judged by a clock that is ahead; what becomes of that is written in store time.
+          await by(store, 2_000, () => store.rescue({ ...request, limit: 0 }))
+          return store.rescue(request)
+        },
+      }),
+  },
+  {
+    name: 'barrier-skipped',
+    told: 'a step begins before what it rests on is durable',
+    budget: 200,
+    mutation: barrierSkipped,
+  },
+  { name: 'undone-twice', told: 'an undo that was recorded is not remembered', budget: 2_000, mutation: undoneTwice },
+  {
+    name: 'undo-forgotten',
+    told: 'the row does not say that there is something to undo',
+    budget: 600,
+    mutation: lostUndo,
+  },
+  {
+    name: 'cancel-forgotten',
+    told: 'a cancellation is answered and not written',
+    budget: 400,
+    mutation: cancelForgotten,
+  },
+  { name: 'wish-lost', told: 'a wish to pause is gone with the next write', budget: 600, mutation: lostWish },
+  { name: 'key-twice', told: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
+  {
+    name: 'idempotency-key-twice',
+    told: 'two runs have one idempotency key',
+    budget: 200,
+    mutation: keyTwice('idempotencyKey'),
+  },
+  {
+    name: 'crash-counter-stuck',
+    told: 'claims are not counted as possible crashes',
+    budget: 100,
+    mutation: onClaim((row) => (row.crashes -= 1)),
+  },
+  { name: 'base-not-moved', told: 'a run that began anew reads its old history', budget: 400, mutation: baseNotMoved },
+  {
+    name: 'recorded-otherwise',
+    told: 'what is recorded is not what the step returned',
+    budget: 100,
+    mutation: recordedOtherwise,
+  },
+  { name: 'no-rescue', told: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
+  {
+    name: 'look-and-lock-in-one',
+    told: 'parking counts the messages in the statement that locks the run',
+    budget: 2_000,
+    mutation: { plan: 'look-and-lock-in-one' },
+  },
+  {
+    name: 'no-lock-on-deliver',
+    told: 'a sender reads the run without taking it',
+    budget: 400,
+    mutation: { plan: 'no-lock-on-deliver' },
+  },
+  {
+    name: 'look-then-insert',
+    told: 'keys are looked up before the insert, and no index stands behind it',
+    budget: 400,
+    mutation: { plan: 'look-then-insert' },
+  },
+  {
+    name: 'insert-and-look-in-one',
+    told: 'who is in the way of a start is looked up in the statement that inserts',
+    budget: 200,
+    mutation: { plan: 'insert-and-look-in-one' },
+  },
+  {
+    name: 'no-recheck-on-claim',
+    told: 'a claim leases what it picked without judging it anew',
+    budget: 400,
+    mutation: { plan: 'no-recheck-on-claim' },
+  },
+]
+
+export function canaryNamed(name: string): Canary {
+  const canary = canaries.find((one) => one.name === name)
+  if (canary !== undefined) return canary
+  throw new Error(`There is no canary "${name}". There are: ${canaries.map((one) => one.name).join(', ')}.`)
+}

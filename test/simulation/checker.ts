@@ -1,0 +1,372 @@
+// Looks at the store after every call: what every state of a run must be, what every step from one state to the next may
+// be, and whether the answers of the call fit to both. It reads past the store port, so that what stands in between cannot
+// deceive it. A read-committed store is looked at after every commit instead: there, a call is not one step.
+
+import type { Entry } from '../../src/core/entry.ts'
+import { isHoldfastError } from '../../src/core/error.ts'
+import type { Message } from '../../src/core/message.ts'
+import { isTerminal, mayMove, type Lease, type Run } from '../../src/core/run.ts'
+import type { Transition } from '../../src/core/transition.ts'
+import type { BeatRequest, ClaimRequest, NewRun, Store } from '../../src/store.ts'
+import { MemoryStore } from '../../src/stores/memory/store.ts'
+import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import { checkAll, checkRun, checkStep, type Cause, type RunState } from '../../src/testing/invariants/index.ts'
+import { Answers } from './answers.ts'
+import { Commits, type Lying } from './commits.ts'
+import type { Facts } from './effects.ts'
+import type { Violation } from '../../src/testing/invariants/index.ts'
+
+export interface Known extends RunState {
+  /** The numbers of the results that are recorded. */
+  readonly numbers: ReadonlySet<number>
+}
+
+interface Kept extends Known {
+  run: Run
+  readonly entries: Entry[]
+  messages: readonly Message[]
+  readonly numbers: Set<number>
+}
+
+interface Session {
+  readonly until: number
+  readonly isOver: boolean
+}
+
+export class Checker implements Facts {
+  readonly violations: Violation[] = []
+  readonly runs = new Map<string, Kept>()
+  /** How commits are seen one by one; null if every call is one step. */
+  private readonly commits: Commits | null
+  private readonly rows: ReadonlyMap<string, Lying>
+  private readonly sessions = new Map<string, Session>()
+  private readonly answers: Answers
+  private readonly storeClock: () => number
+  private readonly hasFastClock: boolean
+
+  /** `hasFastClock`: a process whose clock runs fast is early by as much, because it knows store time only by that. */
+  constructor(store: MemoryStore | ReadCommittedStore, storeNow: () => number, hasFastClock: boolean) {
+    this.hasFastClock = hasFastClock
+    const isSerial = store instanceof MemoryStore
+    this.commits = isSerial ? null : new Commits(store)
+    this.rows = isSerial ? (store as unknown as { readonly rows: ReadonlyMap<string, Lying> }).rows : new Map()
+    this.answers = new Answers(this.runs, (name, run, told) => this.fail(name, run, told), isSerial)
+    this.storeClock = storeNow
+  }
+
+  get storeNow(): number {
+    return this.storeClock()
+  }
+
+  run(id: string): Kept | undefined {
+    return this.runs.get(id)
+  }
+
+  readonly report = (violation: Violation): void => {
+    if (this.violations.length < 20) this.violations.push(violation)
+  }
+
+  /** A request has reached the store. */
+  sent(method: keyof Store, request: readonly unknown[]): void {
+    this.commits?.sent(method, request)
+  }
+
+  /** The store goes on with a statement. */
+  executes(statement: string): void {
+    this.commits?.executes(statement)
+  }
+
+  /** Looks at what was committed, if something was; true if so. */
+  catchUp(): boolean {
+    const { commits } = this
+    const method = commits?.committed() ?? null
+    if (commits === null || method === null) return false
+    const now = this.storeNow
+    for (const row of commits.changed()) this.look(row, method, [], now)
+    this.checkKeys()
+    return true
+  }
+
+  /** The store has done what was asked. */
+  after(method: keyof Store, request: readonly unknown[], answer: unknown): void {
+    if (method === 'load' || method === 'get' || method === 'migrate' || method === 'changes') return
+    if (this.commits !== null) {
+      this.catchUp()
+      return this.answers.after(method, request, answer)
+    }
+    const now = this.storeNow
+    this.answers.before(method, request)
+    if (method === 'beat') this.beat(request[0] as BeatRequest, now)
+    for (const row of this.rows.values()) this.look(row, method, request, now)
+    this.checkKeys()
+    this.answers.after(method, request, answer)
+  }
+
+  /** The store has thrown. */
+  threw(method: keyof Store, error: unknown): void {
+    if (isHoldfastError(error) && error.code !== 'BUG') return
+    this.report({ name: 'store_never_breaks', runId: null, told: `${method} threw ${String(error)}` })
+  }
+
+  private beat({ session, leaseMs, end }: BeatRequest, now: number): void {
+    const known = this.sessions.get(session)
+    if (known?.isOver === true) return
+    this.sessions.set(session, { until: now + leaseMs, isOver: end === true })
+  }
+
+  private look(row: Lying, method: keyof Store, request: readonly unknown[], now: number): void {
+    const kept = this.runs.get(row.id)
+    const run = row.view()
+    if (kept === undefined) {
+      const fresh: Kept = { run, entries: [], messages: [], numbers: new Set() }
+      this.runs.set(row.id, fresh)
+      this.adopt(fresh, row, now)
+      this.checkState(run, fresh.entries)
+      this.checkInvariants(null, fresh, method, request, now)
+      return
+    }
+    const before = kept.run
+    if (isSame(before, run) && kept.entries.length === row.entries.length && !this.isRewritten(kept, row)) return
+    const seqBefore = kept.entries.length
+    const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages: kept.messages }
+    if (this.isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
+    this.adopt(kept, row, now)
+    this.checkState(run, kept.entries)
+    this.checkMove(before, run, kept.entries.slice(seqBefore), method, request, now)
+    this.checkInvariants(stateBefore, kept, method, request, now)
+  }
+
+  /** What the engine itself promises of every state and every step. */
+  private checkInvariants(
+    before: RunState | null,
+    after: Kept,
+    method: keyof Store,
+    [request]: readonly unknown[],
+    now: number,
+  ): void {
+    const isAlive = (session: string): boolean => {
+      if (this.commits !== null) return this.commits.isAlive(session)
+      const known = this.sessions.get(session)
+      return known !== undefined && !known.isOver && known.until > now
+    }
+    for (const violation of checkRun(after, now)) this.report(violation)
+    const { commits } = this
+    if (commits === null) {
+      const cause: Cause = { method, now, isAlive, ...callerOf(method, request, after.run.id) }
+      for (const violation of checkStep(before, after, cause)) this.report(violation)
+      return
+    }
+    const cause: Cause = { method, now, isAlive, ...commits.callerOf(method, before, after) }
+    for (const violation of checkStep(before, after, cause)) {
+      // A transaction judges time when it looks, and commits later.
+      if (violation.name !== 'claim_in_time') this.report(violation)
+    }
+    const lost = before === null || method !== 'commit' ? null : commits.lostWakeUp(before, after)
+    if (lost !== null) this.report(lost)
+  }
+
+  /** All runs together. */
+  checkFleet(): void {
+    for (const violation of checkAll([...this.runs.values()], this.storeNow)) this.report(violation)
+  }
+
+  private isRewritten({ entries }: Kept, row: Lying): boolean {
+    if (row.entries.length < entries.length) return true
+    for (let index = 0; index < entries.length; index += 1) if (entries[index] !== row.entries[index]) return true
+    return false
+  }
+
+  private adopt(kept: Kept, row: Lying, now: number): void {
+    kept.run = row.view()
+    kept.messages = row.messages()
+    for (let index = kept.entries.length; index < row.entries.length; index += 1) {
+      const entry = row.entries[index] as Entry
+      if (entry.seq !== index + 1) this.fail('history_gapless', kept.run, `entry ${index + 1} says it is ${entry.seq}`)
+      const isNow = this.commits === null ? entry.at === now : entry.at <= now
+      if (!isNow) this.fail('entry_time_is_store_time', kept.run, `${entry.kind} at ${entry.at}, now ${now}`)
+      kept.entries.push(Object.freeze(entry))
+      if (entry.kind === 'step-succeeded') kept.numbers.add(numberIn(entry.data))
+      if (entry.kind === 'woken') this.checkWoken(kept, entry, entry.at)
+    }
+  }
+
+  private checkWoken({ run, entries }: Kept, woken: Extract<Entry, { kind: 'woken' }>, now: number): void {
+    const waiting = entries.findLast((entry) => entry.kind === 'waiting' && entry.name === woken.name)
+    if (waiting?.kind !== 'waiting') return this.fail('woken_after_waiting', run, `${woken.name} was never waited for`)
+    for (const condition of waiting.meta.conditions) {
+      const due =
+        condition.kind === 'delay' ? waiting.at + condition.ms : condition.kind === 'time' ? condition.at : now
+      const forgivenMs = this.hasFastClock ? 1 + 0.002 * (due - waiting.at + 3_000) : 0
+      if (now < due - forgivenMs) this.fail('timer_never_early', run, `${woken.name} was over ${due - now} ms early`)
+    }
+  }
+
+  private checkState(run: Run, entries: readonly Entry[]): void {
+    const { status, session, readiness, due, endedAt, seq, base } = run
+    const last = entries.at(-1)
+    const isLeased = session !== null
+    if (seq !== entries.length || base < 1 || base > seq) this.fail('row_fits_journal', run, `seq ${seq}, base ${base}`)
+    if (isLeased !== (readiness === 'leased'))
+      this.fail('status_fields_match', run, `session ${session} but ${readiness}`)
+    if (isLeased && status !== 'running' && status !== 'cancelling') this.fail('status_fields_match', run, 'leased')
+    if (status === 'running' && !isLeased) this.fail('status_fields_match', run, 'running without a holder')
+    if (isLeased && due !== null) this.fail('status_fields_match', run, 'leased and due')
+    if (isTerminal(status) !== (endedAt !== null)) this.fail('status_fields_match', run, `ended at ${endedAt}`)
+    if (isTerminal(status) && last?.kind !== status)
+      this.fail('terminal_has_entry', run, `its last entry is ${last?.kind}`)
+    if (status === 'pending' && due === null && run.deletedAt === null)
+      this.fail('no_orphan', run, 'pending and never due')
+    if (status === 'waiting' && due === null && run.deletedAt === null) this.fail('no_orphan', run, 'waits for nothing')
+    if (status === 'paused' && last?.kind === 'paused' && last.meta.reason === 'drift') {
+      this.fail('no_drift', run, last.meta.message)
+    }
+    if (run.deletedAt === null && status === 'waiting' && entries.at(-1)?.kind === 'started') {
+      this.fail('status_fields_match', run, 'waits before it began')
+    }
+  }
+
+  private checkMove(
+    before: Run,
+    after: Run,
+    appended: readonly Entry[],
+    method: keyof Store,
+    request: readonly unknown[],
+    now: number,
+  ): void {
+    if (before.status !== after.status && !mayMove(before.status, after.status)) {
+      this.fail('status_machine', after, `${before.status} → ${after.status} by ${method}`)
+    }
+    if (isTerminal(before.status)) this.checkTerminal(before, after, appended, method)
+    this.checkToken(before, after, method)
+    if (after.session !== null && after.session !== before.session) this.checkLeased(before, after, request, now)
+    if (before.session !== null && before.session !== after.session) this.checkUnleased(before, after, method, now)
+    if (before.base !== after.base && appended.at(-1)?.kind !== 'continued') this.fail('base_moves_on', after, method)
+    const isKept = before.session === after.session && before.session !== null && method !== 'steer'
+    if (isKept && before.wish !== null && after.wish === null) this.fail('wish_is_kept', after, `gone with ${method}`)
+    if (after.inbox < before.inbox) this.fail('inbox_only_grows', after, method)
+    if (before.undo === 'due' && after.undo !== 'due') this.fail('undo_only_grows', after, method)
+    if (before.status === 'cancelling' && !isTerminal(after.status) && after.status !== 'cancelling') {
+      this.fail('no_way_back_from_cancelling', after, `${after.status} by ${method}`)
+    }
+    if (after.crashes < before.crashes && method === 'rescue' && after.undo !== 'due')
+      this.fail('crashes_count', after, method)
+  }
+
+  private checkTerminal(before: Run, after: Run, appended: readonly Entry[], method: keyof Store): void {
+    if (before.status === 'failed' && appended.at(-1)?.kind === 'retried' && method === 'steer') return
+    if (before.status !== after.status || appended.length > 0 || before.session !== after.session) {
+      const kinds = appended.map(({ kind }) => kind).join(', ')
+      this.fail('terminal_is_final', after, `was ${before.status}; ${method} made it ${after.status} (${kinds})`)
+    }
+  }
+
+  private checkToken(before: Run, after: Run, method: keyof Store): void {
+    if (after.token === before.token) {
+      if (after.session !== null && after.session !== before.session) this.fail('token_grows_on_claim', after, method)
+      return
+    }
+    const mayGrow = method === 'claim' || (method !== 'commit' && after.status === 'cancelled')
+    if (after.token !== before.token + 1 || !mayGrow) {
+      this.fail('token_grows_on_claim', after, `${before.token} → ${after.token} by ${method}`)
+    }
+  }
+
+  private checkLeased(before: Run, after: Run, [request]: readonly unknown[], now: number): void {
+    const isSerial = this.commits === null
+    const session = isSerial ? (request as ClaimRequest).session : (after.session ?? '')
+    if (before.session !== null) this.fail('lease_not_stolen', after, `${before.session} held it`)
+    if (before.due === null || before.due > now)
+      this.fail('claim_never_early', after, `due ${before.due}, claimed ${now}`)
+    if (before.deletedAt !== null) this.fail('deleted_is_never_leased', after, session)
+    if (isSerial && this.sessions.get(session)?.isOver === true) this.fail('dead_session_gets_nothing', after, session)
+    if (after.crashes !== before.crashes + 1) this.fail('crashes_count', after, `${before.crashes} → ${after.crashes}`)
+    if (isSerial && before.timeoutAt !== null && before.timeoutAt <= now && before.status !== 'cancelling') {
+      this.fail('over_is_never_leased', after, `its time was over at ${before.timeoutAt}`)
+    }
+  }
+
+  /** A lease ends by its holder, by a give-back, by a cancellation at once, or because its time is over in store time. */
+  private checkUnleased(before: Run, after: Run, method: keyof Store, now: number): void {
+    if (method === 'commit' || method === 'release') return
+    if (method === 'steer' && after.status === 'cancelled') return
+    const session = this.sessions.get(before.session ?? '')
+    const isDead = session === undefined || session.isOver || session.until <= now
+    const isLate = before.deadline !== null && before.deadline <= now
+    // At READ COMMITTED sessions are asked what they are, and not when they were heard of: the invariants do that.
+    if (method === 'rescue' && (isDead || isLate || this.commits !== null)) return
+    this.fail(
+      'lease_not_stolen',
+      after,
+      `${method} took it from ${before.session}, which lives until ${session?.until}`,
+    )
+  }
+
+  private checkKeys(): void {
+    const [keys, idempotencyKeys] = [new Map<string, string>(), new Map<string, string>()]
+    for (const { run } of this.runs.values()) {
+      const { id, type, key, keyScope, idempotencyKey, status, deletedAt, version } = run
+      if (deletedAt !== null) continue
+      if (key !== null && !isTerminal(status)) {
+        const scope = keyScope === 'global' ? '' : keyScope === 'version' ? `${type} ${version}` : type
+        const place = keyScope === 'none' ? id : `${scope} ${key}`
+        const other = keys.get(place)
+        if (other !== undefined) this.fail('one_key_one_live_run', run, `${other} has the key ${key}, too`)
+        keys.set(place, id)
+      }
+      if (idempotencyKey === null) continue
+      const other = idempotencyKeys.get(`${type} ${idempotencyKey}`)
+      if (other !== undefined) this.fail('one_idempotency_key_one_run', run, `${other} has ${idempotencyKey}, too`)
+      idempotencyKeys.set(`${type} ${idempotencyKey}`, id)
+    }
+  }
+
+  private fail(name: string, run: Pick<Run, 'id' | 'status'>, told: string): void {
+    this.report({ name, runId: run.id, told: `${told} (${run.status})` })
+  }
+}
+
+/** Who called for a run, as far as the request tells. */
+function callerOf(method: keyof Store, request: unknown, runId: string): Pick<Cause, 'session' | 'token'> {
+  const nobody = { session: null }
+  switch (method) {
+    case 'claim':
+    case 'beat':
+      return { session: (request as ClaimRequest | BeatRequest).session }
+    case 'start':
+      return (request as readonly NewRun[]).find(({ id }) => id === runId)?.lease ?? nobody
+    case 'commit':
+      return (request as readonly Transition[]).find((one) => one.runId === runId)?.guard.lease ?? nobody
+    case 'release':
+      return (request as readonly (Lease & { runId: string })[]).find((one) => one.runId === runId) ?? nobody
+    default:
+      return nobody
+  }
+}
+
+/** The number in what a step returned; 0 if there is none. */
+function numberIn(data: string | null): number {
+  return Number(/"n":(\d+)/.exec(data ?? '')?.[1] ?? 0)
+}
+
+function isSame(a: Run, b: Run): boolean {
+  return (
+    a.status === b.status &&
+    a.session === b.session &&
+    a.token === b.token &&
+    a.seq === b.seq &&
+    a.due === b.due &&
+    a.readiness === b.readiness &&
+    a.inbox === b.inbox &&
+    a.crashes === b.crashes &&
+    a.undo === b.undo &&
+    a.base === b.base &&
+    a.updatedAt === b.updatedAt &&
+    a.endedAt === b.endedAt &&
+    a.deletedAt === b.deletedAt &&
+    a.deadline === b.deadline &&
+    a.timeoutAt === b.timeoutAt &&
+    a.wish?.kind === b.wish?.kind &&
+    a.wish?.at === b.wish?.at &&
+    a.expiresAt === b.expiresAt
+  )
+}

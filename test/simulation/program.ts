@@ -1,0 +1,236 @@
+// Programs as data: what the runs of a simulation do. A program has a computable answer (interpreter.ts); this file holds
+// what it consists of, and the body that performs it on the real engine.
+//
+// What a step returns carries a number that no other attempt of any step has, so that everybody who sees a result can tell
+// which attempt made it.
+
+import type { Context } from '../../src/functions/context.ts'
+import type { StepTools } from '../../src/core/attempt.ts'
+import { workflow, type Workflow } from '../../src/functions/workflow.ts'
+
+export interface StepNode {
+  readonly do: 'step'
+  /** Unique within its program. */
+  readonly name: string
+  readonly ms: number
+  /** So many attempts fail. */
+  readonly fails: number
+  readonly attempts: number
+  readonly retryMs: number
+  readonly timeoutMs: number | null
+  readonly undo: 'none' | 'well' | 'badly' | 'second try'
+  /** Stops when it is told to; otherwise it goes on to its end. */
+  readonly heeds: boolean
+  /** So many times it ends the process that performs it. */
+  readonly kills: number
+}
+
+export type Node =
+  | StepNode
+  | { readonly do: 'sleep'; readonly ms: number }
+  | { readonly do: 'value'; readonly of: 'now' | 'random' | 'uuid' }
+  | { readonly do: 'note'; readonly of: 'log' | 'progress' }
+  | { readonly do: 'patched'; readonly name: string }
+  | { readonly do: 'together'; readonly parts: readonly (readonly Node[])[] }
+  | { readonly do: 'try'; readonly part: readonly Node[]; readonly caught: readonly Node[] }
+  | { readonly do: 'throw'; readonly message: string }
+
+export interface Program {
+  readonly nodes: readonly Node[]
+  /** How often it begins anew before it returns. */
+  readonly again: number
+  /** Runs of the second type have a lease of their own. */
+  readonly type: 'plain' | 'leased'
+}
+
+export interface ProgramInput {
+  readonly program: number
+  readonly round: number
+}
+
+/** What a step returns. */
+export interface StepResult {
+  readonly s: string
+  readonly n: number
+}
+
+/** What the body lends from the process that it runs in. */
+export interface Stagehand {
+  program(index: number): Program
+  /** Waits in the process's own time; rejects when the signal aborts. */
+  pause(ms: number, signal: AbortSignal | null): Promise<void>
+  /** Ends the process. Nothing comes back from this. */
+  die(): Promise<never>
+  /** How often this step of this run has begun before. */
+  begun(runId: string, step: string): number
+  /** An effect on the world outside begins; the number is its own. */
+  begins(effect: Beginning): number
+  ends(effect: number, isDone: boolean): void
+  /** The body got this far. */
+  saw(what: Seen): void
+}
+
+export interface Beginning {
+  readonly runId: string
+  readonly round: number
+  readonly step: string
+  readonly kind: 'do' | 'undo'
+  readonly attempt: number
+  readonly key: string
+  /** What the body had seen when it asked for this. */
+  readonly seen: readonly number[]
+  /** What an undo was given. */
+  readonly result: number | null
+}
+
+export interface Seen {
+  readonly runId: string
+  readonly round: number
+  readonly step: string
+  readonly n: number
+}
+
+const leasedMs = 2_500
+
+/** The definitions of one process. */
+export function programWorkflows(hand: Stagehand): readonly Workflow<ProgramInput, unknown>[] {
+  const retry = { maxAttempts: 2, base: 40, jitter: { mode: 'none' } } as const
+  const body = (ctx: Context, input: ProgramInput): Promise<unknown> => new Performance(hand, ctx, input).run()
+  return [
+    workflow<ProgramInput, Promise<unknown>>('sim.plain', { retry }, body),
+    workflow<ProgramInput, Promise<unknown>>('sim.leased', { retry, lease: leasedMs }, body),
+  ]
+}
+
+/** One execution of a program's body. */
+class Performance {
+  private readonly hand: Stagehand
+  private readonly ctx: Context
+  private readonly input: ProgramInput
+  /** The numbers of the results that the body has seen. */
+  private readonly seen: number[] = []
+
+  constructor(hand: Stagehand, ctx: Context, input: ProgramInput) {
+    this.hand = hand
+    this.ctx = ctx
+    this.input = input
+  }
+
+  async run(): Promise<unknown> {
+    const { ctx, input, hand } = this
+    const { nodes, again } = hand.program(input.program)
+    const values = await this.sequence(nodes, ctx)
+    if (input.round < again) return ctx.continueAsNew({ program: input.program, round: input.round + 1 })
+    return { round: input.round, values }
+  }
+
+  private async sequence(nodes: readonly Node[], ctx: Context): Promise<unknown[]> {
+    const values: unknown[] = []
+    for (const node of nodes) values.push(await this.perform(node, ctx))
+    return values
+  }
+
+  private async perform(node: Node, ctx: Context): Promise<unknown> {
+    switch (node.do) {
+      case 'step':
+        return this.step(node, ctx)
+      case 'sleep':
+        await ctx.sleep(node.ms)
+        return 'slept'
+      case 'value':
+        return { v: node.of === 'now' ? ctx.now().getTime() : node.of === 'random' ? ctx.random() : ctx.uuid() }
+      case 'note':
+        if (node.of === 'log') ctx.log('noted')
+        else ctx.progress(0.5)
+        return 'noted'
+      case 'patched':
+        return { p: ctx.patched(node.name) }
+      case 'together':
+        return Promise.all(
+          node.parts.map((part, index) => ctx.branch(`b${index}`, (inner) => this.sequence(part, inner))),
+        )
+      case 'try':
+        try {
+          return await this.sequence(node.part, ctx)
+        } catch {
+          return ['caught', ...(await this.sequence(node.caught, ctx))]
+        }
+      case 'throw':
+        throw new Error(node.message)
+    }
+  }
+
+  private async step(node: StepNode, ctx: Context): Promise<StepResult> {
+    const { hand, input, seen } = this
+    const runId = ctx.run.id
+    const seenBefore = [...seen]
+    const retry = {
+      maxAttempts: node.attempts,
+      base: node.retryMs,
+      kind: 'constant',
+      cap: node.retryMs,
+      jitter: { mode: 'none' },
+    } as const
+    const undo = { undo: (given: StepResult, tools: StepTools) => this.undo(node, runId, given, tools) }
+    const result = await ctx.step<StepResult>(node.name, (tools) => this.attempt(node, runId, tools, seenBefore), {
+      retry,
+      ...(node.timeoutMs === null ? {} : { timeout: node.timeoutMs }),
+      ...(node.undo === 'none' ? {} : undo),
+    })
+    seen.push(result.n)
+    hand.saw({ runId, round: input.round, step: node.name, n: result.n })
+    return result
+  }
+
+  private async attempt(node: StepNode, runId: string, tools: StepTools, seen: readonly number[]): Promise<StepResult> {
+    const { hand, input } = this
+    const { attempt, idempotencyKey: key } = tools
+    const of = { runId, round: input.round, step: node.name, kind: 'do', result: null } as const
+    const isDeadly = node.kills > 0 && hand.begun(runId, node.name) < node.kills
+    const n = hand.begins({ ...of, attempt, key, seen })
+    let isDone = false
+    try {
+      await this.pause(node, tools)
+      if (isDeadly) await hand.die()
+      if (attempt <= node.fails) throw new Error(`${node.name} fails`)
+      isDone = true
+      return { s: node.name, n }
+    } finally {
+      hand.ends(n, isDone)
+    }
+  }
+
+  /** Takes as long as the step says. Under a lease of its own it says now and then that it is alive. */
+  private async pause({ ms, heeds }: StepNode, tools: StepTools): Promise<void> {
+    const signal = heeds ? tools.abortSignal : null
+    for (let left = ms; left > 0; left -= leasedMs / 3) {
+      await this.hand.pause(Math.min(left, leasedMs / 3), signal)
+      if (left > leasedMs / 3) this.beat(tools, heeds)
+    }
+  }
+
+  private beat(tools: StepTools, heeds: boolean): void {
+    try {
+      tools.heartbeat()
+    } catch (error) {
+      if (heeds) throw error
+    }
+  }
+
+  private async undo(node: StepNode, runId: string, given: StepResult, tools: StepTools): Promise<void> {
+    const { hand, input } = this
+    const { attempt, idempotencyKey: key } = tools
+    const of = { runId, round: input.round, step: node.name, kind: 'undo', seen: [] } as const
+    const n = hand.begins({ ...of, attempt, key, result: given.n })
+    let isDone = false
+    try {
+      await this.pause(node, tools)
+      if (node.undo === 'badly' || (node.undo === 'second try' && attempt === 1)) {
+        throw new Error(`${node.name} cannot be undone`)
+      }
+      isDone = true
+    } finally {
+      hand.ends(n, isDone)
+    }
+  }
+}

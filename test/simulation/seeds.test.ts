@@ -1,0 +1,62 @@
+// A part of the simulation in every test run. SIMULATE_SEEDS sets how many seeds, each simulated twice; `npm run simulate`
+// does the same for any number, on all processors, and shrinks what fails.
+
+import { describe, expect, it } from 'vitest'
+import { simulateBatch } from './batch.ts'
+import { drawScenario } from './nemesis.ts'
+import { shrink } from './shrink.ts'
+import { simulate } from './simulate.ts'
+import { replayCommand } from './story.ts'
+
+const seeds = Number(process.env['SIMULATE_SEEDS'] ?? 2_000)
+/** The machine may be busy; what is measured here is virtual. */
+const patienceMs = 600_000
+
+describe('simulated seeds', () => {
+  it(
+    'crashes, standstills, lost replies and wrong clocks break no promise, and each seed is the same twice',
+    async () => {
+      const tally = await simulateBatch({ from: 0, seeds, twice: true })
+      const told = tally.failures.map(({ seed, violations }) => `${violations[0]?.name}: ${replayCommand(seed)}`)
+      expect(told).toEqual([])
+      // What was not drawn was not tested.
+      expect(Math.min(...Object.values(tally.matrix))).toBeGreaterThan(0)
+      expect(Math.min(...Object.values(tally.faults))).toBeGreaterThan(0)
+      expect(Math.min(tally.crashes, tally.restarts, tally.standstills)).toBeGreaterThan(0)
+    },
+    patienceMs,
+  )
+
+  it('a story does not change what happens', async () => {
+    const scenario = drawScenario(2)
+    const [plain, again] = [await simulate(scenario), await simulate(scenario)]
+    expect(again.hash).toBe(plain.hash)
+    expect((await simulate(scenario, { keepsStory: true })).events).toBe(plain.events)
+  })
+
+  it('neighbouring seeds are not alike', () => {
+    const drawn = Array.from({ length: 50 }, (_, seed) => JSON.stringify({ ...drawScenario(seed), seed: 0 }))
+    expect(new Set(drawn).size).toBe(drawn.length)
+  })
+
+  it(
+    'a failure is shrunk to one that breaks the same promise and asks for less',
+    async () => {
+      const { canaryNamed } = await import('./canaries.ts')
+      const { mutation } = canaryNamed('barrier-skipped')
+      const tally = await simulateBatch({
+        from: 0,
+        seeds: 200,
+        canary: 'barrier-skipped',
+        twice: false,
+        stopsAtFirst: true,
+      })
+      const scenario = drawScenario(tally.failures[0]?.seed ?? -1)
+      const outcome = await simulate(scenario, { mutation })
+      const shrunk = await shrink(scenario, outcome, mutation)
+      expect(shrunk.outcome.violations[0]?.name).toBe(outcome.violations[0]?.name)
+      expect(shrunk.scenario.operations.length).toBeLessThanOrEqual(2)
+    },
+    patienceMs,
+  )
+})

@@ -1,0 +1,87 @@
+// Tells a failure to people: what was set up, what happened, and which promise was broken.
+
+import type { Node } from './program.ts'
+import { faultKinds, type Operation, type Scenario } from './scenario.ts'
+import type { Outcome } from './simulate.ts'
+
+/** The last lines of a story tell the most. */
+const mostLines = 80
+
+export function replayCommand(seed: number, canary?: string): string {
+  return `npm run simulate -- --from ${seed} --seeds 1 --verbose${canary === undefined ? '' : ` --canary ${canary}`}`
+}
+
+export function tellScenario({ swarm, isolation, programs, operations, blows, chaosMs }: Scenario): readonly string[] {
+  const used = new Set(operations.map(({ program }) => program))
+  const faults = faultKinds.filter((kind) => swarm.faults[kind] > 0).map((kind) => `${kind} ${swarm.faults[kind]}`)
+  const skews = swarm.skews.flatMap(({ shape }, index) => (shape === 'none' ? [] : [`p${index} ${shape}`]))
+  return [
+    `${swarm.workers} workers with ${swarm.slots} slots, ${swarm.parked} parked, lease ${swarm.leaseMs} ms, ` +
+      `latency ${swarm.latencyMs} ms, batch ${swarm.batch ?? 'as it comes'}, chaos for ${Math.round(chaosMs)} ms`,
+    `faults: ${faults.join(', ') || 'none'}; clocks: ${skews.join(', ') || 'right'}; store calls: ${isolation}`,
+    ...programs.flatMap(({ nodes, again, type }, index) =>
+      used.has(index)
+        ? [`program ${index} (${type}${again > 0 ? `, ${again} times anew` : ''}): ${tellNodes(nodes)}`]
+        : [],
+    ),
+    ...operations.map((operation) => `at ${operation.at.toFixed(0)}: p${operation.by} ${tellOperation(operation)}`),
+    ...blows.map((blow) => `at ${blow.at.toFixed(0)}: ${blow.kind} of p${blow.process}`),
+  ]
+}
+
+export function tellOutcome(outcome: Outcome): readonly string[] {
+  const { story, violations } = outcome
+  const left = story.length - mostLines
+  return [
+    ...(left > 0 ? [`… ${left} lines before`] : []),
+    ...story.slice(-mostLines),
+    ...violations.map(({ name, runId, told }) => `✗ ${name}${runId === null ? '' : ` of ${runId}`}: ${told}`),
+  ]
+}
+
+function tellOperation(operation: Operation): string {
+  const of = `program ${operation.program}`
+  switch (operation.kind) {
+    case 'start':
+      return `starts ${of} by ${operation.how}`
+    case 'cancel':
+      return `cancels ${of}, ${operation.mode}`
+    case 'message':
+      return `writes ${operation.id} to ${of}`
+    default:
+      return `asks to ${operation.kind} ${of}`
+  }
+}
+
+function tellNodes(nodes: readonly Node[]): string {
+  return nodes.map(tellNode).join(', ')
+}
+
+function tellNode(node: Node): string {
+  switch (node.do) {
+    case 'step': {
+      const { name, ms, fails, attempts, undo, kills, timeoutMs } = node
+      const more = [
+        `${ms} ms`,
+        ...(fails > 0 ? [`fails ${fails} of ${attempts}`] : []),
+        ...(undo === 'none' ? [] : [`undo ${undo}`]),
+        ...(kills > 0 ? [`kills ${kills} times`] : []),
+        ...(timeoutMs === null ? [] : [`timeout ${timeoutMs}`]),
+      ]
+      return `${name}(${more.join(', ')})`
+    }
+    case 'sleep':
+      return `sleep ${node.ms}`
+    case 'value':
+    case 'note':
+      return node.of
+    case 'patched':
+      return `patched ${node.name}`
+    case 'together':
+      return `together [${node.parts.map(tellNodes).join(' | ')}]`
+    case 'try':
+      return `try [${tellNodes(node.part)}] catch [${tellNodes(node.caught)}]`
+    case 'throw':
+      return 'throw'
+  }
+}

@@ -1,0 +1,189 @@
+// Processes that share a SQLite file and die there: at each commit of a whole run once before it reached the file, and once
+// before its answer came back. Whoever goes on finds everything that was committed, and nothing else.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Definition } from '../../src/core/definition.ts'
+import type { Entry } from '../../src/core/entry.ts'
+import type { Store } from '../../src/store.ts'
+import { gate } from '../holdfast/gate.ts'
+import { machine } from '../holdfast/processes.ts'
+import { changed, unreliable } from '../holdfast/virtual-world.ts'
+import { execute, leave, type Access } from './execute.ts'
+import { flowWorld } from './flow.ts'
+import { evolve, orderWorld, type OrderEvent, type OrderInput, type OrderState } from './order.ts'
+import { accessTo, entriesOf, spikeWorld } from './world.ts'
+
+interface Cut {
+  /** The commit at which the process dies, from 1. */
+  readonly commit: number
+  readonly when: 'before' | 'after'
+}
+
+interface Survived {
+  readonly wasHit: boolean
+  readonly entries: readonly Entry[]
+  readonly output: unknown
+}
+
+interface Drive {
+  readonly definition: Definition
+  readonly input: unknown
+  /** What others do meanwhile. Settles when they have done it. */
+  readonly others: (access: Access, runId: string) => Promise<unknown>
+}
+
+const never = new Promise<never>(() => undefined)
+
+/** Lets a process die at a commit and another one go on, until the run has ended. */
+async function survive({ commit, when }: Cut, { definition, input, others }: Drive): Promise<Survived> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-spike-'))
+  const { begin, after, until, clock } = machine(join(folder, 'runs.db'))
+  let commits = 0
+  let isOver = false
+  const cutting = (store: Store): Store =>
+    changed(store, {
+      commit: async (transitions) => {
+        commits += 1
+        if (commits < commit) return store.commit(transitions)
+        if (commits === commit && when === 'after') await store.commit(transitions)
+        return never
+      },
+    })
+  const client = await begin([definition])
+  const first = await begin([definition], cutting)
+  await after(first.holdfast.work({ signals: false }))
+  const run = await client.holdfast.start(definition.type, input)
+  const done = others(accessTo(client.store, clock), run.id).then(() => run.result())
+  void done.then(() => (isOver = true))
+  await until(() => commits >= commit || isOver)
+  const wasHit = !isOver
+  if (wasHit) {
+    await first.crash()
+    const second = await begin([definition])
+    await after(second.holdfast.work({ signals: false }))
+  }
+  const output = await after(done)
+  const entries = await entriesOf(client.store, run)
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return { wasHit, entries, output }
+}
+
+/** Every commit that a run needs, one after the other, until it ends before the next. Says how many there were. */
+async function everywhere(when: Cut['when'], check: (cut: Cut) => Promise<Survived>): Promise<number> {
+  for (let commit = 1; ; commit += 1) if (!(await check({ commit, when })).wasHit) return commit - 1
+}
+
+const named = (entries: readonly Entry[], kind: Entry['kind']): readonly string[] =>
+  entries.filter((entry) => entry.kind === kind).map(({ name }) => name ?? '')
+
+const stateIn = (entries: readonly Entry[]): OrderState =>
+  entries
+    .filter(({ kind }) => kind === 'event')
+    .map(({ data }) => JSON.parse(data ?? '') as OrderEvent)
+    .reduce(evolve, { status: 'new', isConfirmed: false, notes: [] })
+
+function expectOneKeyEach(performed: readonly { readonly key: string }[], keys: number): void {
+  expect(new Set(performed.map(({ key }) => key)).size).toBe(keys)
+}
+
+describe.each(['before', 'after'] as const)('a process that dies %s a commit', (when) => {
+  it('of a decider loses no input and decides none twice, and effects keep their key', async () => {
+    const inputs: OrderInput[] = [{ type: 'Note', text: 'a' }, { type: 'Extend' }, { type: 'Pay', amount: 5 }]
+    const commits = await everywhere(when, async (cut) => {
+      let isDown = true
+      const { order, performed } = orderWorld({
+        ship: () => {
+          if (!isDown) return
+          isDown = false
+          throw new Error('No parcels now')
+        },
+      })
+      const survived = await survive(cut, {
+        definition: order,
+        input: { type: 'Create', to: 'ada' },
+        others: async (access, runId) => {
+          for (const input of inputs) {
+            const answer = await execute(access, runId, input, input.type)
+            expect(answer).toMatchObject({ outcome: 'accepted', events: [{}] })
+          }
+        },
+      })
+      const { entries, output } = survived
+      expect(output).toEqual({ status: 'shipped', isConfirmed: true, notes: ['a'] })
+      expect(stateIn(entries)).toEqual(output)
+      const decided = named(entries, 'input')
+      expect(decided.toSorted()).toEqual(['Create', 'Extend', 'MailSent', 'Note', 'Pay', 'Shipped'])
+      expect(decided.filter((name) => inputs.some(({ type }) => type === name))).toEqual(inputs.map(({ type }) => type))
+      expect(named(entries, 'effect-succeeded').toSorted()).toEqual(['sendMail', 'ship'])
+      expectOneKeyEach(performed, 2)
+      return survived
+    })
+    expect(commits).toBeGreaterThanOrEqual(5)
+  })
+
+  it('of a decider that waits for a timer fires it once, and not early', async () => {
+    const commits = await everywhere(when, async (cut) => {
+      const { order } = orderWorld({ payWithin: '1 min' })
+      const survived = await survive(cut, {
+        definition: order,
+        input: { type: 'Create', to: 'ada' },
+        others: () => Promise.resolve(),
+      })
+      const { entries, output } = survived
+      expect(output).toMatchObject({ status: 'expired' })
+      const set = entries.find(({ kind }) => kind === 'timer')
+      const fired = entries.filter(({ kind, name }) => kind === 'input' && name === 'Late')
+      expect(fired).toHaveLength(1)
+      expect(fired[0]?.at).toBeGreaterThanOrEqual((set?.at ?? Infinity) + 60_000)
+      return survived
+    })
+    expect(commits).toBeGreaterThanOrEqual(3)
+  })
+
+  it('of a graph loses no result and no message, and steps keep their key', async () => {
+    const commits = await everywhere(when, async (cut) => {
+      const { flow, performed } = flowWorld()
+      const survived = await survive(cut, {
+        definition: flow,
+        input: 9,
+        others: (access, runId) => leave(access, { runId, id: 'resume', name: 'reserve' }, 'reserved'),
+      })
+      const { entries, output } = survived
+      expect(output).toMatchObject({ charge: 9, reserve: null })
+      expect(named(entries, 'step-succeeded').toSorted()).toEqual(['charge', 'check', 'reserve', 'ship'])
+      expect(named(entries, 'woken')).toEqual(['reserve'])
+      expectOneKeyEach(performed, 4)
+      return survived
+    })
+    expect(commits).toBeGreaterThanOrEqual(3)
+  })
+})
+
+describe('a process that everybody thinks is dead', () => {
+  it('cannot record what its effect returns late, and the run is not disturbed', async () => {
+    const { store, open, access, after, until, clock } = spikeWorld()
+    const { line, store: shaky } = unreliable(store)
+    const { passed, open: letGo } = gate()
+    const slow = orderWorld({ sendMail: () => passed })
+    const quick = orderWorld()
+    const zombie = await open({ store: shaky, workflows: [slow.order] })
+    await zombie.work({ signals: false })
+    const run = await zombie.start('order', { type: 'Create', to: 'ada' })
+    await until(() => slow.performed.length === 1)
+    line.isUp = false
+    const heir = await open({ workflows: [quick.order] })
+    await heir.work({ signals: false })
+    await until(() => quick.performed.length === 1)
+    await after(execute(access, run.id, { type: 'Note', text: 'alive' }, 'note'))
+    letGo()
+    await clock.advance('1s')
+    await after(execute(access, run.id, { type: 'Pay', amount: 1 }, 'pay'))
+    expect(await after(heir.run(run).result())).toMatchObject({ status: 'shipped', notes: ['alive'] })
+    const entries = await entriesOf(store, run)
+    expect(named(entries, 'effect-succeeded')).toEqual(['sendMail', 'ship'])
+    expect(slow.performed[0]?.key).toBe(quick.performed[0]?.key)
+  })
+})

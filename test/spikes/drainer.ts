@@ -1,0 +1,390 @@
+// The frame of a run that is moved from outside: by messages, by times and by the results of what it lets perform. It reads
+// the mailbox first in, first out, records what its program makes of each occasion as one transition, performs what the
+// program asks for, and parks the run when only a message or time can move it on.
+//
+//   new     → live     `start`: the journal is folded
+//   live    → parking  nothing is performed, and everything that arrived was seen: a commit to `waiting` is on its way
+//   parking → parked   that commit was answered; the lease is gone
+//   parking → live     a message or a wish had arrived: look again
+//   parked  → live     `resume`, under a new lease, with nothing having happened to the journal in between
+//   live    → leaving  the run is over, or somebody wants it paused or cancelled: the last commit is on its way
+//   leaving → gone     that commit was answered
+//   leaving → live     it was refused, because the run is being cancelled
+//   any     → gone     the lease or the journal went elsewhere, or `abort`
+
+import { Alarm } from '../../src/core/alarm.ts'
+import type { Place } from '../../src/core/codec.ts'
+import type { Claim, Departure, Frame, Host } from '../../src/core/definition.ts'
+import type { Draft } from '../../src/core/entry.ts'
+import { HoldfastError, isHoldfastError } from '../../src/core/error.ts'
+import { isTerminal, type Run, type Wish } from '../../src/core/run.ts'
+import { Writer, type Exit } from '../../src/core/writer.ts'
+import { effective } from './effective.ts'
+import { Labour, type LabourOwner } from './labour.ts'
+import { Mailbox, readPayload } from './mailbox.ts'
+import {
+  firstDue,
+  parkedDue,
+  timesOf,
+  type Applied,
+  type Moment,
+  type Occasion,
+  type Program,
+  type Proposal,
+  type Timer,
+} from './program.ts'
+
+type Phase = 'new' | 'live' | 'parking' | 'parked' | 'leaving' | 'gone'
+
+/** So many occasions go together at most. */
+const mostAtOnce = 100
+
+export class Drainer implements Frame, LabourOwner {
+  readonly host: Host
+  readonly runId: string
+  /** What the idempotency keys of an incarnation begin with. */
+  readonly history: { readonly input: { readonly seq: number } }
+  readonly program: Program
+  readonly writer: Writer
+  private readonly claim: Claim
+  private readonly mailbox: Mailbox
+  private readonly labour: Labour
+  private readonly alarm: Alarm
+  private run: Run
+  private wish: Wish | null
+  private phase: Phase = 'new'
+  private stirred = false
+  /** The journal or the mailbox is on its way: nothing is decided meanwhile. */
+  private isReading = false
+  private cancelled: { reason: string | null } | null = null
+  /** The time for the run was over while it was being parked. */
+  private failure: { readonly error: unknown } | null = null
+  private depart: (departure: Departure) => void = () => undefined
+
+  constructor(program: Program, host: Host, claim: Claim) {
+    this.program = program
+    this.host = host
+    this.claim = claim
+    this.run = claim.run
+    this.runId = claim.run.id
+    this.history = { input: { seq: claim.run.base } }
+    this.wish = claim.run.wish
+    this.writer = new Writer(host, claim, this)
+    this.alarm = new Alarm(this)
+    this.mailbox = new Mailbox(host, claim.run)
+    this.labour = new Labour(this)
+  }
+
+  get seq(): number | null {
+    return this.phase === 'parked' ? this.writer.seq : null
+  }
+
+  get isCancelled(): boolean {
+    return this.cancelled !== null
+  }
+
+  start(): Promise<Departure> {
+    return new Promise((resolve) => {
+      this.depart = resolve
+      this.phase = 'live'
+      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.wish))
+      else this.reading(this.replay())
+    })
+  }
+
+  resume(claim: Claim): Promise<Departure> {
+    this.run = claim.run
+    this.wish = claim.run.wish
+    this.writer.renew(claim)
+    return new Promise((resolve) => {
+      this.depart = resolve
+      this.phase = 'live'
+      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.wish))
+      else this.stir()
+    })
+  }
+
+  obey(wish: Wish): void {
+    this.wished(wish)
+  }
+
+  wished(wish: Wish | null): void {
+    if (this.wish?.kind === 'cancel' || (wish === null && this.wish === null)) return
+    this.wish = wish
+    if (this.phase !== 'live') return
+    if (wish?.kind === 'cancel') this.cancel(wish.reason)
+    else this.stir()
+  }
+
+  fail(error: unknown): void {
+    if (this.phase === 'live' && this.cancelled === null) this.leaveFailed(error, null)
+    else if (this.phase === 'parking') this.failure = { error }
+  }
+
+  abort(reason: unknown): void {
+    if (this.phase === 'new' || this.phase === 'parked') this.phase = 'gone'
+    else this.writer.lose(reason)
+  }
+
+  lost(reason: unknown): void {
+    if (this.phase === 'gone') return
+    this.gone({ kind: 'lost', reason })
+    this.stop(reason)
+  }
+
+  /** Something new may be performed. */
+  get mayBegin(): boolean {
+    return this.phase === 'live' && this.cancelled === null && this.wish?.kind !== 'pause'
+  }
+
+  stir(): void {
+    if (this.stirred) return
+    this.stirred = true
+    this.host.ports.turns.next(this.turn)
+  }
+
+  private readonly turn = (): void => {
+    this.stirred = false
+    if (this.phase === 'live' && !this.isReading) this.guard(() => this.proceed())
+  }
+
+  /** Whatever the program does wrong ends its own run, with nothing half recorded. */
+  guard(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.writer.discard()
+      this.leaveFailed(error, null)
+    }
+  }
+
+  private proceed(): void {
+    if (this.cancelled !== null) return this.leaveCancelled(this.cancelled)
+    if (this.wish?.kind === 'pause') return this.leavePaused(this.wish)
+    for (let count = 1; this.program.outcome === null && this.takeNext(); count += 1) {
+      if (count % mostAtOnce === 0) this.writer.flush()
+    }
+    const { outcome } = this.program
+    if (outcome === null) this.goOn()
+    else if ('failure' in outcome) this.leaveFailed(outcome.failure, outcome.cause)
+    else this.leaveSucceeded(outcome.output)
+  }
+
+  private goOn(): void {
+    const { writer, host } = this
+    this.labour.begin()
+    if (writer.arrived > this.mailbox.seen) return this.reading(this.look())
+    if (this.labour.isBusy) {
+      if (host.now() >= this.mailbox.lookAt) return this.reading(this.look())
+      this.alarm.set(Math.min(this.mailbox.lookAt, ...timesOf(this.awaited())))
+      return writer.flush()
+    }
+    if (writer.isIdle) return void this.park()
+    writer.barrier(() => this.stir())
+  }
+
+  /** Records the next occasion: what became true first, in store time. False if there is none now. */
+  private takeNext(): boolean {
+    if (this.program.isNew) return this.record({ kind: 'start' })
+    const timer = firstDue(this.program.timers, this.host.now())
+    for (const mail of this.mailbox.mail) {
+      if (timer !== null && timer.dueAt <= mail.message.at) break
+      if (!this.record(mail)) continue
+      this.mailbox.mail.delete(mail)
+      return true
+    }
+    return timer !== null && this.record(timer)
+  }
+
+  /** Appends what follows from an occasion, and folds it as a replay will. False if nothing follows now. */
+  record(occasion: Occasion): boolean {
+    let entries: readonly Prepared[]
+    try {
+      const proposals = this.program.decide(occasion, this.host.now())
+      if (proposals === null) return false
+      entries = this.prepare(proposals)
+    } catch (error) {
+      this.host.ports.logger.warn(`Run ${this.runId} could not decide what follows from a ${occasion.kind}.`, { error })
+      entries = this.prepare(this.program.refuse(occasion, error))
+    }
+    this.append(entries, occasion.kind === 'message' ? occasion.message.id : null)
+    return true
+  }
+
+  /** Appends an entry that only tells of something. */
+  note(proposal: Proposal): void {
+    this.append(this.prepare([proposal]), null)
+  }
+
+  private append(entries: readonly Prepared[], takes: string | null): void {
+    const since: Moment = { at: null }
+    entries.forEach(({ draft, value }, index) => {
+      this.writer.append(draft, index === 0 ? takes : null)
+      this.apply({ ...draft, value, seq: this.writer.seq, since })
+    })
+    this.writer.whenDurable((at) => {
+      since.at = at
+      this.stir()
+    })
+  }
+
+  /** Payloads as the journal will have them, and values as they will be read from it. */
+  private prepare(proposals: readonly Proposal[]): readonly Prepared[] {
+    const { payloads } = this.host
+    return proposals.map((proposal, index) => {
+      const { value, error, ...rest } = proposal
+      const place = { runId: this.runId, seq: this.writer.seq + 1 + index, name: rest.name }
+      if ('error' in proposal) {
+        return { draft: { ...rest, data: payloads.encodeFailure(error, place) } as Draft, value: error }
+      }
+      if (value === undefined) return { draft: { ...rest, data: null } as Draft, value }
+      const data = payloads.encode(value, place)
+      return { draft: { ...rest, data } as Draft, value: payloads.decode(data, place) }
+    })
+  }
+
+  private apply(entry: Applied): void {
+    if (entry.kind !== 'attempt-failed') return this.program.apply(entry)
+    const work = entry.name === null ? undefined : this.program.work.get(entry.name)
+    if (work === undefined) return
+    const { attempt, delayMs } = entry.meta
+    work.failures = attempt
+    work.retry = { due: { at: null, afterMs: delayMs }, since: entry.since }
+  }
+
+  private *awaited(): Iterable<Timer> {
+    yield* this.program.timers.values()
+    for (const { state, retry } of this.program.work.values()) if (state === 'idle' && retry !== null) yield retry
+  }
+
+  private async park(): Promise<void> {
+    this.phase = 'parking'
+    this.alarm.set(null)
+    try {
+      const parked = await this.writer.park(parkedDue(this.awaited()), this.mailbox.seen)
+      if (this.phase !== 'parking') return
+      this.phase = parked ? 'parked' : 'live'
+      if (parked) return this.depart({ kind: 'parked' })
+    } catch (error) {
+      return this.writer.lose(error)
+    }
+    if (this.wish?.kind === 'cancel') this.cancel(this.wish.reason)
+    else if (this.failure !== null) this.leaveFailed(this.failure.error, null)
+    else this.stir()
+  }
+
+  private reading(read: Promise<void>): void {
+    this.isReading = true
+    this.writer.flush()
+    read.then(
+      () => {
+        this.isReading = false
+        this.stir()
+      },
+      (error: unknown) => {
+        this.isReading = false
+        if (this.phase === 'live') this.leaveFailed(error, null)
+      },
+    )
+  }
+
+  private async replay(): Promise<void> {
+    for (const entry of effective(this.claim.entries)) {
+      const { data, at, transition: _, ...rest } = entry
+      const place = { runId: this.runId, seq: rest.seq, name: rest.name }
+      const value = data === null ? undefined : await readPayload(this.host, data, place, () => this.phase === 'live')
+      this.apply({ ...rest, value, since: { at } })
+    }
+    await this.mailbox.sort(this.claim.messages)
+  }
+
+  private async look(): Promise<void> {
+    try {
+      await this.mailbox.look(this.writer.arrived)
+    } catch (error) {
+      // Given back: whoever holds the run next reads it.
+      this.writer.lose(error)
+    }
+  }
+
+  /** Stops what is performed, but takes what it gives back all the same, and then ends the run. */
+  private cancel(reason: string | null): void {
+    this.cancelled = { reason: reason ?? this.cancelled?.reason ?? null }
+    this.alarm.set(null)
+    const told = reason === null ? '' : `: ${reason}`
+    this.labour.tell(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${told}`))
+    this.stir()
+  }
+
+  private leaveCancelled({ reason }: { readonly reason: string | null }): void {
+    const { writer } = this
+    if (this.labour.isPerforming) return writer.flush()
+    // Only the answer to a commit tells who wants it and why, if it was this holder's last one that was refused.
+    if (this.wish === null && !writer.isDurable) return writer.barrier(() => this.stir())
+    this.leave({ kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }, 'cancelled')
+  }
+
+  private leavePaused({ reason, note }: Extract<Wish, { kind: 'pause' }>): void {
+    if (this.labour.isPerforming) return this.writer.flush()
+    this.leave({ kind: 'paused', name: null, meta: { reason, note }, data: null }, 'paused')
+  }
+
+  private leaveSucceeded(output: unknown): void {
+    const data = this.host.payloads.encode(output, this.nextPlace)
+    this.leave({ kind: 'succeeded', name: null, meta: null, data }, 'succeeded')
+  }
+
+  private leaveFailed(error: unknown, cause: number | null): void {
+    if (this.phase !== 'live') return
+    const data = this.host.payloads.encodeFailure(error, this.nextPlace)
+    const meta = cause === null ? null : { cause, notUndone: [] }
+    this.leave({ kind: 'failed', name: null, meta, data }, 'failed')
+  }
+
+  private leave(last: Draft, status: NonNullable<Exit['status']>): void {
+    this.phase = 'leaving'
+    this.stop(new Error(`Run ${this.runId} is not performed here any more.`))
+    this.writer.append(last)
+    this.writer.leave({ status, due: null, continues: null }).then(
+      () => this.left(status),
+      (error: unknown) => this.refused(error),
+    )
+  }
+
+  private left(status: NonNullable<Exit['status']>): void {
+    if (this.phase !== 'leaving') return
+    if (!isTerminal(status)) return this.gone({ kind: 'released' })
+    const { data } = this.writer.lastSent
+    this.gone({ kind: 'ended', status, seq: this.writer.seq, data, reason: this.cancelled?.reason ?? null })
+  }
+
+  private refused(error: unknown): void {
+    if (!isHoldfastError(error, 'RUN_CANCELLING')) return this.writer.lose(error)
+    this.writer.takeBack()
+    this.phase = 'live'
+    this.cancel(reasonOf(this.wish))
+  }
+
+  private gone(departure: Departure): void {
+    this.phase = 'gone'
+    this.depart(departure)
+  }
+
+  private stop(reason: unknown): void {
+    this.alarm.set(null)
+    this.labour.stop(reason)
+  }
+
+  private get nextPlace(): Place {
+    return { runId: this.runId, seq: this.writer.seq + 1, name: null }
+  }
+}
+
+interface Prepared {
+  readonly draft: Draft
+  readonly value: unknown
+}
+
+function reasonOf(wish: Wish | null): string | null {
+  return wish?.kind === 'cancel' ? wish.reason : null
+}

@@ -1,0 +1,86 @@
+// `execute()`: hands an input to a decider and answers once it was decided and committed, by whoever holds the run. The id
+// makes a repetition harmless: the first outcome is answered again.
+
+import { HoldfastError } from '../../src/core/error.ts'
+import type { Entry } from '../../src/core/entry.ts'
+import { messagePlace } from '../../src/core/message.ts'
+import { growingPauses } from '../../src/core/pause.ts'
+import type { Payloads } from '../../src/core/payload.ts'
+import type { Ports } from '../../src/core/ports.ts'
+import { isTerminal } from '../../src/core/run.ts'
+import type { Store } from '../../src/store.ts'
+import type { Typed } from './decider.ts'
+
+export interface Access {
+  readonly store: Store
+  readonly payloads: Payloads
+  readonly ports: Pick<Ports, 'clock' | 'random'>
+}
+
+export interface Executed {
+  readonly outcome: 'accepted' | 'rejected' | 'already-completed'
+  /** Why it was rejected. */
+  readonly reason: string | null
+  readonly events: readonly unknown[]
+}
+
+type AnyInput = Typed & Readonly<Record<string, unknown>>
+
+const entriesAtOnce = 500
+
+/** Leaves an input for a run, and waits for nothing. False if the run has ended. */
+export async function enqueue(access: Access, runId: string, input: AnyInput, id: string): Promise<boolean> {
+  return leave(access, { runId, id, name: 'input' }, input)
+}
+
+/** Leaves a message for a run. False if the run has ended. */
+export async function leave(
+  { store, payloads }: Access,
+  { runId, id, name }: { readonly runId: string; readonly id: string; readonly name: string },
+  value: unknown,
+): Promise<boolean> {
+  const place = messagePlace(runId, id)
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  const [answer] = await store.deliver([{ id, runId, name, data }])
+  if (answer === undefined || answer.outcome === 'target-not-found') {
+    throw new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId}.`, { details: { runId } })
+  }
+  return answer.outcome !== 'target-terminated'
+}
+
+export async function execute(access: Access, runId: string, input: AnyInput, id: string): Promise<Executed> {
+  const { store, payloads, ports } = access
+  const completed: Executed = { outcome: 'already-completed', reason: null, events: [] }
+  if (!(await enqueue(access, runId, input, id))) return completed
+  const pause = growingPauses(ports)
+  for (let after = 0; ;) {
+    // The row first: what it had ended with stands in what is read afterwards.
+    const [run] = await store.get([runId])
+    for (;;) {
+      const [loaded] = await store.load([{ runId, after, limit: entriesAtOnce }])
+      const entries = loaded?.entries ?? []
+      const found = entries.findIndex((entry) => isInput(entry, id))
+      // What follows from it may stand on the next page: that begins with it.
+      if (found > 0 && entries.length === entriesAtOnce) after += found
+      else if (found !== -1) return await answer(payloads, runId, entries.slice(found))
+      else after += entries.length
+      if (entries.length < entriesAtOnce) break
+    }
+    if (run !== undefined && isTerminal(run.status)) return completed
+    await pause()
+  }
+}
+
+function isInput({ kind, meta }: Entry, id: string): boolean {
+  return kind === 'input' && meta.from.kind === 'message' && meta.from.id === id
+}
+
+async function answer(payloads: Payloads, runId: string, [first, ...rest]: readonly Entry[]): Promise<Executed> {
+  if (first?.kind !== 'input') throw new Error('An answer begins with its input')
+  const end = rest.findIndex(({ kind }) => kind !== 'event')
+  const events: unknown[] = []
+  for (const { seq, name, data } of end === -1 ? rest : rest.slice(0, end)) {
+    events.push(payloads.decode(await payloads.fetch(data ?? ''), { runId, seq, name }))
+  }
+  return { outcome: first.meta.outcome, reason: first.meta.reason, events }
+}

@@ -1,0 +1,362 @@
+// The classic races at the port of a store, each as a small world: some runs, calls that are made at once, and what must be
+// true afterwards in whatever order their statements came. A race rejects if something was lost or doubled.
+
+import assert from 'node:assert/strict'
+import type { Run } from '../../src/core/run.ts'
+import type { Steer } from '../../src/core/steering.ts'
+import type { Committed, Delivered, NewRun, Started, Steered } from '../../src/store.ts'
+import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
+
+const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: null }
+const cancelNow: Steer = { kind: 'cancel', mode: 'now', reason: null }
+const pause: Steer = { kind: 'pause', reason: 'operator', note: null }
+const resume: Steer = { kind: 'resume', note: null, amend: [], seq: null }
+const retry: Steer = { kind: 'retry', note: null, amend: [], seq: null }
+const done = { kind: 'succeeded', name: null, meta: null, data: '1' } as const
+const gaveUp = { kind: 'failed', name: null, meta: null, data: '1' } as const
+const wait = { kind: 'waiting', name: 'w', meta: { conditions: [] }, data: null } as const
+
+/** A run parks while so many messages arrive. */
+function parkAgainstDeliver(count: number): Race {
+  return async (world) => {
+    const { hold, transition, send, deliver, message, run, mailbox } = world
+    const held = await hold()
+    const park = transition(held, { append: [wait], status: 'waiting', parkIf: { inbox: 0 } })
+    const [parked, ...told] = (await world.atOnce<unknown[]>(
+      () => send(park),
+      ...times(count, () => deliver(message(held.runId))),
+    )) as [Committed, ...Delivered[]]
+    const row = await run(held.runId)
+    const messages = await mailbox(held.runId)
+    assertNobodySleeps(row, messages.length)
+    const positions = Array.from({ length: count }, (_, index) => index + 1)
+    assert.deepEqual(
+      [messages.map(({ position }) => position), row.inbox],
+      [positions, count],
+      'all are in the mailbox',
+    )
+    assert.equal(parked.outcome, 'committed')
+    assert.equal(row.session === null, parked.released, 'the holder knows whether it still holds the run')
+    if (!parked.released) assert.ok(parked.inbox > 0, 'whoever must look again is told that something is there')
+    for (const { outcome } of told) assert.equal(outcome, parked.released ? 'delivered' : 'queued')
+    await assertGapless(world, held.runId)
+  }
+}
+
+const manyClaimers: Race = async (world) => {
+  const { store, newRun, claim, run } = world
+  const made = Array.from({ length: 12 }, (_, index) => newRun({ priority: index % 2 }))
+  await store.start(made)
+  const answers = await world.atOnce(...times(20, (index) => claim({ session: `s${index}`, limit: 2 })))
+  const taken = answers.flatMap(({ runs }) => runs)
+  assert.equal(new Set(taken.map(({ id }) => id)).size, taken.length, 'no run is handed out twice')
+  for (const { id, session, token } of taken) {
+    const row = await run(id)
+    assert.deepEqual([row.session, row.token, token], [session, 1, 1], 'whoever was told holds it')
+  }
+  const rest = await claim({ session: 'last', limit: 100 })
+  assert.equal(taken.length + rest.runs.length, made.length, 'and none is lost')
+}
+
+/** Starts with one key; the last of the calls may end the run that has it. */
+function starts(changes: Partial<NewRun>, taken: Started['taken']): Race {
+  return async (world) => {
+    const { newRun, store } = world
+    const answers = await world.atOnce(...times(50, () => startOne(world, newRun(changes))))
+    const created = answers.filter((answer) => answer.created)
+    assert.equal(created.length, 1, 'one is created')
+    for (const answer of answers) {
+      assert.deepEqual([answer.run.id, answer.taken], [created[0]?.run.id, answer.created ? null : taken])
+    }
+    assert.equal(await store.count({}, 100), 1)
+  }
+}
+
+const startAgainstEnd: Race = async (world) => {
+  const { store, newRun, start, steer } = world
+  const old = await start({ key: 'k' })
+  const answers = await world.atOnce<(Started | Steered)[]>(
+    () => steer(old.id, cancelNow),
+    ...times(6, () => startOne(world, newRun({ key: 'k' }))),
+  )
+  const started = answers.filter((answer) => 'created' in answer)
+  for (const { run } of started) assert.ok((await store.get([run.id]))[0], 'every answer is a run that exists')
+  assert.ok((await holdersOf(world, 'k')).length <= 1, 'one live run has the key')
+  assert.ok(started.filter(({ created }) => created).length <= 1)
+}
+
+const startsInOppositeOrder: Race = async (world) => {
+  const { store, newRun } = world
+  const [a, b] = [() => newRun({ key: 'a' }), () => newRun({ key: 'b' })]
+  const answers = await world.atOnce(
+    () => store.start([a(), b()]),
+    () => store.start([b(), a()]),
+    () => store.start([a(), b()]),
+  )
+  assert.equal(answers.flat().filter(({ created }) => created).length, 2)
+  assert.equal(await store.count({}, 100), 2)
+}
+
+const cancelAgainstComplete: Race = async (world) => {
+  const { hold, transition, send, steer, run } = world
+  for (const request of [cancel, cancelNow]) {
+    const held = await hold()
+    const end = transition(held, { append: [done], status: 'succeeded' })
+    const [ended, cancelled] = await world.atOnce(
+      () => send(end),
+      () => steer(held.runId, request),
+    )
+    const { status } = await run(held.runId)
+    const won = ended.outcome === 'committed'
+    assert.equal(cancelled.outcome === 'refused', won, 'one of them wins')
+    assert.equal(status, won ? 'succeeded' : request === cancel ? 'cancelling' : 'cancelled')
+    assert.deepEqual(await kinds(world, held.runId), [
+      'started',
+      ...(won ? ['succeeded'] : request === cancel ? [] : ['cancelled']),
+    ])
+    await assertGapless(world, held.runId)
+  }
+}
+
+const rescueAgainstCommit: Race = async (world) => {
+  const { beat, hold, clock, transition, send, rescue, run, journal } = world
+  await beat('dead')
+  const held = await hold({ lease: { session: 'dead', token: 1 } })
+  await clock.advance(30_000)
+  const given = transition(held)
+  const [committed, ...rescued] = await world.atOnce(
+    () => send(given),
+    () => rescue(),
+    () => rescue(),
+  )
+  await rescue()
+  const entries = await journal(held.runId)
+  const written = entries.some((entry) => entry.transition === given.id)
+  assert.equal(committed.outcome === 'committed', written, 'the writer knows whether it has written')
+  assert.equal(entries.filter(({ kind }) => kind === 'crashed').length, 1, 'the crash is counted once')
+  assert.ok(rescued.flatMap(({ takenOver }) => takenOver).length <= 1)
+  assert.equal(entries.at(-1)?.kind, 'crashed', 'nothing is written after the takeover')
+  assert.equal((await run(held.runId)).status, 'pending')
+  await assertGapless(world, held.runId)
+}
+
+/** While somebody takes runs from a holder that seemed dead, that gives one back, and a process that is new holds it. */
+const rescueAgainstNewcomer: Race = async (world) => {
+  const { store, beat, hold, clock, claim, rescue, run } = world
+  await beat('dead')
+  const lease = { session: 'dead', token: 1 }
+  const orphans = [await hold({ lease })]
+  while (orphans.length < 6) orphans.push(await hold({ lease }))
+  const given = orphans.at(-1)?.runId ?? ''
+  await clock.advance(30_000)
+  const [claimed] = await world.atOnce<(Run[] | null)[]>(
+    async () => {
+      const runs: Run[] = []
+      await store.release([{ runId: given, ...lease }])
+      await beat('new')
+      for (let round = 0; round < 3; round += 1) runs.push(...(await claim({ session: 'new' })).runs)
+      return runs
+    },
+    () => rescue().then(() => null),
+  )
+  for (const { id } of claimed ?? []) {
+    const row = await run(id)
+    assert.deepEqual([row.session, row.status], ['new', 'running'], 'nothing is taken from who lives')
+  }
+  await rescue()
+  for (const { runId } of orphans) {
+    const crashes = (await kinds(world, runId)).filter((kind) => kind === 'crashed').length
+    assert.ok(crashes === 1 || (runId === given && crashes === 0), 'a crash is counted once')
+  }
+}
+
+const steerAgainstSteer: Race = async (world) => {
+  const { store, start, run, journal } = world
+  const { id: runId } = await start()
+  const ask = (id: string, what: Steer) => () => store.steer([{ id, runId, ...what }])
+  const answers = await world.atOnce(
+    ask('pause', pause),
+    ask('pause', pause),
+    ask('resume', resume),
+    ask('cancel', cancel),
+    ask('cancel', cancel),
+  )
+  const entries = await journal(runId)
+  const marks = entries.flatMap(({ transition }) => transition ?? [])
+  assert.equal(new Set(marks).size, marks.length, 'a request is obeyed once')
+  assert.equal((await run(runId)).status, 'cancelled')
+  assert.equal(entries.at(-1)?.kind, 'cancelled')
+  for (const [index, mark] of ['pause', 'pause', 'resume'].entries()) {
+    const { outcome } = answers[index]?.[0] ?? { outcome: 'not-found' }
+    if (marks.includes(mark) && index < 2) continue
+    if (outcome === 'done') assert.ok(marks.includes(mark), `what was done stands in the journal: ${mark}`)
+  }
+  await assertGapless(world, runId)
+}
+
+const retryAgainstRetry: Race = async (world) => {
+  const { hold, commit, steer, start } = world
+  const failed: string[] = []
+  for (let index = 0; index < 3; index += 1) {
+    const held = await hold({ key: 'k' })
+    await commit(held, { append: [gaveUp], status: 'failed' })
+    failed.push(held.runId)
+  }
+  const answers = await world.atOnce<(Steered | Run)[]>(...failed.map((id) => () => steer(id, retry)), () =>
+    start({ key: 'other' }),
+  )
+  const holders = await holdersOf(world, 'k')
+  assert.equal(holders.length, 1, 'one live run has the key')
+  for (const answer of answers) {
+    if ('outcome' in answer && answer.outcome === 'key-taken') assert.equal(answer.by, holders[0]?.id)
+  }
+  assert.equal(answers.filter((answer) => 'outcome' in answer && answer.outcome === 'done').length, 1)
+}
+
+const continueAgainstStart: Race = async (world) => {
+  const { hold, newRun, transition, send, run } = world
+  const held = await hold({ type: 'a', key: 'k' })
+  const continues = { type: 'b', version: 1 }
+  const anew = transition(held, {
+    append: [{ kind: 'continued', name: null, meta: continues, data: '1' }],
+    continues,
+  })
+  const [continued, started, late] = await world.atOnce<[Committed, Started, Started]>(
+    () => send(anew),
+    () => startOne(world, newRun({ type: 'b', key: 'k' })),
+    () => startOne(world, newRun({ type: 'b', key: 'k' })),
+  )
+  const won = continued.outcome === 'committed'
+  const holders = (await holdersOf(world, 'k')).filter(({ type }) => type === 'b')
+  assert.equal(holders.length, 1, 'one live run of that type has the key')
+  assert.equal([won, started.created, late.created].filter(Boolean).length, 1, 'one of them wins')
+  for (const { run: answered } of [started, late]) assert.equal(answered.id, holders[0]?.id)
+  if (!won) assert.deepEqual(continued, { outcome: 'refused', reason: 'key-taken' })
+  assert.equal((await run(held.runId)).type, won ? 'b' : 'a')
+}
+
+const takeAgainstDeliver: Race = async (world) => {
+  const { hold, deliver, message, transition, send, mailbox, run } = world
+  const held = await hold()
+  const [first, second] = [message(held.runId), message(held.runId)]
+  await deliver(first)
+  const take = transition(held, { append: [wait], status: 'waiting', parkIf: { inbox: 1 }, takes: [first.id] })
+  const [taken, again, fresh] = await world.atOnce(
+    () => send(take),
+    () => deliver(first),
+    () => deliver(second),
+  )
+  const row = await run(held.runId)
+  const messages = await mailbox(held.runId)
+  assert.deepEqual(again, { outcome: 'queued' }, 'a repetition is answered as the first time')
+  assert.deepEqual(
+    messages.map(({ id, position }) => [id, position]),
+    [[second.id, 2]],
+  )
+  assert.equal(row.inbox, 2)
+  assertNobodySleeps(row, messages.length)
+  assert.equal(taken.outcome, 'committed')
+  if (fresh.outcome === 'delivered') assert.equal(taken.released, true)
+}
+
+/** A holder that gave its run back, and writes once more while another has it. */
+const zombieAgainstHolder: Race = async (world) => {
+  const { store, hold, transition, send, claim, commit, journal } = world
+  const old = await hold()
+  const late = transition(old)
+  const [committed, , claims] = await world.atOnce(
+    async () => {
+      await journal(old.runId)
+      await journal(old.runId)
+      return send(late)
+    },
+    () => store.release([{ runId: old.runId, ...old.lease }]),
+    async () => [await claim({ session: 'next' }), await claim({ session: 'next' }), await claim({ session: 'next' })],
+  )
+  const [row] = [...claims.flatMap(({ runs }) => runs), ...(await claim({ session: 'next' })).runs]
+  assert.ok(row, 'the run was given back')
+  assert.equal(row.seq, committed.outcome === 'committed' ? 2 : 1, 'the new holder knows of all that was written')
+  await commit({ runId: row.id, lease: { session: 'next', token: row.token }, seq: row.seq })
+  assert.equal((await journal(row.id)).length, row.seq + 1)
+}
+
+const extendAgainstRescue: Race = async (world) => {
+  const { beat, hold, clock, rescue, run } = world
+  await beat('me', { leaseMs: 1_000_000 })
+  const held = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 1_000 })
+  await clock.advance(1_000)
+  const [told, rescued] = await world.atOnce(
+    () => beat('me', { leaseMs: 1_000_000, held: [{ runId: held.runId, token: 1, extendMs: 9_000 }] }),
+    () => rescue(),
+  )
+  const row = await run(held.runId)
+  const isTaken = rescued.takenOver.length === 1
+  assert.equal(row.status, isTaken ? 'pending' : 'running')
+  if (isTaken) assert.deepEqual(told.lost, [held.runId], 'whoever lost it is told')
+  else assert.equal(row.deadline, clock.now() + 9_000)
+}
+
+const beatAgainstRescue: Race = async (world) => {
+  const { beat, clock, rescue } = world
+  await beat('me', { leaseMs: 1_000 })
+  await clock.advance(1_000)
+  const [told, first, second] = await world.atOnce(
+    () => beat('me', { leaseMs: 1_000 }),
+    () => rescue(),
+    () => rescue(),
+  )
+  const ended = first.sessionsEnded + second.sessionsEnded
+  assert.equal(ended, told.alive ? 0 : 1, 'it lives, or was declared dead once')
+}
+
+const readersOfTheFeed: Race = async (world) => {
+  const { store, hold, commit } = world
+  const held = [await hold(), await hold(), await hold()]
+  const follow = async () => {
+    const seen = []
+    for (let round = 0; round < 6; round += 1) seen.push(...(await store.changes(seen.length, 4)))
+    return seen
+  }
+  const answers = await world.atOnce<unknown[]>(
+    ...held.map((one) => async () => {
+      for (let round = 0; round < 3; round += 1) await commit(one)
+    }),
+    follow,
+    follow,
+  )
+  const whole = await store.changes(0, 100)
+  assert.deepEqual(
+    whole.map(({ position }) => position),
+    Array.from({ length: 12 }, (_, index) => index + 1),
+    'the feed has no gap',
+  )
+  const last = new Map<string, number>()
+  for (const { runId, entry } of whole) {
+    assert.equal(entry.seq, (last.get(runId) ?? 0) + 1, 'no run runs backwards')
+    last.set(runId, entry.seq)
+  }
+  for (const seen of answers.slice(held.length) as (typeof whole)[]) {
+    assert.deepEqual(seen, whole.slice(0, seen.length), 'what was read stays as it was read')
+  }
+}
+
+export const races: Readonly<Record<string, Race>> = {
+  'park against deliver': parkAgainstDeliver(1),
+  'park against three that deliver': parkAgainstDeliver(3),
+  '20 claimers': manyClaimers,
+  '50 starts with one key': starts({ key: 'k' }, 'key'),
+  '50 starts with one idempotency key': starts({ idempotencyKey: 'i' }, 'idempotency-key'),
+  'start against the end of the run that has the key': startAgainstEnd,
+  'starts of two keys in opposite order': startsInOppositeOrder,
+  'cancel against complete': cancelAgainstComplete,
+  'rescue against commit': rescueAgainstCommit,
+  'rescue against a new holder': rescueAgainstNewcomer,
+  'steer against steer': steerAgainstSteer,
+  'retry against retry': retryAgainstRetry,
+  'continue against start': continueAgainstStart,
+  'take against deliver': takeAgainstDeliver,
+  'a late holder against the next': zombieAgainstHolder,
+  'extend against rescue': extendAgainstRescue,
+  'beat against rescue': beatAgainstRescue,
+  'readers of the feed against writers': readersOfTheFeed,
+}

@@ -1,0 +1,122 @@
+// What a holder may commit for its run: one of everything that the engine ever sends, and what only a defect would.
+
+import type { Draft } from '../../src/core/entry.ts'
+import type { Run } from '../../src/core/run.ts'
+import type { Due, NextStatus, Transition } from '../../src/core/transition.ts'
+import type { Chances } from './chances.ts'
+
+const logged: Draft = { kind: 'logged', name: 'line', meta: null, data: '"said"' }
+const undoable: Draft = {
+  kind: 'step-succeeded',
+  name: 'pay',
+  meta: { attempt: 1, ms: 3, undo: true },
+  data: '{"a":1}',
+}
+const failing: Draft = { kind: 'failing', name: null, meta: { cause: null, notUndone: [] }, data: '"no"' }
+const undone: Draft = { kind: 'undone', name: 'pay', meta: { attempt: 1, ms: 0.5 }, data: null }
+const ends: Readonly<Record<'succeeded' | 'failed' | 'cancelled' | 'paused', Draft>> = {
+  succeeded: { kind: 'succeeded', name: null, meta: null, data: '"out"' },
+  failed: { kind: 'failed', name: null, meta: { cause: 2, notUndone: ['pay'] }, data: '"no"' },
+  cancelled: { kind: 'cancelled', name: null, meta: { reason: 'asked', notUndone: [] }, data: null },
+  paused: { kind: 'paused', name: null, meta: { reason: 'operator', note: null }, data: null },
+}
+
+type Shape = Partial<Pick<Transition, 'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes'>>
+
+/** What the holder of this run could ask for now. Of one that nobody holds, it comes too late. */
+export function sensibleTransition(chances: Chances, run: Run, mail: readonly string[], now: number): Transition {
+  const shape = shapeOf(chances, run, now)
+  const takes = mail.length > 0 && chances.oneIn(3) ? [...chances.some(mail, 2), chances.unique('m')] : []
+  return made(chances, run, { takes, ...shape })
+}
+
+/** What every store must reject as a defect, if the run is held. */
+export function illegalTransition(chances: Chances, run: Run): Transition {
+  const shapes: readonly Shape[] = [
+    { append: [] },
+    { append: [], status: 'pending' },
+    { status: 'waiting' },
+    { parkIf: { inbox: run.inbox } },
+    { append: [logged], continues: { type: 'ship', version: 1 } },
+  ]
+  return made(chances, run, chances.pick(shapes))
+}
+
+function made(chances: Chances, run: Run, shape: Shape): Transition {
+  return {
+    id: chances.unique('t'),
+    runId: run.id,
+    guard: { seq: run.seq, lease: { session: run.session ?? 'a0', token: run.token } },
+    append: [logged],
+    status: null,
+    due: null,
+    parkIf: null,
+    undo: null,
+    continues: null,
+    takes: [],
+    ...shape,
+  }
+}
+
+function shapeOf(chances: Chances, run: Run, now: number): Shape {
+  const lines = Array.from({ length: chances.below(3) }, () => logged)
+  const kind = chances.weighted([
+    [6, 'checkpoint'],
+    [4, 'undoable'],
+    [1, 'failing'],
+    [5, 'park'],
+    [2, 'pending'],
+    [2, 'end'],
+    [2, 'continue'],
+    [run.status === 'cancelling' ? 4 : 1, 'cancel'],
+  ] as const)
+  switch (kind) {
+    case 'checkpoint':
+      return { append: [...lines, logged] }
+    case 'undoable':
+      return { append: [...lines, undoable], undo: 'possible' }
+    case 'failing':
+      return { append: [failing, undone], undo: 'due' }
+    case 'park':
+      return {
+        append: lines,
+        status: 'waiting',
+        due: dueOf(chances, now),
+        parkIf: { inbox: run.inbox - (chances.oneIn(6) ? 1 : 0) },
+      }
+    case 'pending':
+      return { append: [...lines, logged], status: 'pending', due: dueOf(chances, now) }
+    case 'end':
+      return ending(chances, lines, chances.pick(['succeeded', 'failed', 'failed', 'paused']))
+    case 'continue':
+      return continuing(chances, run, lines)
+    case 'cancel':
+      if (chances.oneIn(4)) return { append: [...lines, undone], status: 'cancelling', due: dueOf(chances, now) }
+      return ending(chances, [...lines, undone], 'cancelled')
+  }
+}
+
+function ending(chances: Chances, lines: readonly Draft[], status: keyof typeof ends & NextStatus): Shape {
+  return { append: [...lines, ends[status]], status, due: chances.oneIn(10) ? { at: null, afterMs: 5 } : null }
+}
+
+function continuing(chances: Chances, run: Run, lines: readonly Draft[]): Shape {
+  const { type, version } = run
+  const continues = chances.pick([
+    { type, version },
+    { type, version: 2 },
+    { type: 'ship', version: 1 },
+  ])
+  const input: Draft = { kind: 'continued', name: null, meta: continues, data: `${chances.below(100)}` }
+  return { append: [...lines, input], continues, undo: chances.oneIn(6) ? 'possible' : null }
+}
+
+function dueOf(chances: Chances, now: number): Due | null {
+  return chances.maybe(2, [
+    { at: null, afterMs: chances.below(300) },
+    { at: now + chances.below(300) - 100, afterMs: null },
+    { at: now + 150, afterMs: chances.below(300) },
+    { at: null, afterMs: null },
+    { at: now + 50 * 365 * 86_400_000, afterMs: null },
+  ])
+}

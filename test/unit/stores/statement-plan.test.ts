@@ -1,0 +1,61 @@
+// The plan as data: which methods it has, what its names say, and how a call is compared with it.
+
+import { describe, expect, it } from 'vitest'
+import { createReadCommittedStore } from '../../../src/stores/memory/read-committed/store.ts'
+import { MemoryStore } from '../../../src/stores/memory/store.ts'
+import { statementPlan, unplanned, type PlannedStatement } from '../../../src/stores/statement-plan.ts'
+
+const clock = { now: () => 1 }
+const plans = Object.entries(statementPlan) as [string, readonly PlannedStatement[]][]
+
+describe('the statement plan', () => {
+  it('has the methods of the port and no others', () => {
+    const store = createReadCommittedStore({ clock, schedule: async () => undefined })
+    const forTests = ['capabilities', 'waits', 'insides']
+    const named = Object.keys(store).filter((name) => !forTests.includes(name))
+    expect(Object.keys(statementPlan).toSorted()).toEqual(named.toSorted())
+    expect(named.filter((method) => !(method in new MemoryStore({ clock })))).toEqual([])
+  })
+
+  it('names each statement once, after its method', () => {
+    const names = plans.flatMap(([method, plan]) => plan.map(({ name }) => [method, name] as const))
+    expect(new Set(names.map(([, name]) => name)).size).toBe(names.length)
+    expect(names.filter(([method, name]) => !name.startsWith(`${method}.`))).toEqual([])
+  })
+
+  it('writes nothing without a commit at the end of it', () => {
+    const open = plans.filter(([, plan]) => {
+      const last = plan.findLastIndex(({ kind }) => kind === 'lock' || kind === 'write')
+      return last !== -1 && !plan.slice(last).some(({ kind }) => kind === 'end')
+    })
+    expect(open).toEqual([])
+  })
+
+  // The one rule: what relies on a lock is looked at, or written, by a statement of its own.
+  it('has a statement of its own after each that locks', () => {
+    const last = plans.flatMap(([, plan]) =>
+      plan.filter(({ kind }, index) => kind === 'lock' && !['look', 'write'].includes(plan[index + 1]?.kind ?? '')),
+    )
+    expect(last).toEqual([])
+  })
+})
+
+describe('a call that is compared with the plan', () => {
+  it('fits with and without what is conditional, and when it goes back to where it may', () => {
+    expect(unplanned('start', [])).toBeNull()
+    expect(unplanned('start', ['start.insert', 'start.commit'])).toBeNull()
+    const again = ['start.session', 'start.insert', 'start.look', 'start.insert', 'start.append', 'start.feed']
+    expect(unplanned('start', [...again, 'start.commit'])).toBeNull()
+  })
+
+  it('does not fit if something is missing, comes too early, twice, or is not planned', () => {
+    expect(unplanned('start', ['start.insert'])).toBe('start.commit did not come')
+    expect(unplanned('start', ['start.look', 'start.insert', 'start.commit'])).toBe(
+      'start.look came before start.insert',
+    )
+    expect(unplanned('steer', ['steer.lock', 'steer.look', 'steer.look'])).toBe(
+      'steer.look has no place after steer.look',
+    )
+    expect(unplanned('get', ['steer.lock'])).toBe('steer.lock has no place after the start')
+  })
+})
