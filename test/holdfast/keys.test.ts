@@ -27,17 +27,17 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     ['idempotencyKey', { idempotencyKey: 'request-1' }],
     ['id', { id: '01890a5d-ac96-774b-bcce-b302099a8057' }],
   ] satisfies [string, StartOptions][])(
-    'SW-U1 HE-U3 50 starts at once from five processes with one %s make one run',
+    'SW-U1 HE-U3 50 starts at once from five Holdfasts with one %s make one run',
     async (_what, options) => {
       const { open } = await make()
-      const processes = await Promise.all(Array.from({ length: 5 }, () => open({ workflows: [order] })))
-      const starts = processes.flatMap((holdfast) =>
+      const holdfasts = await Promise.all(Array.from({ length: 5 }, () => open({ workflows: [order] })))
+      const starts = holdfasts.flatMap((holdfast) =>
         Array.from({ length: 10 }, () => holdfast.start(order, { id: 1 }, options)),
       )
       const handles = await Promise.all(starts)
       expect(new Set(handles.map(({ id }) => id)).size).toBe(1)
       expect(handles.filter(({ created }) => created)).toHaveLength(1)
-      const [holdfast] = processes as [Holdfast]
+      const [holdfast] = holdfasts as [Holdfast]
       expect((await holdfast.find()).runs).toHaveLength(1)
     },
   )

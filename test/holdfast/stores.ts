@@ -1,4 +1,4 @@
-// The same tests on every store that a test can open: one Holdfast per process on a store that they share.
+// The same tests on every store that a test can open: several Holdfasts on a store that they share.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { openSqliteStore } from 'holdfast/sqlite'
 import { keepLines, memoryStore } from './open.ts'
 
 export interface SharedStore {
-  /** Another process that opens the store: it has a connection of its own where the store has such. */
+  /** Another Holdfast on the store: it has a connection of its own where the store has such. */
   readonly open: (options?: Partial<HoldfastOptions>) => Promise<Holdfast>
   readonly store: Store & StoreAdmin
 }
