@@ -42,11 +42,8 @@ export class Checker implements Facts {
   private readonly sessions = new Map<string, Session>()
   private readonly answers: Answers
   private readonly storeClock: () => number
-  private readonly hasFastClock: boolean
 
-  /** `hasFastClock`: a process whose clock runs fast is early by as much, because it knows store time only by that. */
-  constructor(store: MemoryStore | ReadCommittedStore, storeNow: () => number, hasFastClock: boolean) {
-    this.hasFastClock = hasFastClock
+  constructor(store: MemoryStore | ReadCommittedStore, storeNow: () => number) {
     const isSerial = store instanceof MemoryStore
     this.commits = isSerial ? null : new Commits(store)
     this.rows = isSerial ? (store as unknown as { readonly rows: ReadonlyMap<string, Lying> }).rows : new Map()
@@ -196,8 +193,7 @@ export class Checker implements Facts {
     for (const condition of waiting.meta.conditions) {
       const due =
         condition.kind === 'delay' ? waiting.at + condition.ms : condition.kind === 'time' ? condition.at : now
-      const forgivenMs = this.hasFastClock ? 1 + 0.002 * (due - waiting.at + 3_000) : 0
-      if (now < due - forgivenMs) this.fail('timer_never_early', run, `${woken.name} was over ${due - now} ms early`)
+      if (now < due) this.fail('timer_never_early', run, `${woken.name} was over ${due - now} ms early`)
     }
   }
 

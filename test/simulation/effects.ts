@@ -120,7 +120,7 @@ export class Effects {
   }
 
   /** No attempt before the delay that the last one announced is over. */
-  private checkTime({ step, kind, runId, beganAt, by }: Effect, entries: readonly Entry[], told: string): void {
+  private checkTime({ step, kind, runId, beganAt }: Effect, entries: readonly Entry[], told: string): void {
     for (let index = entries.length - 1; index >= 0; index -= 1) {
       const entry = entries[index] as Entry
       if (entry.kind === 'continued' || entry.kind === 'retried') return
@@ -128,9 +128,7 @@ export class Effects {
       if (!isDelay || entry.name === null || !isOf(entry.name, step)) continue
       const { delayMs } = entry.meta as { readonly delayMs: number }
       const early = entry.at + delayMs - beganAt
-      // A process knows store time by its own clock since the last answer: one that runs fast is early by as much.
-      const forgivenMs = by.process.isFast ? 1 + 0.002 * (delayMs + 3_000) : 0
-      if (early > forgivenMs) this.report({ name: 'retry_never_early', runId, told: `${told} began ${early} ms early` })
+      if (early > 0) this.report({ name: 'retry_never_early', runId, told: `${told} began ${early} ms early` })
       return
     }
   }

@@ -66,7 +66,7 @@ function drawSkew(draw: Draw, isSkewed: boolean): Skew {
     case 'step':
       return { ...none, shape, stepAtMs: draw.int(0, 8_000), stepMs: draw.int(-600_000, 600_000) }
     case 'drift':
-      return { ...none, shape, rate: 1 + draw.between(-0.002, 0.002) }
+      return { ...none, shape, rate: 1 + draw.between(-0.004, 0.004) }
     case 'swing':
       return { ...none, shape, swingMs: draw.int(10, 5_000), swingEveryMs: draw.int(500, 20_000) }
   }

@@ -60,11 +60,6 @@ export class SimProcess {
     this.skew = skew
   }
 
-  /** Its clock runs faster than that of the store. */
-  get isFast(): boolean {
-    return this.skew.rate > 1
-  }
-
   /** The Holdfast that is there for callers; null while the process is away or not up. */
   get holdfast(): Holdfast | null {
     return this.current?.isAlive === true ? this.current.holdfast : null

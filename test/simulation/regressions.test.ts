@@ -115,6 +115,27 @@ describe('seeds that failed', () => {
     expect(broken).toEqual([])
   })
 
+  // Seed 3838: a process knows store time by its own clock since the last answer, and that clock ran fast. Leases are long
+  // here, so that heartbeats are seldom and the clock is left to itself for a second and more.
+  it('a clock that runs fast lets no retry and no sleep be over early', async () => {
+    const fast: Skew = { ...right, shape: 'drift', rate: 1.004 }
+    const nodes = [
+      step('s0', { fails: 2, attempts: 3, retryMs: 1_500 }),
+      {
+        do: 'together',
+        parts: [[step('s1', { ms: 5_000 })], [{ do: 'sleep', ms: 1_500 }], [{ do: 'sleep', ms: 3_000 }]],
+      },
+    ] as const
+    const scenario: Scenario = {
+      ...calm,
+      swarm: { ...calm.swarm, leaseMs: 60_000, inlineRetryMs: 60_000, latencyMs: 0.5, skews: [fast, fast, fast] },
+      programs: [{ nodes, again: 0, type: 'plain' }],
+      operations: [{ ...start, at: 10, by: 0 }],
+      chaosMs: 15_000,
+    }
+    expect(await violationsOf(scenario)).toEqual([])
+  })
+
   // As long as seeds draw what they drew: these fell in the first simulation of 50,000 and the one after it. What they found
   // is also tested by itself, in test/holdfast/strays.test.ts and test/unit/worker/heartbeat.test.ts.
   it.each([33_505, 41_222, 43_294, 101_960])('seed %i', async (seed) => {

@@ -98,18 +98,17 @@ class Simulation implements Surroundings {
     this.trace = new Trace(keepsStory)
     this.world = new World(scenario.seed, this.trace)
     const clock = { now: () => epoch + Math.floor(this.world.now) }
-    const hasFastClock = scenario.swarm.skews.some(({ rate }) => rate > 1)
     const asked = mutation === undefined ? scenario.isolation : 'plan' in mutation ? 'read committed' : 'serial'
     this.isolation = asked
     if (asked === 'read committed') {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
       const store = createReadCommittedStore({ clock, schedule: (statement) => this.statement(statement), mutations })
       this.store = store
-      this.checker = new Checker(store, clock.now, hasFastClock)
+      this.checker = new Checker(store, clock.now)
     } else {
       const memory = new MemoryStore({ clock })
       this.store = typeof mutation === 'function' ? mutation(memory, clock) : memory
-      this.checker = new Checker(memory, clock.now, hasFastClock)
+      this.checker = new Checker(memory, clock.now)
     }
     this.effects = new Effects(this.checker, this.checker.report)
     this.faultDraw = Draw.of(scenario.seed, 'faults')

@@ -43,3 +43,16 @@ it('follows the store back when a local clock ran fast, or the store was set bac
   clock.observe(500)
   expect(clock.now()).toBe(500)
 })
+
+it('is never ahead of the store when the local clock runs fast, and falls behind by no more than half a percent', () => {
+  const local = new ManualClock()
+  const clock = new StoreClock(local)
+  clock.observe(1_000_000)
+  for (const passed of [1, 250, 10_000, 600_000]) {
+    local.advance(passed * 1.004)
+    const storeNow = 1_000_000 + passed
+    expect(clock.now()).toBeLessThanOrEqual(storeNow)
+    expect(clock.now()).toBeGreaterThanOrEqual(Math.floor(storeNow - 0.005 * passed))
+    clock.observe(1_000_000)
+  }
+})
