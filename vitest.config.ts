@@ -7,13 +7,14 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: /^holdfast$/, replacement: source('index.ts') },
-      { find: /^holdfast\/sqlite$/, replacement: source('stores/sqlite/index.ts') },
+      { find: /^holdfast\/(sqlite|turso|postgres)$/, replacement: source('stores/$1/index.ts') },
       { find: /^holdfast\/(\w+)$/, replacement: source('$1/index.ts') },
     ],
   },
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
+    globalSetup: ['test/support/postgres-global.ts'],
     reporters: ['default', './tools/closing-line-reporter.mjs'],
   },
 })

@@ -1,6 +1,7 @@
-// The process that measures one case. It is told on its command line what to do, as JSON, and tells its parent each
-// sample as it comes. The parent starts it afresh for every case.
+// The process that measures one case. Its parent, who starts it afresh for every case, sends it one message with what to
+// do, and is told each sample as it comes. Nothing stands on the command line: an address may hold a password.
 
+import { once } from 'node:events'
 import { scenarios } from './scenarios.ts'
 import type { Reading, Settings } from './scenario.ts'
 
@@ -27,5 +28,8 @@ async function perform({ scenario, index, settings, warmUpMs, samples }: Task): 
   for (let count = 0; count < samples; count += 1) process.send?.(await found.sample())
 }
 
-await perform(JSON.parse(process.argv[2] ?? '{}') as Task)
+// Without a parent nobody wants to know.
+process.once('disconnect', () => process.exit())
+const [task] = (await once(process, 'message')) as [Task]
+await perform(task)
 process.disconnect?.()

@@ -38,7 +38,8 @@ export async function measureScenario(
 export function perform(task: Task, nodeOptions: readonly string[] = []): Promise<readonly Told[]> {
   return new Promise((resolve, reject) => {
     const told: Told[] = []
-    const process = fork(child, [JSON.stringify(task)], { execArgv: ['--expose-gc', ...nodeOptions] })
+    const process = fork(child, { execArgv: ['--expose-gc', ...nodeOptions] })
+    process.send(task)
     process.on('message', (sample) => told.push(sample as Told))
     process.on('error', reject)
     process.on('exit', (code, signal) => {

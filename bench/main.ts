@@ -2,34 +2,44 @@
 
 import { measureScenario, type Result } from './conduct.ts'
 import { helpText, parseOptions, UsageError, type Options } from './options.ts'
+import { withServer } from './postgres.ts'
 import { profileScenario } from './profile.ts'
 import { thisMachine, writeReport } from './report.ts'
+import type { Settings } from './scenario.ts'
 import { scenarios } from './scenarios.ts'
 import { storeKindOf } from './stores.ts'
 import { renderTable } from './table.ts'
 
 async function main(options: Options): Promise<void> {
   if (options.help) return console.log(helpText())
-  const { store, quick } = options
+  const { quick } = options
   const profiled = scenarios.find(({ name }) => name === options.profile)
-  if (profiled !== undefined) {
-    console.log(`Profiling ${profiled.name} …`)
-    return console.log(await profileScenario(profiled, { store, quick }))
-  }
-  const kind = storeKindOf(store)
+  await withServer(
+    options.store,
+    async (store) => {
+      if (profiled === undefined) return measure(options, { store, quick })
+      console.log(`Profiling ${profiled.name} …`)
+      console.log(await profileScenario(profiled, { store, quick }))
+    },
+    { tells: profiled !== undefined },
+  )
+}
+
+async function measure(options: Options, settings: Settings): Promise<void> {
+  const kind = storeKindOf(settings.store)
   const began = performance.now()
   const seconds = (): string => `${((performance.now() - began) / 1_000).toFixed(0).padStart(4)} s`
   const results: Result[] = []
   for (const scenario of scenarios) {
     if (options.only !== undefined && scenario.name !== options.only) continue
-    if (scenario.onlyOn !== undefined && scenario.onlyOn !== kind) continue
+    if (scenario.onlyOn?.includes(kind) === false) continue
     const progress = (text: string): void => console.log(`${seconds()}  ${text}`)
-    results.push(...(await measureScenario(scenario, { store, quick }, progress)))
+    results.push(...(await measureScenario(scenario, settings, progress)))
   }
   const { node, cores, platform } = thisMachine()
   console.log(`${seconds()}  done\n\nnode ${node}, ${cores} cores, ${platform}, store ${kind}\n`)
   console.log(renderTable(results))
-  if (options.json !== undefined) await writeReport(options.json, { store, quick }, results)
+  if (options.json !== undefined) await writeReport(options.json, settings, results)
 }
 
 try {

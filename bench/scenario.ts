@@ -1,7 +1,8 @@
 // What a scenario is: cases that are measured, each in a process of its own, so that the heap and the compiled code of
 // one do not colour the next. A case gives readings; the harness repeats it and takes medians.
 
-import { createHoldfast, type Holdfast, type HoldfastOptions, type Logger, type Store } from 'holdfast'
+import { createHoldfast, type Holdfast, type HoldfastOptions, type Store } from 'holdfast'
+import { logger } from './logger.ts'
 import { withStore, type StoreKind } from './stores.ts'
 
 /** What we want to reach. */
@@ -10,13 +11,15 @@ export interface Goal {
   readonly value: number
 }
 
+/** By store: each has other limits. */
+export type Goals = Readonly<Partial<Record<StoreKind, Goal>>>
+
 /** One number that one sample gave. */
 export interface Reading {
   readonly metric: string
   readonly unit: string
   readonly value: number
-  /** By store: each has other limits. */
-  readonly goals?: Readonly<Partial<Record<StoreKind, Goal>>>
+  readonly goals?: Goals
 }
 
 export interface Case {
@@ -39,16 +42,9 @@ export interface Settings {
 export interface Scenario {
   readonly name: string
   readonly about: string
-  /** The only store on which it says anything. @default all */
-  readonly onlyOn?: StoreKind
+  /** The only stores on which it says anything. @default all */
+  readonly onlyOn?: readonly StoreKind[]
   cases(settings: Settings): readonly Case[]
-}
-
-const logger: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: (message, details) => console.warn(message, details ?? ''),
-  error: (message, details) => console.error(message, details ?? ''),
 }
 
 type Workflows = NonNullable<HoldfastOptions['workflows']>

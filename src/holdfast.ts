@@ -30,53 +30,68 @@ import {
   type ResumeOptions,
   type NoteOptions,
 } from './client/steering.ts'
+import type { Starts } from './client/starts.ts'
 import { Submission } from './client/submission.ts'
+import { usingTransaction, type Using } from './client/using.ts'
 import { jsonCodec, type Codec } from './core/codec.ts'
-import type { Definition, TypedDefinition } from './core/definition.ts'
+import type { Definition } from './core/definition.ts'
 import { HoldfastError } from './core/error.ts'
 import { Payloads, type Offload } from './core/payload.ts'
 import { harmless, type Cancel, type Clock, type Logger, type Ports } from './core/ports.ts'
 import type { RunStatus } from './core/run.ts'
 import { checkOptions, didYouMean, shown } from './core/suggest.ts'
 import { Engine } from './engine/engine.ts'
+import { transactionsOf, type OwnTransaction } from './engine/transacting.ts'
 import type { Services } from './functions/context.ts'
 import type { Checked, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
-import { closeOnSignal, systemClock, systemPorts } from './system.ts'
+import { closeOnSignal, isProduction, systemClock, systemPorts } from './system.ts'
 import type { TookOver } from './worker/rescuer.ts'
 import { Worker, type WorkOptions } from './worker/worker.ts'
 
 export type HoldfastOptions = {
-  /** Where runs live: `'sqlite:app.db'`, `'sqlite::memory:'`, `'memory:'`, or a store that you made. */
+  /**
+   * Where runs live: `'sqlite:app.db'`, `'turso:app.db'`, `'libsql://…'`, `'postgres://…'`, `'memory:'`, or a store that
+   * you made.
+   */
   readonly store: string | Store
   /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
   readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
   /** Which version a run gets that is started by the name of its workflow. @default the newest */
   readonly versionFor?: VersionFor
+  /**
+   * Begins a transaction with your own library, for `ctx.transaction`: `(work) => db.transaction(work)`. It must call `work`
+   * once, with what the library calls a transaction, and commit if and only if `work` is fulfilled. It must be a transaction of
+   * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
+   */
+  readonly transaction?: OwnTransaction
   /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
   readonly codec?: Codec
   /** Where large payloads go instead of the journal. */
   readonly offload?: Offload
+  /**
+   * Creates the tables, or brings them up to date, before anything else. Where that is the work of a deployment, say false
+   * and run `holdfast migrate`. @default true, but for Postgres in production (`NODE_ENV`)
+   */
+  readonly migrate?: boolean
   /** @default the console, without debug lines */
   readonly logger?: Logger
   /** Time, chance and order, for tests that own them. @default the machine's */
   readonly ports?: Partial<Omit<Ports, 'logger'>>
 } & ({} extends Services ? { readonly services?: Services } : { readonly services: Services })
 
-/** What `start` takes after the workflow: a workflow without input needs none. */
-type StartArguments<Input> = undefined extends Input
-  ? [input?: Input, options?: StartOptions]
-  : [input: Input, options?: StartOptions]
-
-export interface Holdfast {
-  /** Starts a run of a workflow by its name. */
-  start(type: string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>>
-  // The compiler explains a wrong call by the last overload: that must be the one that most people use.
-  /** Starts a run: when this returns, the run is stored and will be performed, now or after any crash. */
-  start<Input, Output>(
-    workflow: TypedDefinition<Input, Output>,
-    ...rest: StartArguments<Input>
-  ): Promise<RunHandle<Output>>
+export interface Holdfast extends Starts {
+  /**
+   * Holdfast inside a transaction of yours: what is started, delivered or cancelled with it takes effect if and only if your
+   * transaction commits. `tx` is what your library calls a transaction; `docs/transactions.md` has an example for each.
+   *
+   * @example
+   * await client.query('begin')
+   * await client.query('insert into orders (id) values ($1)', [42])
+   * const run = await holdfast.using(client).start(checkout, { order: 42 })
+   * await client.query('commit')
+   */
+  using(tx: unknown): Using
   /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
   submit(type: string, payload?: unknown): Submission
   /** A handle on a run that exists. */
@@ -123,11 +138,27 @@ export interface Revived<Outcome> {
 export interface RunningWorker {
   /** What was taken over at the start from workers that had died. */
   readonly tookOver: TookOver
+  /**
+   * Settles when it has stopped: with null, or with the reason if it did so by itself, because a newer Holdfast has migrated
+   * the store and this one is no longer admitted.
+   */
+  readonly ended: Promise<HoldfastError | null>
   /** Stops claiming, waits for what is moving, gives back the rest. Calling it again is fine. */
   stop(): Promise<void>
 }
 
-const optionNames = ['store', 'workflows', 'services', 'versionFor', 'codec', 'offload', 'logger', 'ports']
+const optionNames = [
+  'store',
+  'workflows',
+  'services',
+  'versionFor',
+  'transaction',
+  'codec',
+  'offload',
+  'migrate',
+  'logger',
+  'ports',
+]
 
 /**
  * Opens a store and gives back what starts, performs and reads runs in it.
@@ -146,8 +177,10 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const ownsStore = typeof options.store === 'string'
   const store = typeof options.store === 'string' ? await openStore(options.store, ports) : checkStore(options.store)
   const definitions = collect(workflows)
-  const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions })
-  await engine.open()
+  const transaction = checkTransaction(options.transaction, store)
+  const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions, transaction })
+  const isLeftToDeployment = isProduction() && typeof options.store === 'string' && isPostgres(options.store)
+  await engine.open({ migrate: options.migrate ?? !isLeftToDeployment })
   return assemble(engine, { services, ownsStore, versionFor })
 }
 
@@ -175,6 +208,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
 
   return {
     start,
+    using: (tx) => usingTransaction(engine, client, tx),
     submit: (type, payload) => new Submission((options) => client.start(type, payload, options)),
     run: <Output>(reference: RunReference) => client.handle(reference) as RunHandle<Output>,
     get: (reference) => client.get(reference),
@@ -206,6 +240,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
       if (options?.signals !== false) ignoreSignals = closeOnSignal(closeOnce)
       return {
         tookOver,
+        ended: working.ended,
         async stop() {
           ignoreSignals()
           await working.stop()
@@ -222,7 +257,7 @@ export function createMemoryStore(clock: Pick<Clock, 'now'> = systemClock): Stor
   return new MemoryStore({ clock })
 }
 
-const schemes = ['memory:', 'sqlite:']
+const schemes = ['memory:', 'sqlite:', 'turso:', 'libsql:', 'postgres:']
 
 async function openStore(url: string, ports: Ports): Promise<Store> {
   if (url === 'memory:') return createMemoryStore(ports.clock)
@@ -231,13 +266,29 @@ async function openStore(url: string, ports: Ports): Promise<Store> {
     const { openSqliteStore } = await import('./stores/sqlite/index.ts')
     return openSqliteStore({ path: url.slice('sqlite:'.length), logger: ports.logger })
   }
+  if (url.startsWith('turso:')) {
+    const { openTursoStore } = await import('./stores/turso/index.ts')
+    return openTursoStore({ path: url.slice('turso:'.length) })
+  }
+  if (url.startsWith('libsql:')) {
+    const { openLibsqlStore } = await import('./stores/turso/index.ts')
+    return openLibsqlStore({ url, logger: ports.logger })
+  }
+  if (isPostgres(url)) {
+    const { openPostgresStore } = await import('./stores/postgres/index.ts')
+    return openPostgresStore({ url, logger: ports.logger })
+  }
   // No more than the scheme is shown: the rest may hold a password.
   const scheme = url.includes(':') ? url.slice(0, url.indexOf(':') + 1) : url.slice(0, 20)
   throw new HoldfastError(
     'STORE_UNKNOWN',
     `There is no store for ${shown(scheme)}.${didYouMean(scheme, schemes)} ` +
-      "Use 'sqlite:app.db' or 'memory:', or hand over a store object.",
+      "Use 'sqlite:app.db', 'postgres://…' or 'memory:', or hand over a store object.",
   )
+}
+
+function isPostgres(url: string): boolean {
+  return url.startsWith('postgres:') || url.startsWith('postgresql:')
 }
 
 function checkStore(store: unknown): Store {
@@ -246,6 +297,21 @@ function checkStore(store: unknown): Store {
   throw new HoldfastError(
     'INVALID_OPTION',
     `createHoldfast({ store }) needs an address such as 'memory:', or a store object. Got ${shown(store)}.`,
+  )
+}
+
+function checkTransaction(transaction: unknown, store: Store): OwnTransaction | undefined {
+  if (transaction === undefined) return undefined
+  if (typeof transaction !== 'function') {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `createHoldfast({ transaction }) needs a function such as (work) => db.transaction(work). Got ${shown(transaction)}.`,
+    )
+  }
+  if (transactionsOf(store) !== null) return transaction as OwnTransaction
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'createHoldfast({ transaction }) needs a store that can take part in your transactions; this one cannot.',
   )
 }
 

@@ -108,6 +108,25 @@ export interface StoreAdmin {
   check(): Promise<readonly Checked[]>
 }
 
+/**
+ * What a store offers whose database users write to as well: work that takes effect if and only if their transaction
+ * commits. Nothing in it waits for the user's transaction, hints, or raises an error that would spoil it.
+ */
+export interface StoreTransactions {
+  /** This store inside a transaction that a user has begun. `handle` is whatever their library calls a transaction. */
+  within(handle: unknown): Within
+
+  /**
+   * Begins a transaction, lets `work` write with its handle and through `within`, and commits it when `work` is fulfilled; if
+   * it is rejected, nothing has happened. An error of the COMMIT itself is STORE_UNAVAILABLE, and leaves open what became
+   * of it.
+   */
+  transact<Result>(work: (handle: unknown, within: Within) => Promise<Result>): Promise<Result>
+}
+
+/** The parts of a store that can take place inside a user's transaction. They bypass every batch, and never lease. */
+export type Within = Pick<Store, 'start' | 'commit' | 'deliver' | 'steer' | 'load'>
+
 export interface Checked {
   /** The invariant. */
   readonly name: string
@@ -120,6 +139,13 @@ export interface Capabilities {
   readonly notifies: boolean
   /** Several processes may open this store at once. */
   readonly multiProcess: boolean
+  /**
+   * Over how many shards it spreads runs. An id names its shard; a run whose key or idempotency key is unique lives in the
+   * shard of that. The order of claims holds within a shard. @default 1
+   */
+  readonly shards?: number
+  /** It takes part in transactions of its users: it has `StoreTransactions`, too. @default false */
+  readonly transactions?: boolean
 }
 
 export interface NewRun {
@@ -180,6 +206,11 @@ export interface ClaimSelector extends Selector {
 
 export interface Claimed {
   readonly runs: readonly Run[]
+  /**
+   * The journals of those that nobody has begun or written to: one entry each, by the id of the run. They need not be loaded.
+   * A store that has them at hand spares its caller a round trip. @default all must be loaded
+   */
+  readonly fresh?: ReadonlyMap<string, Entry>
   /** More that match were ready than the limit allowed. */
   readonly more: boolean
   /** When the next run that matches and is not due yet comes due by itself; null if there is none. */
@@ -287,9 +318,10 @@ export type Committed =
 /**
  * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
  * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
- * or begin anew. `key-taken`: the run would begin anew as another type, where a live run has its key.
+ * or begin anew. `key-taken`: the run would begin anew as another type, where a live run has its key. `busy`: somebody else
+ * has locked the run, and the others of the batch were not to wait for that: send it again, alone.
  */
-export type Refusal = 'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'key-taken'
+export type Refusal = 'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'key-taken' | 'busy'
 
 export interface NewMessage {
   /**

@@ -20,6 +20,11 @@ export const systemClock: Clock = {
   },
 }
 
+/** Whether this is where it counts, by the convention of the ecosystem. */
+export function isProduction(): boolean {
+  return process.env['NODE_ENV'] === 'production'
+}
+
 /** Everyone who asks in one turn is called in the next, so that a thousand runs cost one event of the loop. */
 function createTurns(): Turns {
   let waiting: (() => void)[] = []

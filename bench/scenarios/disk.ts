@@ -2,35 +2,61 @@
 // and again, once waiting for the disk at every commit and once not. No part of Holdfast is in it.
 
 import Database from 'libsql'
+import { timed, withBareCommits } from '../bare-commits.ts'
 import { quantile } from '../numbers.ts'
 import type { Reading, Scenario } from '../scenario.ts'
-import { withSqliteFile } from '../stores.ts'
+import { storeKindOf, withSqliteFile } from '../stores.ts'
 
 const commits = 1_000
 
 export const disk: Scenario = {
   name: 'disk',
   about: 'a bare transaction of one row, with the wait for the disk and without',
-  onlyOn: 'sqlite',
-  cases: ({ store }) => [{ name: '', sample: () => withSqliteFile(store, measure) }],
+  onlyOn: ['sqlite', 'postgres'],
+  cases: ({ store }) => [
+    {
+      name: '',
+      sample: () => (storeKindOf(store) === 'postgres' ? measurePostgres(store) : withSqliteFile(store, measureSqlite)),
+    },
+  ],
 }
 
-async function measure(path: string): Promise<readonly Reading[]> {
+async function measureSqlite(path: string): Promise<readonly Reading[]> {
   const database = new Database(path)
   try {
     database.exec('pragma journal_mode = wal')
     database.exec('create table if not exists bench_disk (id integer primary key, text text)')
     const synced = times(database, 'full')
     const unsynced = times(database, 'off')
-    return [
-      { metric: 'commit, synchronous=FULL, p50', unit: 'µs', value: quantile(synced, 0.5) },
-      { metric: 'commit, synchronous=FULL, p99', unit: 'µs', value: quantile(synced, 0.99) },
-      { metric: 'commit, synchronous=OFF, p50', unit: 'µs', value: quantile(unsynced, 0.5) },
-    ]
+    return readings(['synchronous=FULL', 'synchronous=OFF'], synced, unsynced)
   } finally {
     database.exec('drop table bench_disk')
     database.close()
   }
+}
+
+function measurePostgres(url: string): Promise<readonly Reading[]> {
+  return withBareCommits(url, async (commit, client) => {
+    const synced = await commit(commits)
+    const unsynced = await commit(commits, { synchronous: false })
+    const trips = await timed(commits, () => client.query({ name: 'bench-trip', text: 'select 1' }))
+    return [
+      ...readings(['synchronous_commit=on', 'synchronous_commit=off'], synced, unsynced),
+      { metric: 'round trip, p50', unit: 'µs', value: quantile(trips, 0.5) },
+    ]
+  })
+}
+
+function readings(
+  [on, off]: readonly [string, string],
+  synced: readonly number[],
+  unsynced: readonly number[],
+): readonly Reading[] {
+  return [
+    { metric: `commit, ${on}, p50`, unit: 'µs', value: quantile(synced, 0.5) },
+    { metric: `commit, ${on}, p99`, unit: 'µs', value: quantile(synced, 0.99) },
+    { metric: `commit, ${off}, p50`, unit: 'µs', value: quantile(unsynced, 0.5) },
+  ]
 }
 
 /** How long each of many commits took, in µs. */

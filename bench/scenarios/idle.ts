@@ -18,7 +18,7 @@ const kinds = [
 export const idle: Scenario = {
   name: 'idle',
   about: 'workers with nothing to do: statements and CPU of each',
-  onlyOn: 'sqlite',
+  onlyOn: ['sqlite'],
   cases: ({ store, quick }) =>
     kinds.map(({ name, types, workers }) => ({
       name,

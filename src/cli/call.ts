@@ -23,6 +23,8 @@ export interface Need {
   readonly store: StoreNeed
   /** Refuses a module without workflows, and no module at all. @default false */
   readonly workflows?: boolean
+  /** Creates the tables, or brings them up to date, whatever the module says. @default what the module says */
+  readonly migrate?: true
   /** Nothing is written, and a payload that cannot be read spoils nothing but itself. @default false */
   readonly onlyLooks?: boolean
 }
@@ -62,16 +64,28 @@ export class Call {
   /** Opens the store, with the workflows and options of the module if one is named. */
   async open(need: Need): Promise<Opened> {
     const module = await this.module(need.workflows === true)
-    const { store: ownStore, ...own } = module?.options ?? {}
-    const named = this.options.store ?? nonEmpty(this.io.env['HOLDFAST_STORE'])
-    const store = checkStore(named ?? ownStore, need.store, this.io.cwd)
+    const { store: _, ...own } = module?.options ?? {}
+    const store = this.named(module, need.store)
     const workflows = module?.definitions ?? []
     // The compiler cannot know which services the module's workflows want; whoever wrote the module does.
     const payloads = need.onlyLooks === true ? lenient(own) : {}
-    const options = { logger: this.printer.logger(), ...own, ...payloads, store, workflows } as HoldfastOptions
+    const migrate = need.migrate === true ? { migrate: true } : {}
+    const options = {
+      logger: this.printer.logger(),
+      ...own,
+      ...payloads,
+      ...migrate,
+      store,
+      workflows,
+    } as HoldfastOptions
     const holdfast = await createHoldfast(options)
     this.holdfast = holdfast
     return { holdfast, store, module }
+  }
+
+  /** The store that is named, or that of the module, without opening it. */
+  async store(need: StoreNeed): Promise<string | Store> {
+    return this.named(await this.module(false), need)
   }
 
   async module(isNeeded: boolean): Promise<WorkflowModule | null> {
@@ -86,6 +100,11 @@ export class Call {
     const module = await loadModule(name, this.io.cwd)
     if (isNeeded) requireWorkflows(module)
     return module
+  }
+
+  private named(module: WorkflowModule | null, need: StoreNeed): string | Store {
+    const named = this.options.store ?? nonEmpty(this.io.env['HOLDFAST_STORE'])
+    return checkStore(named ?? module?.options.store, need, this.io.cwd)
   }
 
   /** The same call about another module. */

@@ -16,17 +16,17 @@ export function checkStore(store: string | Store | undefined, need: StoreNeed, c
     throw usage('Which store? Name it with --store sqlite:app.db, or in the environment: HOLDFAST_STORE=sqlite:app.db.')
   }
   if (typeof store !== 'string') return store
-  if ((store === 'memory:' || store === 'sqlite::memory:') && need !== 'any') {
+  const path = fileOf(store)
+  if ((store === 'memory:' || path === ':memory:') && need !== 'any') {
     throw usage(
       `The store "${store}" lives in the memory of one process: for this command it would always be empty. ` +
         'Name one that lasts, for example --store sqlite:app.db.',
     )
   }
-  const path = store.startsWith('sqlite:') ? store.slice('sqlite:'.length) : null
   if (path !== null && path !== ':memory:' && need === 'existing' && !existsSync(resolve(cwd, path))) {
     throw new HoldfastError(
       'STORE_UNKNOWN',
-      `There is no SQLite file ${quoted(path)}. Check the path of --store or HOLDFAST_STORE; ` +
+      `There is no ${nameOf(store)} file ${quoted(path)}. Check the path of --store or HOLDFAST_STORE; ` +
         '`holdfast migrate`, `worker` and `start` create it, other commands do not.',
       { details: { path } },
     )
@@ -34,9 +34,22 @@ export function checkStore(store: string | Store | undefined, need: StoreNeed, c
   return store
 }
 
+const names: Readonly<Record<string, string>> = { sqlite: 'SQLite', turso: 'Turso', libsql: 'libsql' }
+
+function nameOf(store: string): string | undefined {
+  return names[store.slice(0, store.indexOf(':'))]
+}
+
+/** The path of a store that is a file; null for every other. */
+function fileOf(store: string): string | null {
+  const path = store.slice(store.indexOf(':') + 1)
+  const isServer = store.startsWith('libsql://')
+  return nameOf(store) === undefined || isServer ? null : path
+}
+
 /** A store as it may be printed. Only the address of a file is shown whole: others may hold a password. */
 export function shownStore(store: string | Store): string {
   if (typeof store !== 'string') return 'a store of the module'
-  if (store === 'memory:' || store.startsWith('sqlite:')) return visible(store)
+  if (store === 'memory:' || fileOf(store) !== null) return visible(store)
   return visible(store.slice(0, store.indexOf(':') + 1))
 }

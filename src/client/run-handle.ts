@@ -1,7 +1,7 @@
 // A run that somebody started or asked for, and what they can do with it from outside.
 
 import { formatMs, toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError, messageOf } from '../core/error.ts'
+import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
 import type { Cancel } from '../core/ports.ts'
 import type { RunStatus } from '../core/run.ts'
 import { checkOptions } from '../core/suggest.ts'
@@ -91,6 +91,9 @@ export class RunHandle<Output> {
   }
 }
 
+/** After so long a store that did not answer is asked again. */
+const lookAgainMs = 1_000
+
 /** Somebody who waits for the end of a run. */
 class EndingWait implements Watcher {
   private readonly engine: Engine
@@ -98,6 +101,8 @@ class EndingWait implements Watcher {
   private readonly resolve: (ending: Ending) => void
   private readonly reject: (error: unknown) => void
   private cancelTimeout: Cancel | null = null
+  private cancelLook: Cancel | null = null
+  private isOver = false
 
   constructor(engine: Engine, runId: string, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
     this.engine = engine
@@ -108,12 +113,12 @@ class EndingWait implements Watcher {
   }
 
   ended(ending: Ending): void {
-    this.cancelTimeout?.()
+    this.over()
     this.resolve(ending)
   }
 
   closed(): void {
-    this.cancelTimeout?.()
+    this.over()
     const message = `This Holdfast was closed before run ${this.runId} ended. The run may go on elsewhere.`
     this.reject(new HoldfastError('CLOSED', message, { details: { runId: this.runId } }))
   }
@@ -127,13 +132,23 @@ class EndingWait implements Watcher {
   look(): void {
     this.engine.endings.look([this.runId]).then(
       ([run]) => run ?? this.giveUp(runNotFound(this.runId)),
-      (error: unknown) => this.giveUp(error),
+      (error: unknown) => {
+        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.giveUp(error)
+        // The store is away for a while, and so is the answer.
+        if (!this.isOver) this.cancelLook = this.engine.ports.clock.after(lookAgainMs, () => this.look())
+      },
     )
+  }
+
+  private over(): void {
+    this.isOver = true
+    this.cancelTimeout?.()
+    this.cancelLook?.()
   }
 
   private giveUp(error: unknown): void {
     this.engine.endings.unwatch(this.runId, this)
-    this.cancelTimeout?.()
+    this.over()
     this.reject(error)
   }
 }

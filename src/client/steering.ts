@@ -56,7 +56,12 @@ export interface RemoveOptions {
 const longestText = 1_000
 
 export async function cancelRun(engine: Engine, id: string, options: CancelOptions = {}): Promise<Cancelled> {
-  const answer = found(id, await steerOne(engine, { ...cancelRequest(options), ...named(engine, id) }))
+  return cancelledOf(id, await steerOne(engine, { ...cancelRequest(options), ...named(engine, id) }))
+}
+
+/** What the answer to a cancellation means. Throws RUN_NOT_FOUND. */
+export function cancelledOf(id: string, given: Steered): Cancelled {
+  const answer = found(id, given)
   const { status } = answer.run
   if (answer.outcome === 'refused') return { outcome: 'already-ended', status }
   return { outcome: status === 'cancelled' ? 'cancelled' : 'cancelling', status }

@@ -1,6 +1,7 @@
 // One attempt of one step, or to undo one: what its function is given, its abort signal and its timeout. An attempt is
 // closed once, by its result, its timeout or the loss of its run; whatever its function does afterwards is ignored.
 // The cancellation of its run does not close it: its function is told to stop, and its result still counts.
+// One whose result is being committed together with the user's own writes is sealed: only the answer closes it.
 
 import type { Host } from './definition.ts'
 import { formatMs } from './duration.ts'
@@ -39,11 +40,13 @@ export interface Undertaking<Task> {
 
 export class Attempt extends StopSignal implements StepTools {
   readonly attempt: number
+  /** Called when it is aborted. */
+  onAbort: (() => void) | null = null
   private readonly owner: Owner
   private readonly step: string
   private readonly startedAt: number
   private readonly suffix: string
-  private state: 'running' | 'closed' | 'aborted' = 'running'
+  private state: 'running' | 'sealed' | 'closed' | 'aborted' = 'running'
   private timeout: Timeout | null = null
 
   constructor(owner: Owner, step: string, number: number, suffix: '' | ':undo' = '') {
@@ -79,7 +82,7 @@ export class Attempt extends StopSignal implements StepTools {
 
   /** Its function runs, and what it gives back counts. */
   get isOpen(): boolean {
-    return this.state === 'running'
+    return this.state === 'running' || this.state === 'sealed'
   }
 
   /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
@@ -103,17 +106,26 @@ export class Attempt extends StopSignal implements StepTools {
 
   /** The attempt has its outcome. False if it had one before. */
   close(): boolean {
-    if (this.state !== 'running') return false
+    if (!this.isOpen) return false
     this.state = 'closed'
+    this.timeout?.cancel()
+    return true
+  }
+
+  /** Its function is done, and its outcome is on its way: from here on it cannot be aborted. False if it has one. */
+  seal(): boolean {
+    if (this.state !== 'running') return false
+    this.state = 'sealed'
     this.timeout?.cancel()
     return true
   }
 
   /** Closes the attempt and tells its function to stop. */
   abort(reason: unknown): void {
-    if (!this.close()) return
+    if (this.state === 'sealed' || !this.close()) return
     this.state = 'aborted'
     this.tell(reason)
+    this.onAbort?.()
   }
 
   /** Aborts the attempt when it takes longer than this without a heartbeat. */
@@ -129,7 +141,7 @@ export class Attempt extends StopSignal implements StepTools {
 
   private beat(): void {
     if (this.wasTold) throw this.toldBecause
-    if (this.state === 'closed') return
+    if (this.state !== 'running') return
     this.owner.host.heartbeat(this.owner.runId)
     if (this.timeout === null) return
     this.timeout.cancel()

@@ -92,7 +92,22 @@ export interface Host {
   transitionId(): string
   /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING or RUN_EXISTS when the store refuses. */
   commit(transition: Transition): Promise<Acknowledged>
+  /** Lets work take place in a transaction of the user's; null where the store has none. */
+  readonly transact: Transact | null
 }
+
+/** Never rejects. The transaction is begun anew, for as long as it is wanted, while the store cannot be reached. */
+export type Transact = (work: TransactionWork, isWanted: () => boolean) => Promise<Transacted>
+
+/** What takes place in one transaction: `commit` commits a transition together with what is written through `tx`. */
+export type TransactionWork = (tx: unknown, commit: Host['commit']) => Promise<void>
+
+export type Transacted =
+  | { readonly outcome: 'committed' }
+  /** Nothing of it has happened. */
+  | { readonly outcome: 'rolled-back'; readonly error: unknown }
+  /** The answer to its COMMIT is missing: it has happened, or never will. */
+  | { readonly outcome: 'in-doubt'; readonly error: unknown }
 
 export interface Acknowledged {
   readonly seq: number

@@ -2,13 +2,22 @@
 // and reach the store in batches; what must not happen before they are durable waits here (the barrier).
 // When the store refuses a batch, nothing more is written and the owner is told once; but for the last one, which the
 // store may refuse because somebody wants something else of the run: then it is taken back without its last entry.
+//
+// An entry may also be committed inside a transaction of the user's, with everything that was appended before it:
+//
+//   free     → held      `hold`: everything is durable, and the transaction begins. From here on entries gather
+//   held     → free      `release`: nothing of the run goes into the transaction, and what gathered is sent as usual
+//   held     → carrying  `carry`: the entry has its place, and what gathered up to it goes through the transaction
+//   carrying → free      `landed`: it was committed. `bounced`: it was rolled back, and another entry takes the place of
+//                        that one; what gathered is sent as usual
+//   any      → lost      the store refused it, or nobody knows what became of it
 
 import type { Acknowledged, Claim, Host } from './definition.ts'
 import type { Draft } from './entry.ts'
 import { bug, isHoldfastError } from './error.ts'
 import { growingPauses } from './pause.ts'
 import type { Lease, Undo, Wish } from './run.ts'
-import type { Continuation, Due, NextStatus } from './transition.ts'
+import type { Continuation, Due, NextStatus, Transition } from './transition.ts'
 
 interface Barrier {
   readonly seq: number
@@ -25,6 +34,13 @@ export interface WriterOwner {
 /** How a run leaves this process: for another status, or to begin anew. */
 export interface Exit {
   readonly status: Exclude<NextStatus, 'waiting'> | null
+  readonly due: Due | null
+  readonly continues: Continuation | null
+}
+
+/** How a run is left by a batch of any kind. */
+interface Sending {
+  readonly status: NextStatus | null
   readonly due: Due | null
   readonly continues: Continuation | null
 }
@@ -63,6 +79,9 @@ export class Writer {
   private lost = false
   /** The last commit is about to be sent: what was appended goes with it and not before. */
   private leaving = false
+  /** Whose transaction the next entries wait for, and whether they are on their way through it. */
+  private holder: object | null = null
+  private carrying: { readonly over: Promise<void>; readonly end: () => void } | null = null
 
   constructor(host: Host, claim: Claim, owner: WriterOwner) {
     this.host = host
@@ -96,15 +115,16 @@ export class Writer {
   append(draft: Draft, takes: string | null = null): void {
     this.seq += 1
     if (takes !== null) this.take({ id: takes, seq: this.seq })
-    const at = this.unsent.length
-    if (at === 0) this.unsent = [draft]
+    if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
+    this.keep(draft, this.seq)
+  }
+
+  private keep(draft: Draft, seq: number): void {
     // A recorded value is needed at once on replay, so it always stays in the journal.
-    if (draft.data !== null && draft.kind !== 'recorded') {
-      const place = { runId: this.runId, seq: this.seq, name: draft.name }
-      const kept = this.host.payloads.keep(draft.data, place)
-      if (kept !== draft.data) this.offloads = Promise.all([this.offloads, this.offload(draft, at, place.seq, kept)])
-    }
+    if (draft.data === null || draft.kind === 'recorded') return
+    const kept = this.host.payloads.keep(draft.data, { runId: this.runId, seq, name: draft.name })
+    if (kept !== draft.data) this.offloads = Promise.all([this.offloads, this.offload(draft, seq, kept)])
   }
 
   private take(taken: Taken): void {
@@ -122,7 +142,7 @@ export class Writer {
 
   /** Sends what was appended and not yet sent. */
   flush(): void {
-    if (this.unsent.length === 0 || this.offloading > 0 || this.lost || this.leaving) return
+    if (this.unsent.length === 0 || this.offloading > 0 || this.lost || this.leaving || this.holder !== null) return
     this.send(null, null).then(this.acknowledged, this.refused)
   }
 
@@ -143,8 +163,64 @@ export class Writer {
   /** Sends everything together with the end of the lease, or of this incarnation of the run. */
   leave(exit: Exit): Promise<Acknowledged> {
     this.leaving = true
-    if (this.offloading === 0) return this.sendLast(exit)
-    return Promise.resolve(this.offloads).then(() => this.sendLast(exit))
+    if (this.offloading === 0 && this.carrying === null) return this.sendLast(exit)
+    return this.settled().then(() => this.sendLast(exit))
+  }
+
+  /** Settles when every payload is where it is kept, and no transaction carries anything. */
+  private async settled(): Promise<void> {
+    while (!this.lost && (this.carrying !== null || this.offloading > 0)) {
+      await (this.carrying === null ? this.offloads : this.carrying.over)
+    }
+  }
+
+  /** A transaction is to carry the next entries, or does. */
+  get isHeld(): boolean {
+    return this.holder !== null
+  }
+
+  hold(by: object): void {
+    if (this.holder !== null || !this.isDurable) throw bug('A transaction begins while entries are on their way')
+    this.holder = by
+  }
+
+  /** Nothing of this run goes into that transaction. */
+  release(by: object): void {
+    if (this.holder === by && this.carrying === null) this.holder = null
+  }
+
+  /** Sends everything up to that entry through a transaction, which is not over with the answer. */
+  async carry(by: object, seq: number, commit: Host['commit']): Promise<Acknowledged> {
+    let end = (): void => undefined
+    const over = new Promise<void>((resolve) => (end = resolve))
+    this.carrying = { over, end }
+    while (this.offloading > 0 && !this.lost) await this.offloads
+    if (this.lost || this.holder !== by || seq > this.seq)
+      throw new Error('The run went on elsewhere before its entry was committed.')
+    return commit(this.transition(null, null, seq))
+  }
+
+  /** What was carried is committed. */
+  landed(by: object, answer: Acknowledged): void {
+    if (this.letGo(by)) this.acknowledged(answer)
+  }
+
+  /** What was carried is not committed: it goes again, but for the entry at that place, which is another now. */
+  bounced(by: object, seq: number, draft: Draft): void {
+    if (!this.letGo(by)) return
+    this.unsent = [...this.flying, ...this.unsent]
+    this.flying = none
+    this.sent = this.durable
+    this.unsent[seq - this.sent - 1] = draft
+    this.keep(draft, seq)
+  }
+
+  private letGo(by: object): boolean {
+    if (this.holder !== by || this.lost) return false
+    this.holder = null
+    this.carrying?.end()
+    this.carrying = null
+    return true
   }
 
   /** The last entry that was sent with `leave`, as it was sent. */
@@ -188,33 +264,23 @@ export class Writer {
     return answer.released
   }
 
-  private send(
-    exit: {
-      readonly status: NextStatus | null
-      readonly due: Due | null
-      readonly continues: Continuation | null
-    } | null,
-    parkIf: { readonly inbox: number } | null,
-  ): Promise<Acknowledged> {
-    const { host, runId, sent: seq, lease, unsent: append } = this
-    this.unsent = none
-    this.sent += append.length
+  private send(exit: Sending | null, parkIf: { readonly inbox: number } | null): Promise<Acknowledged> {
+    return this.host.commit(this.transition(exit, parkIf, this.seq))
+  }
+
+  /** Everything that was not sent, up to that place: from here on it is on its way. */
+  private transition(exit: Sending | null, parkIf: { readonly inbox: number } | null, upTo: number): Transition {
+    const { host, runId, sent: seq, lease, unsent } = this
+    const isAll = upTo === this.seq
+    const append = isAll ? unsent : unsent.slice(0, upTo - seq)
+    this.unsent = isAll ? none : unsent.slice(append.length)
+    this.sent = upTo
     this.flying = this.flying.length === 0 ? append : [...this.flying, ...append]
     const { status, due, continues } = exit ?? checkpoint
     const undo = undoOf(append)
-    const takes = this.taken.length === 0 ? none : this.taken.filter((one) => one.seq > seq).map(({ id }) => id)
-    return host.commit({
-      id: host.transitionId(),
-      runId,
-      guard: { seq, lease },
-      append,
-      status,
-      due,
-      parkIf,
-      undo,
-      continues,
-      takes,
-    })
+    const takes = this.taken.length === 0 ? none : takenBetween(this.taken, seq, upTo)
+    const id = host.transitionId()
+    return { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes }
   }
 
   private readonly acknowledged = (answer: Acknowledged): void => {
@@ -235,13 +301,15 @@ export class Writer {
     this.lose(error)
   }
 
-  private async offload(draft: Draft, at: number, seq: number, first: string | Promise<string>): Promise<void> {
+  private async offload(draft: Draft, seq: number, first: string | Promise<string>): Promise<void> {
     this.offloading += 1
     const pause = growingPauses(this.host.ports)
-    const batch = this.unsent
     for (let kept = first; ;) {
       try {
-        batch[at] = { ...draft, data: await kept } as Draft
+        const data = await kept
+        // It may be elsewhere in the list by now, or forgotten.
+        const at = this.unsent.indexOf(draft)
+        if (at !== -1) this.unsent[at] = { ...draft, data } as Draft
         break
       } catch (error) {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.lose(error)
@@ -259,11 +327,16 @@ export class Writer {
     if (this.lost) return
     this.lost = true
     this.barriers = []
+    this.carrying?.end()
     this.owner.lost(reason)
   }
 }
 
 const checkpoint: Exit = { status: null, due: null, continues: null }
+
+function takenBetween(taken: readonly Taken[], after: number, upTo: number): readonly string[] {
+  return taken.filter(({ seq }) => seq > after && seq <= upTo).map(({ id }) => id)
+}
 
 /** Tells whether the store refused a last batch in a way that the run can live with. */
 function isTakenBack(error: unknown): boolean {

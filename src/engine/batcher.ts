@@ -13,6 +13,8 @@ import { Lanes, type LaneOptions, type Submission, type Unit } from './lanes.ts'
 export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> {
   /** Sends a batch; one answer per item, in order. */
   readonly flush: (items: readonly Item[]) => Promise<readonly Answer[]>
+  /** Nothing was done for this item, because somebody else has it for now: it is sent again apart from the others. */
+  readonly isBusy?: (answer: Answer) => boolean
   /** What a submitter gets for its item; `last` is false if a later one was merged into it. May throw to reject. */
   readonly resultOf: (item: Item, answer: Answer, last: boolean) => Result
   /** From this many waiting items on, `room()` makes producers wait. @default 10,000 */
@@ -32,6 +34,7 @@ interface Drain {
 export class Batcher<Item, Answer, Result> {
   private readonly ports: Ports
   private readonly flush: BatcherOptions<Item, Answer, Result>['flush']
+  private readonly isBusy: (answer: Answer) => boolean
   private readonly resultOf: BatcherOptions<Item, Answer, Result>['resultOf']
   private readonly highWater: number
   private readonly lanes: Lanes<Item, Result>
@@ -47,6 +50,7 @@ export class Batcher<Item, Answer, Result> {
   constructor(ports: Ports, options: BatcherOptions<Item, Answer, Result>) {
     this.ports = ports
     this.flush = options.flush
+    this.isBusy = options.isBusy ?? (() => false)
     this.resultOf = options.resultOf
     this.highWater = options.highWater ?? 10_000
     this.lanes = new Lanes(options)
@@ -106,8 +110,13 @@ export class Batcher<Item, Answer, Result> {
 
   private async fly(units: readonly Unit<Item, Result>[]): Promise<void> {
     this.inFlight += 1
-    await this.send(units)
+    const busy = new Set(await this.send(units))
     this.inFlight -= 1
+    this.land(busy.size === 0 ? units : units.filter((unit) => !busy.has(unit)))
+    for (const unit of busy) void this.sendPatiently(unit).then(() => this.land([unit]))
+  }
+
+  private land(units: readonly Unit<Item, Result>[]): void {
     this.lanes.land(units)
     if (this.lanes.hasReady) this.pumpSoon()
     const landed: Submission<Item, Result>[] = []
@@ -115,37 +124,50 @@ export class Batcher<Item, Answer, Result> {
     this.settle(landed)
   }
 
-  /** Sends units until each has an outcome. Never throws. */
-  private async send(units: readonly Unit<Item, Result>[]): Promise<void> {
+  /** Sends units until each has an outcome, but for those that somebody else has: they are given back. Never throws. */
+  private async send(units: readonly Unit<Item, Result>[]): Promise<readonly Unit<Item, Result>[]> {
     const items = units.map((unit) => unit.item)
     const pause = growingPauses(this.ports)
     for (;;) {
       try {
         const answers = await this.flush(items)
         if (answers.length !== items.length) throw bug(`${items.length} items got ${answers.length} answers`)
-        units.forEach((unit, index) => this.note(unit, answers[index] as Answer))
-        return
+        const isBusy = (_unit: unknown, index: number): boolean => this.isBusy(answers[index] as Answer)
+        units.forEach((unit, index) => {
+          if (!isBusy(unit, index)) this.note(unit, answers[index] as Answer)
+        })
+        return units.filter(isBusy)
       } catch (error) {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error)
         if (!this.closed) {
           this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
           await this.endable(pause())
         }
-        if (this.closed) return units.forEach(({ members }) => fail(members, closedError(error)))
+        if (this.closed) {
+          for (const { members } of units) fail(members, closedError(error))
+          return []
+        }
       }
     }
   }
 
   /** Finds the item that the store cannot take, and sends the others without it. */
-  private async isolate(units: readonly Unit<Item, Result>[], error: unknown): Promise<void> {
+  private async isolate(units: readonly Unit<Item, Result>[], error: unknown): Promise<readonly Unit<Item, Result>[]> {
     const [only] = units as readonly [Unit<Item, Result>]
     if (units.length > 1) {
       const half = units.length >> 1
-      await this.send(units.slice(0, half))
-      await this.send(units.slice(half))
-    } else if (only.members.length > 1) {
-      for (const half of this.lanes.halve(only)) await this.send([half])
+      return [...(await this.send(units.slice(0, half))), ...(await this.send(units.slice(half)))]
+    }
+    if (only.members.length > 1) {
+      // One after the other, however long somebody else has it: they belong to one run.
+      for (const half of this.lanes.halve(only)) await this.sendPatiently(half)
     } else fail(only.members, error)
+    return []
+  }
+
+  private async sendPatiently(unit: Unit<Item, Result>): Promise<void> {
+    const pause = growingPauses(this.ports)
+    while ((await this.send([unit])).length > 0) await this.endable(pause())
   }
 
   private note({ members }: Unit<Item, Result>, answer: Answer): void {

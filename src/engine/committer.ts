@@ -31,6 +31,7 @@ export function createCommitter(
       if (told !== undefined) onTime(told.at)
       return answers
     },
+    isBusy: (answer) => answer.outcome === 'refused' && answer.reason === 'busy',
     keyOf: (transition) => transition.runId,
     sizeOf,
     resultOf: acknowledge,
@@ -47,7 +48,7 @@ function sizeOf({ append }: Transition): number {
   return bytes
 }
 
-function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {
+export function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {
   if (answer.outcome === 'refused') throw refusal(transition.runId, answer)
   const { seq, at, inbox, released, wish } = answer
   if (last) return { seq, at, inbox, released, wish }
@@ -76,6 +77,8 @@ function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused'
         `Run ${runId} cannot go on as another workflow: a live run there has its key.`,
         { details },
       )
+    case 'busy':
+      return new HoldfastError('STORE_UNAVAILABLE', `Somebody else has locked run ${runId}.`, { details })
     case 'not-found':
       return new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId} in this store.`, { details })
   }

@@ -1,6 +1,6 @@
 // What client and worker of one Holdfast share: the store, the way to it, and what this process knows.
 
-import type { Acknowledged, Definition } from '../core/definition.ts'
+import type { Acknowledged, Definition, Transact } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { createRunIds, type RunIds } from '../core/id.ts'
@@ -15,12 +15,15 @@ import { createCommitter, type Committer } from './committer.ts'
 import { Endings } from './endings.ts'
 import { Registry } from './registry.ts'
 import { StoreClock } from './store-clock.ts'
+import { createTransact, type OwnTransaction } from './transacting.ts'
 
 export interface EngineOptions {
   readonly store: Store
   readonly ports: Ports
   readonly payloads: Payloads
   readonly definitions: Iterable<Definition>
+  /** How the user's own library begins a transaction. @default the store does */
+  readonly transaction?: OwnTransaction | undefined
 }
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
@@ -53,13 +56,15 @@ export class Engine {
   desk: Desk | null = null
   /** Called when something may have become claimable. */
   onReady: () => void = () => undefined
+  /** Lets a step take place in a transaction; null where the store has none. */
+  readonly transact: Transact | null
   private readonly committer: Committer
   private readonly starter: Batcher<NewRun, Started, Started>
   private transitions = 0
   private closed = false
   private unlisten: () => void = () => undefined
 
-  constructor({ store, ports, payloads, definitions }: EngineOptions) {
+  constructor({ store, ports, payloads, definitions, transaction }: EngineOptions) {
     this.store = store
     this.ports = ports
     this.payloads = payloads
@@ -68,7 +73,9 @@ export class Engine {
     this.clock = new StoreClock(ports.clock)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
-    this.committer = createCommitter(store, ports, { onTime: (at) => this.clock.observe(at) })
+    const onTime = (at: number): void => this.clock.observe(at)
+    this.committer = createCommitter(store, ports, { onTime })
+    this.transact = createTransact({ store, own: transaction, ports, onTime })
     this.starter = new Batcher(ports, {
       flush: async (runs) => {
         const started = await store.start(runs)
@@ -81,8 +88,8 @@ export class Engine {
     })
   }
 
-  async open(): Promise<void> {
-    await this.store.migrate()
+  async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
+    if (migrate) await this.store.migrate()
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') this.onReady()
       else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)

@@ -16,12 +16,17 @@ export interface CallOutcome {
 /** How the work of a step is undone: gets what the step returned. */
 export type Undo = (result: never, step: StepTools) => unknown
 
+/** The work of a step; `tx` is of meaning only if it is a transaction. */
+export type Perform = (tools: StepTools, tx?: unknown) => unknown
+
 class Pending {
   readonly name: string
   /** What the body awaits. */
   readonly promise: Promise<unknown>
   /** The outcome that the body has not seen yet. */
   outcome: CallOutcome | null = null
+  /** It has its turn among the outcomes that the body has not seen, though not yet its outcome. */
+  isExpected = false
   /** The neighbours among the calls of the body, in the order in which they were made. */
   previous: Call | null = null
   next: Call | null = null
@@ -48,10 +53,12 @@ class Pending {
 
 export class StepCall extends Pending {
   readonly kind = 'step'
-  readonly perform: (tools: StepTools) => unknown
+  readonly perform: Perform
   readonly policy: RetryPolicy
   readonly timeoutMs: number | undefined
   readonly undo: Undo | undefined
+  /** What it writes through its transaction and what is recorded of it are committed together. */
+  readonly isTransaction: boolean
   /** Attempts that failed so far. */
   failures = 0
   /** The attempt that is running. */
@@ -61,11 +68,12 @@ export class StepCall extends Pending {
 
   constructor(
     name: string,
-    perform: (tools: StepTools) => unknown,
+    perform: Perform,
     options: {
       readonly policy: RetryPolicy
       readonly timeoutMs: number | undefined
       readonly undo: Undo | undefined
+      readonly isTransaction: boolean
     },
   ) {
     super(name)
@@ -73,6 +81,7 @@ export class StepCall extends Pending {
     this.policy = options.policy
     this.timeoutMs = options.timeoutMs
     this.undo = options.undo
+    this.isTransaction = options.isTransaction
   }
 }
 

@@ -13,7 +13,7 @@ import { checkOptions } from '../core/suggest.ts'
 import { fatal } from '../core/verdict.ts'
 import type { Condition } from '../core/wait.ts'
 import type { StepTools } from '../core/attempt.ts'
-import { StepCall, WaitCall, type Undo } from './call.ts'
+import { StepCall, WaitCall, type Perform, type Undo } from './call.ts'
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
 import { Wait, type TimeReached } from './wait.ts'
@@ -37,6 +37,20 @@ export interface StepOptions<Result = unknown> {
   readonly undo?: (result: Result, step: StepTools) => unknown
 }
 
+/**
+ * What your transactions are. Declare it once, and `ctx.transaction` knows: with `createHoldfast({ transaction })` it is what
+ * your library hands to its callback; without, what the store's driver calls a connection.
+ *
+ * @example
+ * declare module 'holdfast' {
+ *   interface Transactions { tx: import('pg').PoolClient }
+ * }
+ */
+export interface Transactions {}
+
+/** A transaction, as far as it was declared. */
+export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : unknown
+
 /** An input that may be left out need not be given. */
 export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
 
@@ -58,6 +72,23 @@ export interface Context {
   step<Result>(
     name: string,
     perform: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result>
+
+  /**
+   * A step whose writes to your own tables and whose result are committed together, exactly once: `tx` is a transaction of the
+   * database that holds the runs. It is committed when the function has returned, and rolled back when it throws; then it
+   * is tried again like any step. Await everything that is done with `tx`, and leave its end to Holdfast.
+   *
+   * @example
+   * await ctx.transaction('book', async (tx) => {
+   *   await tx.query('insert into bookings (order_id) values ($1)', [order.id])
+   * })
+   */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who declares nothing may still name a type here
+  transaction<Result, Tx = Transaction>(
+    name: string,
+    perform: (tx: Tx, step: StepTools) => Result | PromiseLike<Result>,
     options?: StepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
@@ -136,9 +167,30 @@ class FunctionContext implements Context {
   ): Promise<Result> {
     checkName(name, 'A step')
     if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
-    if (this.stage.performing !== null) throw insideStep(`Step "${name}"`, this.stage.performing)
-    if (!this.stage.admits()) return never()
+    return this.enter(name, perform, options as StepOptions | undefined, false) as Promise<Result>
+  }
+
+  transaction<Result>(
+    name: string,
+    perform: (tx: never, step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result> {
+    checkName(name, 'A transaction')
+    if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
+    if (this.stage.host.transact === null) throw noTransactions(name)
+    const within: Perform = (step, tx) => perform(tx as never, step)
+    return this.enter(name, within, options as StepOptions | undefined, true) as Promise<Result>
+  }
+
+  private enter(
+    name: string,
+    perform: Perform,
+    options: StepOptions | undefined,
+    isTransaction: boolean,
+  ): Promise<unknown> {
     const { stage } = this
+    if (stage.performing !== null) throw insideStep(`Step "${name}"`, stage.performing)
+    if (!stage.admits()) return never()
     let policy = stage.policy
     let timeoutMs: number | undefined
     let undo: Undo | undefined
@@ -150,10 +202,10 @@ class FunctionContext implements Context {
       policy = retryPolicy(options.retry, policy, `${where}: retry`)
       timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, `The timeout of ${where}`)
     }
-    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs, undo })
-    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, 'step')
+    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs, undo, isTransaction })
+    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, isTransaction ? 'transaction' : 'step')
     stage.enterStep(call)
-    return call.promise as Promise<Result>
+    return call.promise
   }
 
   branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result> {
@@ -313,6 +365,13 @@ function insideStep(what: string, step: string): Error {
     `${what} was called inside of step "${step}". Call it in the body, before or after that step, ` +
     'or use ctx.branch to group several steps.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step } }))
+}
+
+function noTransactions(name: string): Error {
+  const message =
+    `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
+    'keeps runs only; use ctx.step here.'
+  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
 
 function notAFunction(what: string): HoldfastError {

@@ -44,5 +44,6 @@ function mute(host: Host): Host {
     mailbox: () => new Promise(() => undefined),
     transitionId: () => '',
     commit: () => new Promise(() => undefined),
+    transact: host.transact === null ? null : () => new Promise(() => undefined),
   }
 }

@@ -70,8 +70,25 @@ export class Settler {
   /** Takes the outcome of a call, whose entry has just been appended. */
   ripen(call: Call, outcome: CallOutcome): void {
     call.outcome = outcome
+    if (call.isExpected) {
+      call.isExpected = false
+      return
+    }
     if (this.ripe.length === 0) this.ripe = [call]
     else this.ripe.push(call)
+  }
+
+  /** Gives a call its turn: its entry has just been appended, but is not certain yet. Nothing overtakes it. */
+  expect(call: Call): void {
+    call.isExpected = true
+    if (this.ripe.length === 0) this.ripe = [call]
+    else this.ripe.push(call)
+  }
+
+  /** The entry of that call is another now, and no outcome. */
+  dismiss(call: Call): void {
+    call.isExpected = false
+    this.ripe = this.ripe.filter((other) => other !== call)
   }
 
   /** Settles the next call whose turn has come. False if there is none. */
@@ -79,8 +96,9 @@ export class Settler {
     if (this.fetching) return true
     const recorded = this.nextRecorded()
     if (recorded !== undefined) return this.settleRecorded(recorded)
-    const call = this.ripe.shift()
+    const call = this.ripe[0]
     if (call === undefined || call.outcome === null) return false
+    this.ripe.shift()
     this.settle(call, call.outcome)
     return true
   }

@@ -3,28 +3,36 @@
 // body as it will be read from the journal, so that the first execution and a replay see the same.
 // What nobody may begin now is held back: while recorded outcomes are being shown, and while the run is to be paused.
 
-import type { Entry } from '../core/entry.ts'
+import type { Place } from '../core/codec.ts'
+import type { Draft, Entry } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure } from '../core/retry.ts'
 import { Attempt, type Undertaking } from '../core/attempt.ts'
-import type { Delay, StepCall } from './call.ts'
+import type { CallOutcome, Delay, StepCall } from './call.ts'
+import type { Settler } from './settler.ts'
 import type { Stage } from './stage.ts'
+import { Transacting } from './transacting.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
 /** What an empty list is before its first member: most runs hold nothing back. */
 const nobody: StepCall[] = []
 
+interface Owner extends Stage {
+  readonly settler: Settler
+}
+
 export class StepRunner implements Undertaking<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
   inlineDelays = 0
-  private readonly stage: Stage
+  private readonly stage: Owner
   /** Steps without an outcome that could not begin when the body asked for them. */
   private heldBack = nobody
   /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
   private failures: Map<unknown, number> | null = null
+  private transacting: Transacting | null = null
 
-  constructor(stage: Stage) {
+  constructor(stage: Owner) {
     this.stage = stage
   }
 
@@ -70,10 +78,12 @@ export class StepRunner implements Undertaking<StepCall> {
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
     if (!writer.isDurable) return writer.barrier(() => this.beginWhenDurable(call))
-    if (!isPausing) return this.attempt(call)
+    // A run has one transaction at a time; when that is over, the frame stirs.
+    const mustWait = call.isTransaction && writer.isHeld
+    if (!isPausing && !mustWait) return this.attempt(call)
     this.stage.busy -= 1
     this.hold(call)
-    this.stage.stir()
+    if (!mustWait) this.stage.stir()
   }
 
   remember(error: unknown, seq: number): void {
@@ -91,6 +101,10 @@ export class StepRunner implements Undertaking<StepCall> {
     const attempt = new Attempt(stage, call.name, call.failures + 1)
     if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(call, attempt, error))
     call.attempt = attempt
+    if (call.isTransaction) {
+      this.transacting ??= new Transacting(stage, this)
+      return this.transacting.begin(call, attempt)
+    }
     stage.performing = call.name
     try {
       attempt.run(call.perform, call, this)
@@ -111,35 +125,69 @@ export class StepRunner implements Undertaking<StepCall> {
       return this.failed(call, attempt, error)
     }
     this.over(call)
+    const seq = this.record(call, attempt, data)
+    stage.ripen(call, { failed: false, value: decoded, seq })
+  }
+
+  /** Appends what a step gave back. */
+  private record(call: StepCall, attempt: Attempt, data: string): number {
+    const { stage } = this
+    const { name } = call
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined
     stage.writer.append({ kind: 'step-succeeded', name, meta: isUndoable ? { ...meta, undo: true } : meta, data })
     const { seq } = stage.writer
     if (isUndoable) stage.undoables.add(call, seq, data)
-    stage.ripen(call, { failed: false, value: decoded, seq })
+    return seq
   }
 
-  failed(call: StepCall, attempt: Attempt, error: unknown): void {
+  /** Appends what a transaction gave back, which is not certain before it is committed. */
+  place(call: StepCall, attempt: Attempt, value: unknown): CallOutcome {
+    const data = this.stage.encode(value, call.name)
+    const decoded = this.readBack(data, call.name)
+    const seq = this.record(call, attempt, data)
+    this.stage.settler.expect(call)
+    return { failed: false, value: decoded, seq }
+  }
+
+  /** What was placed is committed. */
+  landed(call: StepCall, outcome: CallOutcome): void {
+    this.over(call)
+    this.stage.ripen(call, outcome)
+  }
+
+  /** `place` is where the result stands if it was appended before: the failure takes its place. */
+  failed(call: StepCall, attempt: Attempt, error: unknown, place: number | null = null): void {
     const { stage } = this
     const { name } = call
     this.over(call)
     // It was told to stop, and nothing comes after it: its error is no news.
-    if (attempt.wasTold && stage.isCancelled) return stage.stir()
+    if (place === null && attempt.wasTold && stage.isCancelled) return stage.stir()
     const number = attempt.attempt
     // A result that cannot be stored would be no better the next time, and the work has been done.
     const next = isHoldfastError(error, 'NOT_STORABLE')
       ? { retry: false as const }
       : afterFailure(call.policy, number, error, stage.host.ports.random)
-    const data = stage.encodeFailure(nameStep(error, name), name)
+    const at = place ?? stage.writer.seq + 1
+    const where = { runId: stage.runId, seq: at, name }
+    const data = stage.host.payloads.encodeFailure(nameStep(error, name), where)
+    const meta = { attempt: number, ms: attempt.ms }
     if (next.retry) {
       call.failures = number
-      const meta = { attempt: number, ms: attempt.ms, delayMs: next.delayMs }
-      stage.writer.append({ kind: 'attempt-failed', name, meta, data })
-      return this.delay(call, next.delayMs)
+      const { delayMs } = next
+      this.write({ kind: 'attempt-failed', name, meta: { ...meta, delayMs }, data }, attempt, place)
+      if (place !== null) stage.settler.dismiss(call)
+      return this.delay(call, delayMs)
     }
-    const decoded = this.readFailureBack(data, name, error)
-    stage.writer.append({ kind: 'step-failed', name, meta: { attempt: number, ms: attempt.ms }, data })
-    stage.ripen(call, { failed: true, value: decoded, seq: stage.writer.seq })
+    const decoded = this.readFailureBack(data, where, error)
+    this.write({ kind: 'step-failed', name, meta, data }, attempt, place)
+    stage.ripen(call, { failed: true, value: decoded, seq: at })
+  }
+
+  private write(draft: Draft, attempt: Attempt, place: number | null): void {
+    const { writer } = this.stage
+    if (place === null) writer.append(draft)
+    else writer.bounced(attempt, place, draft)
   }
 
   private delay(call: StepCall, ms: number): void {
@@ -166,9 +214,9 @@ export class StepRunner implements Undertaking<StepCall> {
     }
   }
 
-  private readFailureBack(data: string, name: string, error: unknown): unknown {
+  private readFailureBack(data: string, { seq, name }: Place, error: unknown): unknown {
     try {
-      return this.readBack(data, name)
+      return this.stage.decode(data, seq, name)
     } catch {
       return error
     }

@@ -43,6 +43,12 @@ export class Undoables {
     return [...this.history.toUndo.keys()].filter((name) => !this.recalled.has(name))
   }
 
+  /** That step is not recorded after all. */
+  drop(call: StepCall): void {
+    const at = this.list.findIndex((one) => one.call === call)
+    if (at !== -1) this.list.splice(at, 1)
+  }
+
   /** A step has just been recorded. */
   add(call: StepCall, seq: number, data: string): void {
     this.list.push({ call, seq, data, isKept: false, place: { seq, name: call.name }, failures: 0, dueAt: null })

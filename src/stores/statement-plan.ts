@@ -37,26 +37,29 @@ export const statementPlan = {
     { name: 'start.session', kind: 'look', when: 'a run is to be leased at once' },
     // In the order of the batch, because the first of two that share a key is the one. The unique indexes decide.
     { name: 'start.insert', kind: 'write', when: null },
+    // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
+    { name: 'start.append', kind: 'write', when: 'something was inserted' },
+    // With several shards, runs whose keys lie in another one come one after the other.
+    { name: 'start.feed', kind: 'write', when: 'something was inserted', backTo: 'start.session' },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
     // way may have ended since and be gone from the index: then the insert is tried again.
     { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: 'start.insert' },
-    // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
-    { name: 'start.append', kind: 'write', when: 'something was inserted' },
-    { name: 'start.feed', kind: 'write', when: 'something was inserted' },
+    // Where each round is one statement, it is a transaction by itself as well: every run of it is started or not.
     { name: 'start.commit', kind: 'end', when: null },
   ],
 
   claim: [
     { name: 'claim.session', kind: 'look', when: null },
     // What others have locked is passed over: it is promoted by the next claim.
-    { name: 'claim.promote', kind: 'write', when: null },
+    { name: 'claim.promote', kind: 'write', when: 'something has come due' },
     // Without locks, so that a claim of ten does not lock a thousand.
     { name: 'claim.pick', kind: 'look', when: null },
     // Judges every row anew, whatever was picked, and passes over what others have locked. May be one statement with the
     // pick as long as the update itself repeats the condition.
     { name: 'claim.lease', kind: 'write', when: 'something was picked' },
     { name: 'claim.next', kind: 'look', when: null },
-    { name: 'claim.commit', kind: 'end', when: null },
+    // Who finds only then that something has come due has leased nothing yet, and begins again.
+    { name: 'claim.commit', kind: 'end', when: null, backTo: 'claim.promote' },
   ],
 
   load: [
@@ -67,7 +70,7 @@ export const statementPlan = {
   commit: [
     // The fence, the place in the journal and the mailbox's counter are columns of the row, so one update judges and writes
     // them, also after a wait: that is the whole of "no lost wake-up". It never counts messages.
-    { name: 'commit.update', kind: 'write', when: null },
+    { name: 'commit.update', kind: 'write', when: 'a transition is a usual one' },
     // Those that did not fit, or are unusual, are taken first and judged by the core afterwards.
     { name: 'commit.lock', kind: 'lock', when: 'a transition did not fit' },
     // Apart from the lock: whether the journal knows the transition, and whether somebody has the key.
@@ -79,7 +82,8 @@ export const statementPlan = {
     { name: 'commit.take', kind: 'write', when: 'messages leave a mailbox' },
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
     { name: 'commit.feed', kind: 'write', when: newEntries },
-    { name: 'commit.commit', kind: 'end', when: null },
+    // Those that did not fit may have a transaction of their own.
+    { name: 'commit.commit', kind: 'end', when: null, backTo: 'commit.lock' },
   ],
 
   deliver: [

@@ -6,7 +6,7 @@
 
 import { HoldfastError } from '../core/error.ts'
 import { randomFraction, type Clock, type Random } from '../core/ports.ts'
-import type { Store, StoreAdmin } from '../store.ts'
+import type { Store, StoreAdmin, StoreTransactions } from '../store.ts'
 
 /**
  * `before`: an error, and nothing happened. `after`: it took effect, and the caller gets an error. `slow`: it takes effect
@@ -17,8 +17,11 @@ export type FaultKind = (typeof faultKinds)[number]
 
 export const faultKinds = ['before', 'after', 'slow', 'late', 'lost-reply', 'lost-request'] as const
 
-/** What a fault can befall: every call but `close`, which must always be possible. */
-export type FaultyMethod = Exclude<keyof (Store & StoreAdmin), 'capabilities' | 'close'>
+/**
+ * What a fault can befall: every call but `close`, which must always be possible, and `within`, which only speaks through a
+ * connection of the caller's. A transaction that fails `after` is one whose COMMIT was not answered.
+ */
+export type FaultyMethod = Exclude<keyof (Store & StoreAdmin & StoreTransactions), 'capabilities' | 'close' | 'within'>
 
 /** Decides, call by call, what goes wrong. */
 export interface FaultPlan {
@@ -84,8 +87,10 @@ export function withFaults<Target extends Store>(
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function') return value
       const bound = value.bind(target) as Call
-      if (key === 'close') return bound
+      if (key === 'close' || key === 'within') return bound
       const method = key as FaultyMethod
+      // A connection cannot be copied, and a transaction hands out nothing else.
+      if (method === 'transact') return (...request: unknown[]) => call(method, () => bound(...request))
       return (...request: unknown[]): Promise<unknown> => {
         const sent = request.map(copied)
         return call(method, async () => {

@@ -1,6 +1,7 @@
 // Asks the store for work whenever there may be some and a slot is free: when a hint or a freed slot wakes it, when the
 // next run that it knows of comes due, and now and then in any case, because hints may be lost.
 
+import { isHoldfastError, type HoldfastError } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import { randomFraction, type Cancel } from '../core/ports.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -10,12 +11,20 @@ import type { Slots } from './slots.ts'
 
 const shortestPollMs = 25
 
+export interface ClaimerOptions {
+  readonly selectors: readonly ClaimSelector[]
+  readonly pollMs: number
+  /** The store does not work with this code any more. */
+  readonly refused: (reason: HoldfastError) => void
+}
+
 export class Claimer {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Performer
   private readonly selectors: readonly ClaimSelector[]
   private readonly longestPollMs: number
+  private readonly refused: ClaimerOptions['refused']
   private pollMs: number
   private paused = false
   private state: 'idle' | 'woken' | 'claiming' | 'stopped' = 'idle'
@@ -28,17 +37,13 @@ export class Claimer {
   private backOff: (() => Promise<void>) | null = null
   private stopping: (() => void) | null = null
 
-  constructor(
-    engine: Engine,
-    slots: Slots,
-    performer: Performer,
-    options: { readonly selectors: readonly ClaimSelector[]; readonly pollMs: number },
-  ) {
+  constructor(engine: Engine, slots: Slots, performer: Performer, options: ClaimerOptions) {
     this.engine = engine
     this.slots = slots
     this.performer = performer
     this.selectors = options.selectors
     this.longestPollMs = options.pollMs
+    this.refused = options.refused
     this.pollMs = this.firstPollMs
   }
 
@@ -95,8 +100,9 @@ export class Claimer {
       this.state = 'idle'
       return
     }
-    // Half of the free slots, so that runs that are started here meanwhile find one, too.
-    const limit = Math.ceil(slots.free / 2)
+    // Half of the free slots, so that runs that are started here meanwhile find one, too; but while others wait longer,
+    // none is begun at its start.
+    const limit = this.backlogged ? slots.free : Math.ceil(slots.free / 2)
     this.state = 'claiming'
     this.cancelTimer?.()
     slots.take(limit)
@@ -104,16 +110,17 @@ export class Claimer {
     let dueInMs: number | null = null
     try {
       const { session } = engine
-      const { runs, more, nextDue, now } = await engine.store.claim({ session, selectors, limit })
+      const { runs, fresh, more, nextDue, now } = await engine.store.claim({ session, selectors, limit })
       engine.clock.observe(now)
       begun = runs.length
       if (begun > 0) this.pollMs = this.firstPollMs
       this.backlogged = more
       dueInMs = nextDue === null ? null : nextDue - now
       this.backOff = null
-      await this.performer.beginAll(runs)
+      await this.performer.beginAll(runs, fresh)
     } catch (error) {
-      engine.ports.logger.warn('The store did not give out work; asking again soon.', { error })
+      if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.refused(error)
+      else engine.ports.logger.warn('The store did not give out work; asking again soon.', { error })
       this.backOff ??= growingPauses(engine.ports)
       await this.backOff()
     }

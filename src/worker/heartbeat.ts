@@ -6,12 +6,14 @@
 //                       work here is aborted; or the store says that the session has ended
 //   lost    → healthy   under a new session. The old one is ended first: the store may not have noticed anything, and
 //                       as long as it lived nobody could take over what was aborted here.
+//   any     → refused   the store is ahead of this code and says so, for good: the worker stops in good order, and beats
+//                       go on meanwhile, for a store that keeps the lease of whoever is about to leave
 //
 // Others judge this process by the store's clock. It judges itself by its own, counted from when the last beat that
 // succeeded was sent, and so never believes longer than the others do. A beat that is never answered is no success, so a
 // timer of its own watches the lease.
 
-import { HoldfastError } from '../core/error.ts'
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import type { Cancel } from '../core/ports.ts'
 import type { Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -24,6 +26,8 @@ export interface HeartbeatOwner {
   /** No lease may be taken now; or it may again. */
   pause(): void
   resume(): void
+  /** The store does not work with this code any more: stop in good order. May be said again. */
+  refused(reason: HoldfastError): void
   /** Everything that is held may be held by others: stop it. */
   leasesLost(reason: HoldfastError): void
   /** A single claim is lost. */
@@ -91,8 +95,9 @@ export class Heartbeat {
       if (turn === this.turn) this.schedule(this.everyMs)
     } catch (error) {
       if (this.stopped || turn !== this.turn) return
-      this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
       this.turnUnsure()
+      if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.owner.refused(error)
+      else this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
       this.schedule(Math.min(this.everyMs, 1_000))
     }
   }

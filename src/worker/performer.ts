@@ -69,12 +69,14 @@ export class Performer {
   }
 
   /** Begins runs that were just claimed, each in a slot that is already taken. */
-  async beginAll(claimed: readonly Run[]): Promise<void> {
+  async beginAll(claimed: readonly Run[], fresh?: ReadonlyMap<string, Entry>): Promise<void> {
     const unknown: Run[] = []
     for (const run of await this.admitted(claimed)) {
       this.supersede(run.id)
       const frame = this.parked.take(run.id)
+      const first = fresh?.get(run.id)
       if (frame !== undefined && frame.seq === run.seq) this.resume(run, frame)
+      else if (first !== undefined) void this.beginLoaded(run, { entries: [first], messages: [] })
       else unknown.push(run)
     }
     if (unknown.length === 0) return

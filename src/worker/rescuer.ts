@@ -19,6 +19,8 @@ const maxCrashes = 5
 const runsAtOnce = 500
 /** Its own session is often what would run out next, and a beat will come before that. */
 const shortestPauseMs = 100
+/** After an error: a database that restarts is back in seconds, and whoever waits has waited a whole lease already. */
+const soonMs = 1_000
 
 export class Rescuer {
   private readonly engine: Engine
@@ -74,7 +76,7 @@ export class Rescuer {
       await this.rescue()
     } catch (error) {
       this.engine.ports.logger.warn('Could not look for work to take over; looking again soon.', { error })
-      this.nextInMs = null
+      this.nextInMs = soonMs
     }
     this.schedule()
   }

@@ -55,6 +55,11 @@ export class Worker implements HeartbeatOwner {
   private pauses = 0
   private idle: (() => void) | null = null
   private stopped: Promise<void> | null = null
+  /** Why it stops by itself. */
+  private refusal: HoldfastError | null = null
+  private settle: (reason: HoldfastError | null) => void = () => undefined
+  /** Settles when it has stopped: with the reason if it did so by itself, else with null. */
+  readonly ended = new Promise<HoldfastError | null>((resolve) => (this.settle = resolve))
 
   constructor(engine: Engine, services: unknown, options: WorkOptions = {}) {
     checkOptions(options, optionNames, 'work()')
@@ -71,6 +76,7 @@ export class Worker implements HeartbeatOwner {
       mailbox: (runId) => engine.mailbox(runId),
       transitionId: engine.transitionId,
       commit: engine.commit,
+      transact: engine.transact,
     }
     this.slots = new Slots(count('concurrency', concurrency, 1), () => this.slotFreed())
     this.performer = new Performer(engine, host, this.slots, {
@@ -80,7 +86,11 @@ export class Worker implements HeartbeatOwner {
     })
     const definitions = engine.registry.all()
     const selectors = definitions.map(({ type, version, leaseMs }) => ({ type, version, leaseMs }))
-    this.claimer = new Claimer(engine, this.slots, this.performer, { selectors, pollMs: longestPollMs })
+    this.claimer = new Claimer(engine, this.slots, this.performer, {
+      selectors,
+      pollMs: longestPollMs,
+      refused: (reason) => this.refused(reason),
+    })
     const leaseMs = toMs(lease, 'lease')
     const everyMs = heartbeatMs(options, leaseMs, definitions)
     this.heartbeat = new Heartbeat(engine, this, { leaseMs, everyMs })
@@ -103,8 +113,16 @@ export class Worker implements HeartbeatOwner {
 
   /** Stops claiming, waits for what is moving, then aborts and gives back what is left. Calling it again is fine. */
   stop(): Promise<void> {
-    this.stopped ??= this.shutDown()
+    this.stopped ??= this.shutDown().finally(() => this.settle(this.refusal))
     return this.stopped
+  }
+
+  refused(reason: HoldfastError): void {
+    if (this.refusal !== null) return
+    this.refusal = reason
+    const { logger } = this.engine.ports
+    logger.error(`This worker stops: ${reason.message}`, { error: reason })
+    this.stop().catch((error: unknown) => logger.error('The worker did not stop in good order.', { error }))
   }
 
   claims(): readonly HeldClaim[] {

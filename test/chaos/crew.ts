@@ -1,4 +1,4 @@
-// Real worker processes on one SQLite file, the log of what their steps did, and a client that starts and reads runs but
+// Real worker processes on one store, a SQLite file unless told otherwise, the log of what their steps did, and a client that starts and reads runs but
 // performs none. Whatever happens, no process outlives its crew.
 
 import { spawn, type ChildProcess } from 'node:child_process'
@@ -30,31 +30,33 @@ export interface Hand {
 }
 
 export class Crew {
-  readonly path: string
+  /** The store's address. */
+  readonly store: string
   readonly client: Holdfast
   readonly programs: Programs
   /** Everyone who ever belonged to it. */
   readonly hands: Hand[] = []
   private readonly folder: string
 
-  private constructor(folder: string, path: string, client: Holdfast, programs: Programs) {
+  private constructor(folder: string, store: string, client: Holdfast, programs: Programs) {
     this.folder = folder
-    this.path = path
+    this.store = store
     this.client = client
     this.programs = programs
   }
 
-  static async gather(): Promise<Crew> {
+  /** Without an address, on a SQLite file that goes with it. */
+  static async gather(address?: string): Promise<Crew> {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
-    const path = join(folder, 'runs.db')
+    const store = address ?? `sqlite:${join(folder, 'runs.db')}`
     const programs = createPrograms(null)
-    const client = await createHoldfast({ store: `sqlite:${path}`, workflows: Object.values(programs) })
-    return new Crew(folder, path, client, programs)
+    const client = await createHoldfast({ store, workflows: Object.values(programs) })
+    return new Crew(folder, store, client, programs)
   }
 
-  /** Starts a worker. It is at work when its `ready` settles. */
-  hire(work: WorkOptions, path = this.path): Hand {
-    const hand = startHand({ path, log: `${this.path}.log`, work })
+  /** Starts a worker. It is at work when its `ready` settles. It may reach the store by another way than the client. */
+  hire(work: WorkOptions, store = this.store): Hand {
+    const hand = startHand({ store, log: this.log, work })
     this.hands.push(hand)
     return hand
   }
@@ -67,7 +69,7 @@ export class Crew {
   }
 
   get executions(): readonly Execution[] {
-    return readExecutions(`${this.path}.log`)
+    return readExecutions(this.log)
   }
 
   /** Waits until a body of this step of this run begins in this process, or in any. */
@@ -75,6 +77,10 @@ export class Crew {
     return until(`step ${step} begins`, () =>
       this.executions.find((one) => one.run === run.id && one.step === step && (pid === undefined || one.pid === pid)),
     )
+  }
+
+  private get log(): string {
+    return join(this.folder, 'steps.log')
   }
 
   async dismiss(): Promise<void> {
@@ -95,7 +101,7 @@ export async function until<Found>(what: string, look: () => Found | Promise<Fou
 }
 
 interface Task {
-  readonly path: string
+  readonly store: string
   readonly log: string
   readonly work: WorkOptions
 }

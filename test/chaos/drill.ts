@@ -10,6 +10,8 @@ export interface DrillOptions {
   readonly kills: number
   readonly runs: number
   readonly seed: number
+  /** The store's address. @default a SQLite file of its own */
+  readonly store?: string
   /** Is told how far it is. */
   readonly onProgress?: (line: string) => void
 }
@@ -24,11 +26,11 @@ const workers = 3
 const steps = ['a', 'b', 'c', 'd', 'e']
 const work = { concurrency: 8, lease: '1s' } as const
 
-export async function drill({ kills, runs, seed, onProgress = () => undefined }: DrillOptions): Promise<Report> {
+export async function drill({ kills, runs, seed, store, onProgress = () => undefined }: DrillOptions): Promise<Report> {
   const random = createSeededRandom(seed)
   const below = (bound: number): number => random.uint32() % bound
   const began = Date.now()
-  const crew = await Crew.gather()
+  const crew = await Crew.gather(store)
   try {
     const alive = Array.from({ length: workers }, () => crew.hire(work))
     const started: string[] = []

@@ -213,9 +213,9 @@ describe('processes on one file', { timeout }, () => {
 
   // PEERS 21.
   it('SW-S6 that all start at once on a missing file make one schema and work', async () => {
-    const path = `${crew.path}.fresh`
-    await Promise.all(Array.from({ length: 5 }, () => crew.hired({}, path)))
-    const client = await createHoldfast({ store: `sqlite:${path}`, workflows: Object.values(crew.programs) })
+    const store = `${crew.store}.fresh`
+    await Promise.all(Array.from({ length: 5 }, () => crew.hired({}, store)))
+    const client = await createHoldfast({ store, workflows: Object.values(crew.programs) })
     const runs = await Promise.all(Array.from({ length: 10 }, () => client.start(crew.programs.two, { ms: 5 })))
     const results = await Promise.all(runs.map((run) => run.result({ timeout: '20s' })))
     expect(results).toHaveLength(10)

@@ -1,20 +1,39 @@
 // `npm run chaos`: kills 50 processes over 200 runs and judges what is left. `-- --kills 12 --runs 60 --seed 7` for
-// another size, or for the same blows again.
+// another size, or for the same blows again. `-- --store postgres` starts a Postgres of its own, which writes to disk what
+// it acknowledges; an address is taken as it is.
 
 import { parseArgs } from 'node:util'
+import { startPostgres, type Cluster } from '../support/postgres.ts'
 import { drill } from './drill.ts'
 
 const { values } = parseArgs({
   options: {
     kills: { type: 'string', default: '50' },
     runs: { type: 'string', default: '200' },
+    store: { type: 'string', default: 'sqlite' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 })
 const [kills, runs, seed] = [Number(values.kills), Number(values.runs), Number(values.seed)]
 
-console.log(`chaos: ${kills} times kill -9 over ${runs} runs of 5 steps, 3 workers on one SQLite file, seed ${seed}`)
-const report = await drill({ kills, runs, seed, onProgress: (line) => console.log(`  ${line}`) })
+const where =
+  { sqlite: 'one SQLite file', postgres: 'a Postgres of its own with fsync' }[values.store] ?? 'the store given'
+console.log(`chaos: ${kills} times kill -9 over ${runs} runs of 5 steps, 3 workers on ${where}, seed ${seed}`)
+const cluster = values.store === 'postgres' ? await startPostgres({ version: 'embedded' }) : null
+const store = cluster === null ? addressOf(values.store) : { store: `${cluster.url}?schema=chaos` }
+const report = await performed(cluster)
+
+function addressOf(given: string): { readonly store?: string } {
+  return given === 'sqlite' ? {} : { store: given }
+}
+
+async function performed(own: Cluster | null): ReturnType<typeof drill> {
+  try {
+    return await drill({ kills, runs, seed, ...store, onProgress: (line) => console.log(`  ${line}`) })
+  } finally {
+    await own?.remove()
+  }
+}
 
 const at = (fraction: number): string => {
   const { recoveryMs } = report
@@ -34,7 +53,8 @@ const table: readonly (readonly [string, string | number])[] = [
 if (report.violations.length > 0) {
   for (const violation of report.violations) console.error(`  ✗ ${violation}`)
   console.error(
-    `${report.violations.length} violations. Again: npm run chaos -- --kills ${kills} --runs ${runs} --seed ${seed}`,
+    `${report.violations.length} violations. ` +
+      `Again: npm run chaos -- --kills ${kills} --runs ${runs} --seed ${seed} --store ${values.store}`,
   )
   process.exitCode = 1
 } else {

@@ -4,12 +4,12 @@ import { createHoldfast, type WorkOptions } from '../../src/index.ts'
 import { createPrograms } from './programs.ts'
 import { StepLog } from './step-log.ts'
 
-const { path, log, work } = JSON.parse(process.argv[2] ?? '') as { path: string; log: string; work: WorkOptions }
+const { store, log, work } = JSON.parse(process.argv[2] ?? '') as { store: string; log: string; work: WorkOptions }
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'))
 // Listening to the parent must not keep a process alive that has stopped working.
 process.channel?.unref()
 
 const workflows = Object.values(createPrograms(new StepLog(log)))
-const holdfast = await createHoldfast({ store: `sqlite:${path}`, workflows })
+const holdfast = await createHoldfast({ store, workflows })
 const { tookOver } = await holdfast.work(work)
 process.send?.({ tookOver })

@@ -135,6 +135,27 @@ describe('the store', () => {
     expect(existsSync(path)).toBe(false)
   })
 
+  it.each(['turso', 'libsql'])('%s: of a path where no file is is not made by one that reads', async (scheme) => {
+    const path = join(folder(), 'ap.db')
+    const { code, stderr } = await cli(['runs', '--store', `${scheme}:${path}`])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`file "${path}"`)
+    expect(existsSync(path)).toBe(false)
+  })
+
+  it.each(['sqlite::memory:', 'turso::memory:', 'libsql::memory:'])('%s is refused, too', async (store) => {
+    const { code, stderr } = await cli(['runs', '--store', store])
+    expect(code).toBe(2)
+    expect(stderr).toContain('would always be empty')
+  })
+
+  it('of a server that is not there is told so, and its token is not shown', async () => {
+    const { code, stdout, stderr } = await cli(['runs', '--store', 'libsql://127.0.0.1:9?tls=0&authToken=secret-token'])
+    expect(code).not.toBe(0)
+    expect(stderr).toContain('cannot be reached')
+    expect(stdout + stderr).not.toContain('secret-token')
+  })
+
   it.each([...reading, ['migrate'], ['start', 'demo.greet']])('in memory is refused for %s', async (...argv) => {
     const { code, stderr } = await cli([...argv, '--store', 'memory:', '--workflows', workflows])
     expect(code).toBe(2)
@@ -151,9 +172,10 @@ describe('the store', () => {
   it('is created by migrate, which may be repeated, and comes from the environment, too', async () => {
     const path = join(folder(), 'app.db')
     const scene = { env: { HOLDFAST_STORE: `sqlite:${path}` } }
-    const told = `The tables of sqlite:${path} are up to date.\n`
-    expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: told, stderr: '' })
-    expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: told, stderr: '' })
+    const made = `The tables of sqlite:${path} went from version 0 to 2.\n`
+    const kept = `The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`
+    expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: made, stderr: '' })
+    expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: kept, stderr: '' })
     expect((await cli(['runs'], scene)).stderr).toBe('No run matches.\n')
     expect((await cli(['--json', 'runs'], scene)).stdout).toBe('{"runs":[],"next":null}\n')
   })

@@ -10,13 +10,13 @@ import { createContractBench, storeContract, type ContractSubject } from '../../
 export function runContract(store: string, open: () => Promise<ContractSubject>, missing?: string): void {
   describe(`HE-X1 ${store} keeps the contract of every store`, () => {
     const cases = storeContract.map((one) => [one.name, one] as const)
-    it.for(cases)('%s', async ([, { needs, run }], context) => {
+    it.for(cases)('%s', async ([, { needs, near = false, run }], context) => {
       if (missing !== undefined) context.skip(missing)
       const subject = await open()
       try {
         await subject.store.migrate()
         if (needs !== undefined && !subject.store.capabilities[needs]) context.skip(`${store} lacks ${needs}`)
-        await run(createContractBench(subject))
+        await run(createContractBench({ ...subject, near }))
       } finally {
         await subject.store.close()
       }

@@ -112,20 +112,20 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     for (const { name, text } of texts) {
       const run = await holdfast.start(echo, 1, { runAt: '1 day' })
       const asked = [
-        holdfast.pause(run, { note: text }),
-        holdfast.resume(run, { note: text }),
-        holdfast.cancel(run, { reason: text }),
-        holdfast.remove(run, { reason: text }),
-        holdfast.find({ typePrefix: text }),
-        holdfast.find({ type: text, key: text, tag: text }),
-        holdfast.count({ idempotencyKey: text }),
-        holdfast.cancelMany({ typePrefix: `${text}\u0000` }),
-        holdfast.find({ after: text }),
-        holdfast.get(text),
-        holdfast.start(text, 1),
+        () => holdfast.pause(run, { note: text }),
+        () => holdfast.resume(run, { note: text }),
+        () => holdfast.cancel(run, { reason: text }),
+        () => holdfast.remove(run, { reason: text }),
+        () => holdfast.find({ typePrefix: text }),
+        () => holdfast.find({ type: text, key: text, tag: text }),
+        () => holdfast.count({ idempotencyKey: text }),
+        () => holdfast.cancelMany({ typePrefix: `${text}\u0000` }),
+        () => holdfast.find({ after: text }),
+        () => holdfast.get(text),
+        () => holdfast.start(text, 1),
       ]
       for (const ask of asked) {
-        const outcome = await outcomeOf(ask)
+        const outcome = await outcomeOf(ask())
         const isWellAnswered = outcome === 'accepted' || outcome instanceof HoldfastError
         expect([name, isWellAnswered]).toEqual([name, true])
       }

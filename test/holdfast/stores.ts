@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createHoldfast, type Holdfast, type HoldfastOptions, type Store, type StoreAdmin } from 'holdfast'
+import { openPostgresStore } from 'holdfast/postgres'
 import { openSqliteStore } from 'holdfast/sqlite'
+import { freshSchema } from '../support/postgres-shared.ts'
 import { keepLines, memoryStore } from './open.ts'
 
 export interface SharedStore {
@@ -28,6 +30,13 @@ async function sqlite(): Promise<SharedStore> {
   return { store, open: (options) => opened({ ...options, store: `sqlite:${path}` }) }
 }
 
+async function postgres(): Promise<SharedStore> {
+  const { url, schema } = await freshSchema()
+  const store = await openPostgresStore({ url, schema })
+  onTestFinished(() => store.close())
+  return { store, open: (options) => opened({ ...options, store: `${url}?schema=${schema}` }) }
+}
+
 async function opened(options: Partial<HoldfastOptions> & Pick<HoldfastOptions, 'store'>): Promise<Holdfast> {
   const holdfast = await createHoldfast({ logger: keepLines(), ...options })
   onTestFinished(() => holdfast.close())
@@ -37,4 +46,5 @@ async function opened(options: Partial<HoldfastOptions> & Pick<HoldfastOptions, 
 export const everyStore: readonly { readonly name: string; readonly make: () => Promise<SharedStore> }[] = [
   { name: 'memory', make: memory },
   { name: 'sqlite', make: sqlite },
+  { name: 'postgres', make: postgres },
 ]

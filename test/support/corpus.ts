@@ -177,7 +177,7 @@ async function steerAll(
 /** A run that waits for a message. No workflow can, yet. */
 async function listening(store: Store, id: string): Promise<string> {
   const lease = { session: 'alive', token: 1 }
-  const runId = `01b8d1a4-e000-7000-8000-${id.padEnd(12, '0').slice(0, 12)}`
+  const runId = `01b8d1a4-e000-7000-8000-${Buffer.from(id).toString('hex').padEnd(12, '0').slice(0, 12)}`
   const plain = {
     key: null,
     keyScope: 'workflow',

@@ -141,6 +141,7 @@ export class FunctionRig {
       mailbox: async () => [],
       transitionId: () => `t${(this.ids += 1)}`,
       commit: (transition) => this.committer.submit(transition),
+      transact: null,
     }
   }
 
@@ -341,6 +342,7 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'not-found': 'RUN_NOT_FOUND',
   cancelling: 'RUN_CANCELLING',
   'key-taken': 'RUN_EXISTS',
+  busy: 'STORE_UNAVAILABLE',
 }
 
 function acknowledge(

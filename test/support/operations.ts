@@ -3,7 +3,7 @@
 // time that jumps. An operation is data, so that a failure can be shown and done again.
 
 import type { Lease, Run } from '../../src/core/run.ts'
-import { createRunIds } from '../../src/core/id.ts'
+import { createRunIds, shardFor } from '../../src/core/id.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type {
   BeatRequest,
@@ -69,6 +69,7 @@ const years = 365 * 86_400_000
 export class Operations {
   private readonly chances: Chances
   private readonly runIds: ReturnType<typeof createRunIds>
+  private readonly shards: number
   private now = 0
   private generation = 0
   private readonly runs: NewRun[] = []
@@ -76,8 +77,13 @@ export class Operations {
   private readonly messages: NewMessage[] = []
   private readonly requests: SteerRequest[] = []
 
-  constructor(seed: number) {
+  /**
+   * With several shards, runs lie where their keys belong, or anywhere; and a claim takes nothing or all, because there is
+   * no order of runs that lie in different ones.
+   */
+  constructor(seed: number, shards = 1) {
     this.chances = new Chances(seed)
+    this.shards = shards
     const now = (): number => this.now
     const random = { uint32: () => this.chances.below(2 ** 32) }
     this.runIds = createRunIds({ clock: { now, monotonic: now, after: () => () => undefined }, random })
@@ -115,11 +121,14 @@ export class Operations {
       const earlier = chances.pick(this.runs)
       return chances.oneIn(2) ? earlier : { ...earlier, transition: chances.unique('start') }
     }
+    const kind = chances.pick(kinds)
+    const key = chances.maybe(2, keys)
+    const shard = this.shards === 1 ? 0 : key === null ? chances.below(this.shards) : shardFor(key, this.shards)
     const run: NewRun = {
-      id: this.runIds.next(0),
-      shard: 0,
-      ...chances.pick(kinds),
-      key: chances.maybe(2, keys),
+      id: this.runIds.next(shard),
+      shard,
+      ...kind,
+      key,
       keyScope: chances.pick(['workflow', 'version', 'global', 'none']),
       idempotencyKey: chances.maybe(5, idempotencyKeys),
       parentId: this.runs.length === 0 || !chances.oneIn(4) ? null : chances.pick(this.runs).id,
@@ -146,10 +155,8 @@ export class Operations {
   private claim(): Operation {
     const { chances } = this
     const selectors = chances.weighted(selectorLists.map((list, index) => [index === 0 ? 6 : 1, list] as const))
-    return {
-      method: 'claim',
-      request: { session: this.session(), selectors, limit: chances.pick([0, 1, 1, 2, 3, 5, 100]) },
-    }
+    const limits = this.shards === 1 ? [0, 1, 1, 2, 3, 5, 100] : [0, 100_000, 100_000]
+    return { method: 'claim', request: { session: this.session(), selectors, limit: chances.pick(limits) } }
   }
 
   private commit(rows: readonly Run[]): Operation {

@@ -1,5 +1,5 @@
-// The read-committed store under watch: every call must execute the statements that its method plans, in that order. A call
-// that had to begin anew, because others were in its way, must do so the last time.
+// A store under watch: every call must execute the statements that its method plans, in that order. A call that had to begin
+// anew, because others were in its way, must do so the last time.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {
@@ -7,38 +7,56 @@ import {
   type ReadCommittedStore,
   type ReadCommittedStoreOptions,
 } from '../../src/stores/memory/read-committed/store.ts'
-import { unplanned, type PlannedMethod } from '../../src/stores/statement-plan.ts'
+import { statementPlan, unplanned, type PlannedMethod } from '../../src/stores/statement-plan.ts'
 
 /** One for all stores: each of them would make every promise slower. */
 const calls = new AsyncLocalStorage<string[]>()
 
-/** `onCall` is told of every call that was answered, with its statements. */
+/** Told of every call that was answered, with its statements. */
+export type OnCall = (method: PlannedMethod, executed: readonly string[]) => void
+
+/** The read-committed store, watched. */
 export function createPlannedStore(
   options: ReadCommittedStoreOptions,
-  onCall: (method: PlannedMethod, executed: readonly string[]) => void = () => undefined,
+  onCall: OnCall = () => undefined,
 ): ReadCommittedStore {
   const store = createReadCommittedStore({
     ...options,
     schedule(statement) {
-      const executed = calls.getStore()
-      // Between two rows of one statement its name comes again.
-      if (executed?.at(-1) !== statement) executed?.push(statement)
+      noteStatement(statement)
       return options.schedule(statement)
     },
   })
-  const watched = new Map<string, (...given: unknown[]) => Promise<unknown>>()
-  for (const [name, method] of Object.entries(store) as [string, unknown][]) {
-    if (typeof method !== 'function' || name === 'waits') continue
-    watched.set(name, async (...given) => {
-      const executed: string[] = []
-      const answer: unknown = await calls.run(executed, () => Reflect.apply(method, store, given) as unknown)
-      const told = wrong(name as PlannedMethod, executed)
-      if (told !== null) throw new Error(`${name} did not keep to its plan: ${told}. It did ${executed.join(', ')}`)
-      onCall(name as PlannedMethod, executed)
-      return answer
-    })
-  }
-  return Object.assign({}, store, Object.fromEntries(watched))
+  return keptToPlan(store, onCall)
+}
+
+/** A statement is executed, by whichever call is under way. */
+export function noteStatement(statement: string): void {
+  const executed = calls.getStore()
+  // Between two rows of one statement, or two statements that make one of the plan, its name comes again.
+  if (executed?.at(-1) !== statement) executed?.push(statement)
+}
+
+/** The same store; a call that does not keep to its plan is rejected. It must note its statements. */
+export function keptToPlan<Subject extends object>(store: Subject, onCall: OnCall = () => undefined): Subject {
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name)
+      if (typeof member !== 'function' || !isPlanned(name)) return member
+      return async (...given: unknown[]) => {
+        const executed: string[] = []
+        const answer: unknown = await calls.run(executed, () => Reflect.apply(member, target, given) as unknown)
+        const told = wrong(name, executed)
+        if (told !== null) throw new Error(`${name} did not keep to its plan: ${told}. It did ${executed.join(', ')}`)
+        onCall(name, executed)
+        return answer
+      }
+    },
+  })
+}
+
+function isPlanned(name: string | symbol): name is PlannedMethod {
+  return Object.hasOwn(statementPlan, name)
 }
 
 function wrong(method: PlannedMethod, executed: readonly string[]): string | null {

@@ -4,7 +4,16 @@
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import { isHoldfastError } from '../../src/core/error.ts'
-import type { Change, Rescued, RescueRequest, Started, Store, StoreAdmin } from '../../src/store.ts'
+import type {
+  Change,
+  Claimed,
+  ClaimRequest,
+  Rescued,
+  RescueRequest,
+  Started,
+  Store,
+  StoreAdmin,
+} from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { Run } from '../../src/core/run.ts'
 import { keys, kinds, type Operation, type Oracle } from './operations.ts'
@@ -15,6 +24,9 @@ type AnyStore = Store & StoreAdmin
 export interface TestClock {
   now(): number
 }
+
+/** Whether the entries of one call come in the feed as the oracle has them, or only those of each run do. */
+export type FeedOrder = 'exact' | 'by run'
 
 export interface Applied {
   /** The oracle's answer. */
@@ -30,20 +42,28 @@ export class SideBySide {
   private isClosed = false
   private readonly oracle: AnyStore
   private readonly other: AnyStore
+  /** Runs of different shards have no order among them. */
+  private readonly isSharded: boolean
+  private readonly feedOrder: FeedOrder
   private readonly standings = new Map<string, Standing>()
   private readonly runs = new Map<string, Run>()
   /** What the feed of each has told, in its order. */
   private readonly feeds: readonly [Change[], Change[]] = [[], []]
 
-  private constructor(oracle: AnyStore, other: AnyStore) {
+  private constructor(oracle: AnyStore, other: AnyStore, feedOrder: FeedOrder) {
     this.oracle = oracle
     this.other = other
+    this.feedOrder = feedOrder
+    this.isSharded = (other.capabilities.shards ?? 1) > 1
   }
 
-  static async open(make: (clock: TestClock) => Promise<AnyStore>): Promise<SideBySide> {
+  static async open(
+    make: (clock: TestClock) => Promise<AnyStore>,
+    feedOrder: FeedOrder = 'exact',
+  ): Promise<SideBySide> {
     const clock: TestClock = { now: () => pair.time }
     const other = await make(clock)
-    const pair: SideBySide = new SideBySide(new MemoryStore({ clock }), other)
+    const pair: SideBySide = new SideBySide(new MemoryStore({ clock }), other, feedOrder)
     await other.migrate()
     return pair
   }
@@ -60,9 +80,11 @@ export class SideBySide {
     }
     const [oracle, other] = this.feeds
     const expected = this.settled(await perform(this.oracle, operation, oracle))
-    this.same('the answer', this.settled(await perform(this.other, operation, other)), expected)
+    const answered = this.settled(await perform(this.other, operation, other))
+    if (this.isSharded && operation.method === 'claim') this.same('the answer', byIds(answered), byIds(expected))
+    else this.same('the answer', answered, expected)
     if (this.isClosed) return { answer: expected, rows: nobody }
-    const told = await this.compareFeeds(operation.method === 'rescue')
+    const told = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
     // A rescue does not name every run that it moves, but each of them has an entry.
     const touched = operation.method === 'rescue' ? told : touchedBy(operation, expected)
     const before = new Map(touched.map((id) => [id, this.standings.get(id)]))
@@ -101,9 +123,9 @@ export class SideBySide {
       told.map(({ position }) => position),
       expected.map(({ position }) => position),
     )
-    // In which order a rescue takes runs is a store's own affair.
+    // In which order a rescue takes runs is a store's own affair. No run goes backwards: the sort is stable.
     const order = (changes: readonly Change[]): readonly unknown[] =>
-      isUnordered ? changes.map(({ runId, entry }) => ({ runId, entry })).toSorted(byRunAndSeq) : changes
+      isUnordered ? changes.map(({ runId, entry }) => ({ runId, entry })).toSorted(byRun) : changes
     this.same('the feed', order(told), order(expected))
     return distinct(expected.map(({ runId }) => runId))
   }
@@ -165,7 +187,7 @@ async function perform(
           ? await store.steer(operation.requests)
           : await store.load(operation.requests)
       case 'claim':
-        return await store.claim(operation.request)
+        return await claimed(store, operation.request)
       case 'beat':
         return await store.beat(operation.request)
       case 'rescue':
@@ -255,10 +277,18 @@ async function snapshot(store: AnyStore): Promise<unknown> {
   return { runs, removed, loaded, found }
 }
 
-function byRun(a: { readonly runId: string }, b: { readonly runId: string }): number {
-  return a.runId < b.runId ? -1 : 1
+/** Without the journals that a store may hand over: the oracle has none at hand. */
+async function claimed(store: AnyStore, request: ClaimRequest): Promise<Omit<Claimed, 'fresh'>> {
+  const { runs, more, nextDue, now } = await store.claim(request)
+  return { runs, more, nextDue, now }
 }
 
-function byRunAndSeq(a: Pick<Change, 'runId' | 'entry'>, b: Pick<Change, 'runId' | 'entry'>): number {
-  return a.runId === b.runId ? a.entry.seq - b.entry.seq : byRun(a, b)
+/** What was claimed, in the order of ids. */
+function byIds(answer: unknown): unknown {
+  const claimed = answer as Claimed | { readonly error: string }
+  return 'runs' in claimed ? { ...claimed, runs: claimed.runs.toSorted((a, b) => (a.id < b.id ? -1 : 1)) } : claimed
+}
+
+function byRun(a: { readonly runId: string }, b: { readonly runId: string }): number {
+  return a.runId < b.runId ? -1 : a.runId === b.runId ? 0 : 1
 }

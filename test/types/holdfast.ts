@@ -50,6 +50,21 @@ export async function starting(holdfast: Holdfast): Promise<void> {
   await holdfast.start(greet, greet)
 }
 
+export async function inTransaction(holdfast: Holdfast, tx: unknown): Promise<void> {
+  const using = holdfast.using(tx)
+  const run = await using.start(greet, 'Ada', { key: 'ada' })
+  expectType<Equal<typeof run, RunHandle<{ text: string }>>>(true)
+  const delivered = await using.deliver(run, 'paid', { amount: 3 }, { id: 'payment-1' })
+  expectType<Equal<typeof delivered.outcome, 'delivered' | 'queued' | 'target-terminated' | 'target-not-found'>>(true)
+  await using.cancel(run.id, { reason: 'enough' })
+
+  // @ts-expect-error -- the input is missing
+  await using.start(greet)
+
+  // @ts-expect-error -- misspelt: reason
+  await using.cancel(run, { raeson: 'enough' })
+}
+
 export async function reading(holdfast: Holdfast): Promise<void> {
   const untyped = holdfast.run('id')
   expectType<Equal<typeof untyped, RunHandle<unknown>>>(true)

@@ -1,4 +1,4 @@
-// What the compiler makes of an application that declares its services. The declaration counts for a whole program, so
+// What the compiler makes of an application that declares its services, or its transactions. The declaration counts for a whole program, so
 // each case is a program of its own, compiled in a folder of its own.
 
 import { spawnSync } from 'node:child_process'
@@ -87,6 +87,41 @@ describe('a call that does not fit', () => {
       const branched: Workflow<void, TimeReached> = workflow('branched', (ctx) =>
         ctx.branch('nap', (nap) => nap.sleep('1s')),
       )
+    `)
+    expect(said).toEqual([])
+  })
+})
+
+describe('declared transactions', () => {
+  it('are what ctx.transaction hands to its function', () => {
+    const said = compile(`
+      import { createHoldfast, workflow } from 'holdfast'
+      interface Tx { insert(table: string): Promise<number> }
+      declare module 'holdfast' {
+        interface Transactions { tx: Tx }
+      }
+      const book = workflow('book', (ctx) => ctx.transaction('insert', (tx) => tx.insert('orders'), { timeout: '1s' }))
+      const db = { transaction: <T,>(work: (tx: Tx) => Promise<T>): Promise<T> => work({ insert: async () => 1 }) }
+      const holdfast = await createHoldfast({ store: 'sqlite:app.db', transaction: (work) => db.transaction(work) })
+      const inserted: number = await (await holdfast.start(book)).result()
+      // @ts-expect-error -- misspelt: insert
+      workflow('misspelt', (ctx) => ctx.transaction('insert', (tx) => tx.inset('orders')))
+    `)
+    expect(said).toEqual([])
+  })
+
+  it('may be left out: then each function says what it expects', () => {
+    const said = compile(`
+      import { workflow } from 'holdfast'
+      interface Tx { insert(table: string): Promise<number> }
+      const book = workflow('book', async (ctx) => {
+        const inserted: number = await ctx.transaction('insert', (tx: Tx, step) => tx.insert(step.idempotencyKey), {
+          undo: (count) => count.toFixed(),
+        })
+        // @ts-expect-error -- nobody has said what it is
+        await ctx.transaction('insert', (tx) => tx.insert('orders'))
+        return inserted
+      })
     `)
     expect(said).toEqual([])
   })

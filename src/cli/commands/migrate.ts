@@ -1,8 +1,31 @@
-// `holdfast migrate`: creates the tables, or brings them up to date.
+// `holdfast migrate`: creates the tables, or brings them up to date; or tells how, in SQL that can be executed elsewhere.
 
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
+import type { Store } from '../../store.ts'
+import { examples, type Act, type Call } from '../call.ts'
+import { visible, visibleLines } from '../escape.ts'
+import { whole } from '../option-values.ts'
 import { shownStore } from '../store-address.ts'
+import { usage } from '../usage.ts'
+
+interface MigrateOptions {
+  readonly dryRun?: boolean
+  readonly views?: string
+  readonly schema?: string
+  readonly shards?: number
+}
+
+/** What was done, or would be. */
+interface Outcome {
+  readonly from: number
+  readonly to: number
+  readonly statements: readonly string[]
+  readonly schema?: string
+  readonly shards?: number
+  /** The schemas of the views that were asked for. */
+  readonly views?: readonly string[] | undefined
+}
 
 export function registerMigrate(program: Command, act: Act): void {
   const command = program
@@ -10,13 +33,81 @@ export function registerMigrate(program: Command, act: Act): void {
     .summary('create the tables of a store, or bring them up to date')
     .description(
       'Creates the tables of a store, or brings them up to date. Safe to run again and from many machines at once. Every ' +
-        'Holdfast does the same when it opens; this is for those who want it done before they deploy.',
+        'Holdfast does the same when it opens, but for Postgres in production: there it is done before a deployment.',
     )
-    .addHelpText('after', examples('migrate --store sqlite:app.db'))
+    .option('--dry-run', 'print the SQL that would be executed, and change nothing')
+    .option('--schema <name>', 'Postgres: the schema of the tables (holdfast)')
+    .option(
+      '--shards <n>',
+      'Postgres: over how many shards runs are spread, fixed from the start (1)',
+      whole('--shards', 1),
+    )
+    .option(
+      '--views <names>',
+      'Postgres: make read-only views named as in simple-workflow, ironflow, coordinator, pgqrs; none drops them',
+    )
+    .addHelpText(
+      'after',
+      examples(
+        'migrate --store sqlite:app.db',
+        'migrate --store postgres://app@db/app --dry-run > next.sql',
+        'migrate --store postgres://app@db/app --views ironflow,pgqrs',
+      ),
+    )
   act(command, async (call) => {
-    // Opening is migrating.
-    const { store } = await call.open({ store: 'creatable' })
-    const address = shownStore(store)
-    await call.printer.answer({ store: address, isCurrent: true }, `The tables of ${address} are up to date.`)
+    const options = command.opts<MigrateOptions>()
+    const store = await call.store('creatable')
+    const outcome = await perform(call, store, options)
+    await tell(call, shownStore(store), outcome, options.dryRun === true)
   })
+}
+
+async function perform(call: Call, store: string | Store, options: MigrateOptions): Promise<Outcome | null> {
+  const isDryRun = options.dryRun === true
+  if (typeof store === 'string' && /^postgres(?:ql)?:/.test(store)) return onPostgres(store, options)
+  for (const name of ['schema', 'shards', 'views'] as const) {
+    if (options[name] !== undefined) throw usage(`--${name} is for Postgres: ${shownStore(store)} has no such thing.`)
+  }
+  const path = typeof store === 'string' ? /^(?:sqlite|turso|libsql):(?!\/\/)(.*)$/s.exec(store)?.[1] : undefined
+  if (path !== undefined) {
+    const { planSqliteMigration } = await import('../../stores/sqlite/planning.ts')
+    const plan = await planSqliteMigration(resolve(call.io.cwd, path))
+    if (!isDryRun) await call.open({ store: 'creatable', migrate: true })
+    return plan
+  }
+  if (isDryRun) throw usage(`--dry-run is for files and Postgres: ${shownStore(store)} does not say what it would do.`)
+  await call.open({ store: 'creatable', migrate: true })
+  return null
+}
+
+async function onPostgres(url: string, { dryRun, views, schema, shards }: MigrateOptions): Promise<Outcome> {
+  // Loaded when it is asked for: who keeps runs elsewhere needs no Postgres.
+  const { installPostgres } = await import('../../stores/postgres/installing.ts')
+  const { parseViews, viewSchema } = await import('../../stores/postgres/views.ts')
+  const wanted = views === undefined ? undefined : parseViews(views)
+  const installed = await installPostgres({ url, schema, shards, views: wanted, isDryRun: dryRun === true })
+  return { ...installed, views: wanted?.map((name) => viewSchema(installed.schema, name)) }
+}
+
+async function tell(call: Call, address: string, outcome: Outcome | null, isDryRun: boolean): Promise<void> {
+  const { printer } = call
+  if (outcome === null) {
+    return printer.answer({ store: address, isCurrent: true }, `The tables of ${address} are up to date.`)
+  }
+  const { statements, ...rest } = outcome
+  const { from, to, views } = rest
+  const versions = { store: address, ...rest }
+  const verb = isDryRun ? 'would go' : 'went'
+  const nothing = views === undefined ? ', nothing to do' : ''
+  const change = from === to ? `are up to date: version ${to}${nothing}` : `${verb} from version ${from} to ${to}`
+  const sentence = `The tables of ${address} ${change}.`
+  if (!isDryRun) return printer.answer({ ...versions, isCurrent: true }, sentence, ...aboutViews(views))
+  // Comments and statements only, so that it can be piped into psql or sqlite3.
+  const sql = statements.map((text) => `${text.trim().replace(/;$/, '')};`)
+  await printer.answer({ ...versions, statements: sql }, `-- ${sentence}`, ...sql.map(visibleLines))
+}
+
+function aboutViews(views: readonly string[] | undefined): readonly string[] {
+  if (views === undefined) return []
+  return [views.length === 0 ? 'The views are dropped.' : `The views stand in ${views.map(visible).join(', ')}.`]
 }

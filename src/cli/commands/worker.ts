@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import type { Duration } from '../../core/duration.ts'
+import { isHoldfastError } from '../../core/error.ts'
 import { examples, Interrupted, type Act } from '../call.ts'
 import { visible } from '../escape.ts'
 import type { StopSignal } from '../io.ts'
@@ -61,7 +62,9 @@ export function registerWorker(program: Command, act: Act): void {
       ...(runs === 0 ? [] : [`Took over ${amount(runs, 'run')} of ${amount(sessions, 'worker')} that had died.`]),
       'Works until it is stopped: Ctrl-C stops it in good order, a second one at once.',
     )
-    const signal = await first
+    const signal = await Promise.race([first, worker.ended])
+    // It has stopped by itself: whoever starts it again must start a newer one.
+    if (isHoldfastError(signal)) throw signal
     const second = new Promise<never>((_, reject) => {
       call.handleSignals((again) => reject(new Interrupted(again, { isAtOnce: true })))
     })

@@ -6,8 +6,8 @@
 
 import { mostOffenders } from '../../core/invariants/check.ts'
 import type { Checked } from '../../store.ts'
+import { wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import type { Connection } from './connection.ts'
-import { statusFieldsMatchSql } from './checking-rows.ts'
 
 const text = (json: string, field: string | number): string => `(${json} ->> ${quoted(field)})`
 const number = (json: string, field: string | number): string => `cast(${text(json, field)} as integer)`
@@ -71,11 +71,6 @@ const twice = (kinds: string): string => `
 const ends = `'succeeded', 'failed', 'cancelled'`
 const told = `'succeeded', 'failed', 'cancelled', 'paused'`
 
-/** The text that is unique among live runs, as `uniqueText` makes it. */
-const uniqueKey = `case key_scope when 'workflow' then 'workflow ' || type || ' ' || key
-  when 'version' then 'version ' || type || ' ' || version || ' ' || key
-  when 'global' then 'global ' || key end`
-
 /** What is asked by name. A statement answers ids, any number and in any order; `:now` is store time. */
 export const checks: Readonly<Record<string, string>> = {
   history_gapless: `
@@ -110,7 +105,7 @@ export const checks: Readonly<Record<string, string>> = {
     where r.shard = 0 and case when r.status in (${told}) then r.status else '' end
       <> case when j.kind in (${told}) then j.kind else '' end`,
 
-  status_fields_match: statusFieldsMatchSql,
+  status_fields_match: `select id from runs where shard = 0 and (${wrongStatusFields})`,
 
   ready_is_due: `select id from runs where shard = 0 and readiness = 'ready' and due > :now`,
 
@@ -164,8 +159,8 @@ export const checks: Readonly<Record<string, string>> = {
 
   undo_in_reverse: `
     with ${dropped}, ${undos}, ordered as (
-      select run_id, step, lag(step) over (partition by run_id order by seq) as previous from undos)
-    select run_id as id from ordered where step > previous`,
+      select run_id, step, min(step) over (partition by run_id order by seq) as lowest from undos)
+    select run_id as id from ordered where step > lowest`,
 
   mailbox_dense: `
     with counted as (
@@ -229,21 +224,20 @@ export const checks: Readonly<Record<string, string>> = {
     where r.shard = 0 and r.deleted_at is null`,
 
   feed_dense: `
-    with sized as (
-      select position, ${text('entries -> 0', 0)} as run_id, lag(position, 1, 0) over (order by position) as previous, (
-        select sum(${number('e.value', 2)} - ${number('e.value', 1)} + 1) from ${members('entries', 'e')}) as size
-      from feed where shard = 0)
-    select run_id as id from sized where position - size <> previous`,
+    select ${text('entries -> 0', 0)} as id from feed
+    where shard = 0 and position <> coalesce((
+      select max(earlier.position) from feed as earlier where earlier.shard = 0 and earlier.position < feed.position), 0
+    ) + (select sum(${number('e.value', 2)} - ${number('e.value', 1)} + 1) from ${members('feed.entries', 'e')})`,
 
   feed_complete: `
     with ranges as (
       select ${text('e.value', 0)} as run_id, ${number('e.value', 1)} as first, ${number('e.value', 2)} as last,
         feed.position, e.key
       from feed join ${members('feed.entries', 'e')} on feed.shard = 0),
-    ordered as (
-      select run_id, first, last, lag(last, 1, 0) over (partition by run_id order by position, key) as previous
+    counted as (
+      select run_id, last, sum(last - first + 1) over (partition by run_id order by position, key) as entries
       from ranges)
-    select run_id as id from ordered where first <> previous + 1
+    select run_id as id from counted where last <> entries
     union all
     select f.run_id from ranges as f group by f.run_id having max(f.last) <> ${lastSeq('f.run_id')}
     union all
@@ -259,8 +253,7 @@ export const checks: Readonly<Record<string, string>> = {
     select run_id from tags
     where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = tags.run_id)`,
 
-  key_text_derived: `
-    select id from runs where shard = 0 and coalesce(unique_key, '') <> coalesce(${uniqueKey}, '')`,
+  key_text_derived: `select id from runs where shard = 0 and ${wrongKeyText}`,
 
   tags_listed: `
     select r.id from runs as r join ${members('r.tags', 'e')} on r.shard = 0 and r.tags is not null
@@ -270,25 +263,6 @@ export const checks: Readonly<Record<string, string>> = {
     select t.run_id from tags as t join runs as r on r.shard = 0 and r.id = t.run_id
     where t.shard = 0 and not exists (select 1 from ${members('r.tags', 'e')} where e.value = t.tag)`,
 }
-
-/** What only tables can get wrong, besides what is said in `core/invariants`. */
-export const tableInvariants = [
-  {
-    name: 'nothing_without_run',
-    kind: 'S',
-    about: 'Entries, messages and tags belong to a run that is there.',
-  },
-  {
-    name: 'key_text_derived',
-    kind: 'S',
-    about: 'The text that keeps business keys unique is made of the key, scope, type and version of its run.',
-  },
-  {
-    name: 'tags_listed',
-    kind: 'S',
-    about: 'The tags of a run are those that it is found by.',
-  },
-] as const
 
 /** The statement as it is asked. */
 export function checkQuery(sql: string): string {

@@ -6,7 +6,7 @@ import type { Claimed, ClaimRequest, ClaimSelector } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 import { runOf } from './rows.ts'
-import { hasEnded } from './sessions.ts'
+import { hasEnded, isListed } from './sessions.ts'
 
 /** At most so many come due in one claim, so that a long standstill does not become a long transaction. */
 const promotedAtOnce = 10_000
@@ -96,7 +96,7 @@ function leaseAll(db: Connection, ids: readonly string[], session: string, deadl
   db.run(
     `update runs set status = case status when 'cancelling' then status else 'running' end, readiness = 'leased',
        due = null, session = ?, token = token + 1, crashes = crashes + 1, deadline = ?, expires_at = null
-     where shard = 0 and id in (select value from json_each(?))`,
+     where ${isListed}`,
     [session, deadline, JSON.stringify(ids)],
   )
 }

@@ -1,7 +1,7 @@
 // One connection: statements are prepared once and kept, transactions take the write lock at their start, and whatever the
 // library throws leaves here as one of our own errors.
 
-import { HoldfastError } from '../../core/error.ts'
+import { HoldfastError, isHoldfastError } from '../../core/error.ts'
 import type { Driver, Row, Statement, Value } from './driver.ts'
 import { translated } from './translate.ts'
 
@@ -70,6 +70,48 @@ export class Connection {
     }
   }
 
+  /** All or nothing inside of a transaction that is open, which stays usable either way. */
+  savepoint<Result>(work: () => Result): Result {
+    this.assertOpen()
+    let begun = false
+    try {
+      this.driver.exec('savepoint holdfast')
+      begun = true
+      const result = work()
+      this.driver.exec('release holdfast')
+      return result
+    } catch (error) {
+      if (begun) this.rollBack('rollback to holdfast', 'release holdfast')
+      throw translated(error)
+    }
+  }
+
+  begin(): void {
+    this.assertOpen()
+    try {
+      this.driver.exec('begin immediate')
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+
+  /** Commits what `begin` began. If SQLite refuses to, nothing has happened. */
+  commit(): void {
+    try {
+      this.driver.exec('commit')
+    } catch (error) {
+      this.rollBack()
+      const told = translated(error)
+      // A constraint that is checked at the end is the user's own, and so is its error.
+      throw isHoldfastError(told, 'STORE_UNAVAILABLE') ? told : error
+    }
+  }
+
+  /** The library's own object. */
+  get database(): object {
+    return this.driver.database
+  }
+
   close(): void {
     if (this.closed) return
     this.closed = true
@@ -100,9 +142,9 @@ export class Connection {
     return sql
   }
 
-  private rollBack(): void {
+  rollBack(...how: readonly string[]): void {
     try {
-      this.driver.exec('rollback')
+      for (const sql of how.length === 0 ? ['rollback'] : how) this.driver.exec(sql)
     } catch {
       // Some errors end the transaction by themselves; then there is nothing to roll back.
     }

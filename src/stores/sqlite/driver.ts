@@ -1,5 +1,5 @@
-// What this store asks of a SQLite library: a handful of synchronous calls, which `node:sqlite`, `libsql` and
-// `better-sqlite3` all have. Nothing else in this folder knows which of them is underneath.
+// What this store asks of a SQLite library: a handful of synchronous calls, which `node:sqlite`, `libsql`, `better-sqlite3`
+// and Turso all have. Nothing else in this folder knows which of them is underneath.
 
 export type Value = string | number | null
 
@@ -13,11 +13,13 @@ export interface Statement {
 }
 
 export interface Driver {
-  readonly name: 'node:sqlite' | 'libsql'
+  readonly name: DriverName | 'turso'
+  /** The library's own object. */
+  readonly database: object
   prepare(sql: string): Statement
   exec(sql: string): void
   close(): void
 }
 
-/** The name of a driver that this store can open files with. */
-export type DriverName = Driver['name']
+/** The name of a driver that `openSqliteStore` can open files with. */
+export type DriverName = 'node:sqlite' | 'libsql'

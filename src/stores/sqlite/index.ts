@@ -1,5 +1,6 @@
 // Everything that an application imports from 'holdfast/sqlite'.
 
-export { openSqliteStore, type SqliteStoreOptions, type Synchronous } from './open.ts'
+export { openSqliteStore, type SqliteStoreOptions } from './open.ts'
+export type { Synchronous } from './settings.ts'
 export { SqliteStore } from './store.ts'
 export type { DriverName } from './driver.ts'

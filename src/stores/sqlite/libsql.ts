@@ -22,6 +22,7 @@ export async function openLibsql(path: string): Promise<Driver> {
 export function overLibsql(database: DatabaseLike): Driver {
   return {
     name: 'libsql',
+    database,
     prepare(sql) {
       const statement = database.prepare(sql)
       return {

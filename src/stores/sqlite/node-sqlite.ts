@@ -33,6 +33,7 @@ export async function openNodeSqlite(path: string): Promise<Driver | null> {
 export function overNodeSqlite(database: DatabaseSyncLike): Driver {
   return {
     name: 'node:sqlite',
+    database,
     prepare(sql) {
       const statement = database.prepare(sql)
       return {

@@ -1,7 +1,6 @@
 // Opens a SQLite store: finds a driver, creates the file so that only its owner can read it, and sets the connection up so
 // that what was answered as committed survives a loss of power.
 
-import { closeSync, openSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { toMs, type Duration } from '../../core/duration.ts'
 import { HoldfastError, isHoldfastError } from '../../core/error.ts'
@@ -9,15 +8,20 @@ import type { Clock, Logger } from '../../core/ports.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import { Connection } from './connection.ts'
 import type { Driver, DriverName } from './driver.ts'
+import { shareGate } from './gate.ts'
+import { fileOf } from './handle.ts'
 import { openLibsql, overLibsql, type DatabaseLike } from './libsql.ts'
 import { openNodeSqlite, overNodeSqlite, type DatabaseSyncLike } from './node-sqlite.ts'
+import {
+  createPrivately,
+  nowSql,
+  setBusyTimeout,
+  synchronousLevels,
+  warnIfLoose,
+  type Synchronous,
+} from './settings.ts'
 import { SqliteStore, type WriteCount } from './store.ts'
 import { translated } from './translate.ts'
-
-/** How much SQLite waits for the disk, least first. */
-const synchronousLevels = ['off', 'normal', 'full', 'extra'] as const
-
-export type Synchronous = (typeof synchronousLevels)[number]
 
 export interface SqliteStoreOptions {
   /** The file, or `':memory:'`. It is created when it is missing, readable by its owner only. */
@@ -41,9 +45,7 @@ export interface SqliteStoreOptions {
 
 const optionNames = ['path', 'handle', 'driver', 'synchronous', 'storageTimeout', 'clock', 'logger']
 
-/** The database's clock: the one expression from which every time in this store comes. */
-const nowSql = `select cast(round((julianday('now') - 2440587.5) * 86400000) as integer) as now`
-/** The same, with the number that changes whenever another connection has written. */
+/** The time, with the number that changes whenever another connection has written. */
 const stateSql = `${nowSql}, data_version as version from pragma_data_version`
 
 /** Several stores over one connection of a user must know of each other's writes. */
@@ -77,6 +79,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     if (handle === undefined) db.close()
     throw translated(error)
   }
+  const file = fileOf(db)
+  const { gate, letGo } = shareGate(file === '' ? db.database : file)
   return new SqliteStore({
     db,
     now: clock === undefined ? () => db.get(nowSql, [])?.['now'] as number : () => clock.now(),
@@ -85,7 +89,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
       return { now: clock?.now() ?? now, version }
     },
     writes: writeCountOf(handle),
-    onClose: () => (handle === undefined ? db.close() : db.letGo()),
+    gate,
+    file,
+    storageMs,
+    onClose() {
+      letGo()
+      if (handle === undefined) db.close()
+      else db.letGo()
+    },
   })
 }
 
@@ -100,6 +111,7 @@ async function openFile(path: string, name: DriverName | undefined): Promise<Dri
   if (path === '') {
     throw new HoldfastError('INVALID_OPTION', "A SQLite store needs a path, for example 'app.db' or ':memory:'.")
   }
+  // SQLite gives its -wal and -shm files the rights of the file.
   if (path !== ':memory:') createPrivately(path)
   try {
     if (name === 'libsql') return await openLibsql(path)
@@ -110,18 +122,6 @@ async function openFile(path: string, name: DriverName | undefined): Promise<Dri
     throw translated(error)
   }
   throw new HoldfastError('INVALID_OPTION', `This runtime has no "${name}". Leave the driver out, or use 'libsql'.`)
-}
-
-/** Creates the file with the rights of its owner only; SQLite gives its -wal and -shm files the same. */
-function createPrivately(path: string): void {
-  try {
-    closeSync(openSync(path, 'wx', 0o600))
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'EEXIST') return
-    const message = `The SQLite file "${path}" cannot be created: does its folder exist, and may it be written to?`
-    throw new HoldfastError('INVALID_OPTION', message, { cause: error, details: { path, code } })
-  }
 }
 
 function overHandle(handle: DatabaseSyncLike | DatabaseLike): Driver {
@@ -147,21 +147,8 @@ async function setUp(db: Connection, synchronous: Synchronous, storageMs: number
   db.exec('pragma wal_autocheckpoint = 4000')
 }
 
-function setBusyTimeout(db: Connection, ms: number): void {
-  db.exec(`pragma busy_timeout = ${Math.max(1, Math.round(ms))}`)
-}
-
 function checkSynchronous(level: Synchronous | undefined): Synchronous | undefined {
   if (level === undefined || synchronousLevels.includes(level)) return level
   const message = `openSqliteStore({ synchronous }) is one of ${synchronousLevels.join(', ')}. Got "${level as string}".`
   throw new HoldfastError('INVALID_OPTION', message)
-}
-
-function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undefined): void {
-  const level = Number(db.get('pragma synchronous', [])?.['synchronous'] ?? 2)
-  if (level >= 2) return
-  logger?.warn(
-    `SQLite runs with synchronous=${synchronousLevels[level] ?? level}: what was answered as committed may be lost when ` +
-      'the power fails. Use synchronous=full where that matters.',
-  )
 }

@@ -13,6 +13,8 @@ import { runOf } from './rows.ts'
 /** Whom time may end. Undo work has no bound on its time, and nothing ends what was removed. */
 const boundByTime = `session is null and status not in ('paused', 'cancelling') and undo <> 'due' and deleted_at is null`
 
+// The indexes are named for Turso, which does not find them by itself; SQLite would.
+
 export const orphansSql = `
   select * from runs as run
   where shard = 0 and session is not null and status in ('running', 'cancelling') and not exists (
@@ -20,18 +22,18 @@ export const orphansSql = `
   order by session, id limit ?`
 
 export const overdueSql = `
-  select * from runs
-  where shard = 0 and deadline <= ? and status in ('running', 'cancelling')
+  select * from runs indexed by runs_deadline
+  where shard = 0 and deadline is not null and deadline <= ? and status in ('running', 'cancelling')
   order by deadline, id limit ?`
 
 export const timedOutSql = `
-  select * from runs
-  where shard = 0 and timeout_at <= ? and ended_at is null and ${boundByTime}
+  select * from runs indexed by runs_timeout
+  where shard = 0 and timeout_at is not null and timeout_at <= ? and ended_at is null and ${boundByTime}
   order by timeout_at, id limit ?`
 
 export const expiredSql = `
-  select * from runs
-  where shard = 0 and expires_at <= ? and ${boundByTime}
+  select * from runs indexed by runs_expiry
+  where shard = 0 and expires_at is not null and expires_at <= ? and ${boundByTime}
   order by expires_at, id limit ?`
 
 /** When the next of each kind runs out that is not over yet, and whether somebody holds something without a live session. */

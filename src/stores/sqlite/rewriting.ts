@@ -56,7 +56,7 @@ export function releaseOne(batch: Batch, lease: Lease & { readonly runId: string
 
 export const keyHolderSql = `
   select id from runs
-  where shard = 0 and unique_key = ? and ended_at is null and deleted_at is null and id <> ?`
+  where shard = 0 and unique_key = ? and unique_key is not null and ended_at is null and deleted_at is null and id <> ?`
 
 /** The live run, other than this one, that has the business key which this one has or would have. */
 export function keyHolder(db: Connection, run: Run): string | null {

@@ -99,7 +99,8 @@ export const migrations: readonly string[] = [
   ) strict;
   `,
   `
-  alter table runs add column key text;
+  -- In quotes, or libsql writes it in capitals on the way to a server.
+  alter table runs add column "key" text;
   alter table runs add column key_scope text not null default 'workflow';
   -- What must be unique among live runs.
   alter table runs add column unique_key text;
@@ -142,12 +143,14 @@ export const migrations: readonly string[] = [
 /** The version of the schema that this code knows. */
 export const schemaVersion = migrations.length
 
+const ledger = 'create table if not exists migrations (version integer primary key, at integer not null) strict'
+
 /** Brings the schema to the version that this code knows. Must be called outside of a transaction. */
 export function migrate(db: Connection, now: () => number): void {
   if (db.read(() => versionOf(db)) === schemaVersion) return
   db.write(() => {
     const from = versionOf(db)
-    db.exec('create table if not exists migrations (version integer primary key, at integer not null) strict')
+    db.exec(ledger)
     for (let version = from + 1; version <= schemaVersion; version += 1) {
       db.exec(migrations[version - 1] ?? '')
       db.run('insert into migrations (version, at) values (?, ?)', [version, now()])
@@ -155,7 +158,18 @@ export function migrate(db: Connection, now: () => number): void {
   })
 }
 
-function versionOf(db: Connection): number {
+/** What `migrate()` would execute on a schema of that version, in one transaction. */
+export function migrationSql(from: number): readonly string[] {
+  if (from === schemaVersion) return []
+  const changes = migrations.slice(from).flatMap((sql, index) => {
+    const row = `insert into migrations (version, at) values (${from + index + 1}, unixepoch() * 1000)`
+    return [sql, row]
+  })
+  return ['begin immediate', ledger, ...changes, 'commit']
+}
+
+/** The version of the schema; 0 if there is none. */
+export function versionOf(db: Connection): number {
   if (!hasOurTables(db)) return 0
   const row = db.get('select max(version) as version from migrations', []) as { readonly version: number | null }
   const version = row.version ?? 0

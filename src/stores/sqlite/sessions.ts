@@ -26,6 +26,11 @@ function keepAlive({ db, now }: Batch, { session, leaseMs, end = false }: BeatRe
   return row?.['ended_at'] === null
 }
 
+/** That a run is on a list of ids: in this form SQLite and Turso both go along the index. */
+export const isListed = `rowid in (
+  select run.rowid from json_each(?) as one cross join runs as run
+  where run.shard = 0 and run.id = cast(one.value as text))`
+
 /** What is left over is told with the next beat. */
 const straysAtOnce = 100
 
@@ -34,7 +39,7 @@ export const lostSql = `
     select 1 from runs where shard = 0 and id = one.value ->> 0 and token = one.value ->> 1 and session = ?
       and status in ('running', 'cancelling'))`
 
-export const extendSql = 'update runs set deadline = ? where shard = 0 and id in (select value from json_each(?))'
+export const extendSql = `update runs set deadline = ? where ${isListed}`
 
 /** Which of them the session holds no more. Those that it holds, and that ask for it, get their new deadline. */
 function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[]): readonly string[] {
@@ -56,16 +61,21 @@ function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[])
   return lost
 }
 
-/** One statement for all three, because every process asks it every few seconds, and mostly there is none of them. */
+/**
+ * One statement for all three, because every process asks it every few seconds, and mostly there is none of them. SQLite
+ * finds these indexes by itself; Turso must be told.
+ */
 export const noticesSql = `
-  select 'wished' as what, id, wish, token from runs where shard = 0 and session = ? and wish is not null
+  select 'wished' as what, id, wish, token from runs indexed by runs_wished
+  where shard = 0 and session = ? and wish is not null
   union all
-  select 'timed out', id, null, token from runs
-  where shard = 0 and timeout_at <= ? and ended_at is null and deleted_at is null and session = ? and status = 'running'
+  select 'timed out', id, null, token from runs indexed by runs_timeout
+  where shard = 0 and timeout_at is not null and timeout_at <= ? and ended_at is null and deleted_at is null
+    and session = ? and status = 'running'
   union all
   select * from (
-    select 'stray', id, null, token from runs
-    where shard = 0 and session = ? and status in ('running', 'cancelling')
+    select 'stray', id, null, token from runs indexed by runs_held
+    where shard = 0 and session is not null and session = ? and status in ('running', 'cancelling')
       and id not in (select value from json_each(?))
     order by id limit ${straysAtOnce})`
 

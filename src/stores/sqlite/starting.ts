@@ -44,20 +44,26 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
   return answers
 }
 
+// Lists are joined and cast, not asked with IN: SQLite does either along the index, and Turso only this (measured among
+// 50,000 runs: 0.3 ms instead of one second).
+export const knownIdsSql = `
+  select run.id from json_each(?) as one cross join runs as run
+  where run.shard = 0 and run.id = cast(one.value as text)`
+
 function knownIds({ db }: Batch, runs: readonly NewRun[]): ReadonlySet<unknown> {
   const ids = JSON.stringify(runs.map(({ id }) => id))
-  const rows = db.all('select id from runs where shard = 0 and id in (select value from json_each(?))', [ids])
-  return new Set(rows.map((row) => row['id']))
+  return new Set(db.all(knownIdsSql, [ids]).map((row) => row['id']))
 }
 
 export const takenKeysSql = `
-  select unique_key, id from runs
-  where shard = 0 and unique_key in (select value from json_each(?)) and ended_at is null and deleted_at is null`
+  select run.unique_key, run.id from json_each(?) as one cross join runs as run
+  where run.shard = 0 and run.unique_key = cast(one.value as text) and run.unique_key is not null
+    and run.ended_at is null and run.deleted_at is null`
 
 export const takenIdempotencySql = `
   select run.started_as, run.idempotency_key, run.id from json_each(?) as one cross join runs as run
   where run.shard = 0 and run.idempotency_key = one.value ->> 1 and run.started_as = one.value ->> 0
-    and run.deleted_at is null`
+    and run.idempotency_key is not null and run.deleted_at is null`
 
 /** Which keys of a batch are taken, and by whom: before it, and by those of the batch that come first. */
 class TakenKeys {

@@ -30,6 +30,8 @@ import type {
   SteerRequest,
   Store,
   StoreAdmin,
+  StoreTransactions,
+  Within,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
 import { checkTables } from './checking.ts'
@@ -44,6 +46,8 @@ import { releaseOne, steerRuns } from './rewriting.ts'
 import { migrate } from './schema.ts'
 import { beat, endExpired } from './sessions.ts'
 import { startRuns } from './starting.ts'
+import type { Gate } from './gate.ts'
+import { UserTransactions } from './user-transactions.ts'
 
 /** What a store is built from; `openSqliteStore` puts it together. */
 export interface SqliteStoreParts {
@@ -54,6 +58,14 @@ export interface SqliteStoreParts {
   readonly state: () => { readonly now: number; readonly version: number }
   /** How often this connection has written what may make a run claimable. */
   readonly writes: WriteCount
+  /** What is other than SQLite's. */
+  readonly capabilities?: Partial<Capabilities>
+  /** Where everyone waits while a user's transaction is open. */
+  readonly gate: Gate
+  /** The file, as SQLite calls it; empty if it lives in memory. */
+  readonly file: string
+  /** How long a user's transaction may keep others waiting. */
+  readonly storageMs: number
   /** Called once, when the store is closed. */
   readonly onClose: () => void
 }
@@ -70,34 +82,47 @@ interface Quiet {
   readonly nextDue: number | null
 }
 
-export class SqliteStore implements Store, StoreAdmin {
-  readonly capabilities: Capabilities = { notifies: false, multiProcess: true }
+export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
+  readonly capabilities: Capabilities
   private readonly db: Connection
   private readonly now: () => number
   private readonly state: SqliteStoreParts['state']
   private readonly writeCount: WriteCount
   private readonly onClose: () => void
+  private readonly gate: Gate
+  private readonly users: UserTransactions
   private quiet: Quiet | null = null
   private readonly listeners = new Set<(hint: Hint) => void>()
   private untold: Hint[] = []
 
-  constructor({ db, now, state, writes, onClose }: SqliteStoreParts) {
+  constructor({ db, now, state, writes, capabilities, gate, file, storageMs, onClose }: SqliteStoreParts) {
+    this.capabilities = { notifies: false, multiProcess: true, transactions: true, ...capabilities }
     this.db = db
     this.now = now
     this.state = state
     this.writeCount = writes
     this.onClose = onClose
+    this.gate = gate
+    const onOver = (hints: readonly Hint[]): void => {
+      this.writeCount.writes += 1
+      this.hint(hints)
+    }
+    this.users = new UserTransactions({ db, now, gate, file, storageMs, onOver })
   }
 
   async migrate(): Promise<void> {
-    migrate(this.db, this.now)
+    return this.gate.through(() => migrate(this.db, this.now))
   }
 
   async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    return this.write(runs.length, (batch) => startRuns(batch, runs), [])
+    return this.gate.through(() => this.write(runs.length, (batch) => startRuns(batch, runs), []))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
+    return this.gate.through(() => this.claimNow(request))
+  }
+
+  private claimNow(request: ClaimRequest): Claimed {
     const { now, version } = this.db.read(this.state)
     const { selectors } = request
     const { writes } = this.writeCount
@@ -114,26 +139,32 @@ export class SqliteStore implements Store, StoreAdmin {
   }
 
   async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    return this.db.read(() => requests.map((request) => load(this.db, request)))
+    return this.read(() => requests.map((request) => load(this.db, request)))
   }
 
   async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
-    return this.write(transitions.length, (batch) => transitions.map((one) => commitOne(batch, one)), [])
+    const commit = (batch: Batch): readonly Committed[] => transitions.map((one) => commitOne(batch, one))
+    return this.gate.through(() => this.write(transitions.length, commit, []))
   }
 
   async deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
-    return this.write(messages.length, (batch) => messages.map((message) => deliverOne(batch, message)), [])
+    const deliver = (batch: Batch): readonly Delivered[] => messages.map((message) => deliverOne(batch, message))
+    return this.gate.through(() => this.write(messages.length, deliver, []))
   }
 
   async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
-    return this.write(requests.length, (batch) => steerRuns(batch, requests), [])
+    return this.gate.through(() => this.write(requests.length, (batch) => steerRuns(batch, requests), []))
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
-    return this.db.write(() => beat(this.batch(), request))
+    return this.gate.through(() => this.db.write(() => beat(this.batch(), request)))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
+    return this.gate.through(() => this.rescueNow(request))
+  }
+
+  private rescueNow(request: RescueRequest): Rescued {
     const { quiet, sessionsExpired, next, now } = this.outlook()
     const nothing = { takenOver: [], ended: [], more: false }
     if (quiet) return { ...nothing, sessionsEnded: 0, next, now }
@@ -145,28 +176,29 @@ export class SqliteStore implements Store, StoreAdmin {
   }
 
   async release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void> {
-    this.write(leases.length, (batch) => leases.forEach((lease) => releaseOne(batch, lease)), undefined)
+    const release = (batch: Batch): void => leases.forEach((lease) => releaseOne(batch, lease))
+    return this.gate.through(() => this.write(leases.length, release, undefined))
   }
 
   async get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
-    return this.db.read(() => runIds.map((id) => readRun(this.db, id)))
+    return this.read(() => runIds.map((id) => readRun(this.db, id)))
   }
 
   async changes(after: number, limit: number): Promise<readonly Change[]> {
-    return this.db.read(() => readChanges(this.db, after, limit))
+    return this.read(() => readChanges(this.db, after, limit))
   }
 
   async find(filter: RunFilter, page: Page): Promise<readonly Run[]> {
-    return this.db.read(() => findRuns(this.db, filter, page))
+    return this.read(() => findRuns(this.db, filter, page))
   }
 
   async count(filter: RunFilter, atMost: number): Promise<number> {
-    return this.db.read(() => countRuns(this.db, filter, atMost))
+    return this.read(() => countRuns(this.db, filter, atMost))
   }
 
   async check(): Promise<readonly Checked[]> {
     // Each check is one statement, and so sees one state; whoever writes is not held up.
-    return this.db.read(() => checkTables(this.db, this.now()))
+    return this.read(() => checkTables(this.db, this.now()))
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
@@ -176,9 +208,21 @@ export class SqliteStore implements Store, StoreAdmin {
     })
   }
 
+  within(handle: unknown): Within {
+    return this.users.within(handle)
+  }
+
+  transact<Result>(work: (handle: unknown, within: Within) => Promise<Result>): Promise<Result> {
+    return this.users.transact(work)
+  }
+
   async close(): Promise<void> {
     this.listeners.clear()
-    this.onClose()
+    return this.gate.through(this.onClose)
+  }
+
+  private read<Answer>(work: () => Answer): Answer | Promise<Answer> {
+    return this.gate.through(() => this.db.read(work))
   }
 
   private outlook(): ReturnType<typeof outlook> {

@@ -17,6 +17,7 @@ function claims(held: readonly Held[], extendMs: number | null = null): readonly
 export const beating: readonly ContractCase[] = [
   {
     name: 'SW-P2 a beat tells what is wanted of the runs that the session holds, and of no others',
+    near: true,
     async run({ clock, beat, hold, steer, commit }) {
       await beat('me')
       await beat('you')

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import type { Draft, Entry } from '../../core/entry.ts'
 import { createRunIds } from '../../core/id.ts'
+import { shardForNew } from '../../core/routing.ts'
 import type { Random } from '../../core/ports.ts'
 import type { Lease, Run } from '../../core/run.ts'
 import type { Steer } from '../../core/steering.ts'
@@ -41,6 +42,8 @@ export interface ContractClock {
 export interface ContractSubject {
   readonly store: Store & StoreAdmin
   readonly clock: ContractClock
+  /** Runs without keys live in one shard: for cases in which the order of claims counts. @default false */
+  readonly near?: boolean
 }
 
 /** A run that the case holds, and where its journal stands as far as the holder knows. */
@@ -89,7 +92,7 @@ export interface ContractBench extends ContractSubject {
 }
 
 /** Makes the bench for one case. Every case wants a store of its own. */
-export function createContractBench({ store, clock }: ContractSubject): ContractBench {
+export function createContractBench({ store, clock, near = false }: ContractSubject): ContractBench {
   const random = createSeededRandom(1)
   const now = (): number => clock.now()
   const runIds = createRunIds({ clock: { now, monotonic: now, after: () => () => undefined }, random })
@@ -97,9 +100,18 @@ export function createContractBench({ store, clock }: ContractSubject): Contract
   let count = 0
   const unique = (what: string): string => `${what}-${(count += 1)}`
 
-  const newRun = (changes: Partial<NewRun> = {}): NewRun => ({
-    id: runIds.next(0),
-    shard: 0,
+  const shards = store.capabilities.shards ?? 1
+
+  const newRun = (changes: Partial<NewRun> = {}): NewRun => {
+    const { key = null, idempotencyKey = null } = changes
+    const shard =
+      near && key === null && idempotencyKey === null ? 0 : shardForNew({ key, idempotencyKey }, shards, random)
+    return newRunOf(runIds.next(shard), shard, changes)
+  }
+
+  const newRunOf = (id: string, shard: number, changes: Partial<NewRun>): NewRun => ({
+    id,
+    shard,
     ...selector,
     key: null,
     keyScope: 'workflow',

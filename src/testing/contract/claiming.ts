@@ -1,6 +1,7 @@
 // Who gets which run, and in what order.
 
 import assert from 'node:assert/strict'
+import type { Entry } from '../../core/entry.ts'
 import { randomFraction } from '../../core/ports.ts'
 import { atOnce, ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -10,6 +11,7 @@ import { dueOrder } from './scheduling.ts'
 export const claiming: readonly ContractCase[] = [
   {
     name: 'a higher priority goes first, then what has been due longer, then the lower id',
+    near: true,
     async run({ clock, start, claim }) {
       const older = await start({ priority: 1 })
       await clock.advance(5)
@@ -23,6 +25,7 @@ export const claiming: readonly ContractCase[] = [
   },
   {
     name: 'runs of one millisecond are claimed in the order of their ids, however they were inserted',
+    near: true,
     async run({ store, newRun, claim }) {
       const made = Array.from({ length: 20 }, () => newRun())
       const shuffled = made.map((_, index) => made[(index * 7) % 20] as (typeof made)[number])
@@ -36,6 +39,7 @@ export const claiming: readonly ContractCase[] = [
   },
   {
     name: 'a claim takes no more than its limit and leaves the rest for the next',
+    near: true,
     async run({ start, claim }) {
       const made = [await start(), await start(), await start()]
       const first = await claim({ limit: 2 })
@@ -71,6 +75,7 @@ export const claiming: readonly ContractCase[] = [
   },
   {
     name: 'several selectors are served in one order, and one that is named twice leases nothing twice',
+    near: true,
     async run({ start, claim }) {
       const a = { type: 'a', version: 1 }
       const b = { type: 'b', version: 3 }
@@ -90,6 +95,23 @@ export const claiming: readonly ContractCase[] = [
       assert.deepEqual(runs, [{ ...before, ...expected }])
       assert.deepEqual(await run(before.id), runs[0])
       assert.equal((await journal(before.id)).length, 1)
+    },
+  },
+  {
+    name: 'what a claim hands over of a journal is what can be loaded, and only for runs that nobody began or wrote to',
+    async run({ store, start, hold, commit, claim, deliver, message }) {
+      const untouched = await start()
+      const writtenTo = await start()
+      await deliver(message(writtenTo.id))
+      const begun = await hold()
+      await commit(begun, { status: 'pending' })
+      const { runs, fresh = new Map<string, Entry>() } = await claim()
+      assert.deepEqual(new Set(ids(runs)), new Set([untouched.id, writtenTo.id, begun.runId]))
+      for (const [runId, entry] of fresh) {
+        assert.equal(runId, untouched.id)
+        const [loaded] = await store.load([{ runId, after: 0, limit: 10 }])
+        assert.deepEqual(loaded, { entries: [entry], messages: [] })
+      }
     },
   },
   {
@@ -132,6 +154,7 @@ export const claiming: readonly ContractCase[] = [
   },
   {
     name: 'timed runs that have come due are claimed in the order in which they came due, among those that were ready',
+    near: true,
     async run({ clock, start, claim }) {
       const third = await start({ due: inMs(30) })
       const first = await start({ due: inMs(10) })
@@ -168,6 +191,7 @@ export const claiming: readonly ContractCase[] = [
   },
   {
     name: 'whatever happened before, a claim takes all that is due, nothing else, and in order',
+    near: true,
     run: shuffleAndClaim,
   },
 ]

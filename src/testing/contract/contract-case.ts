@@ -8,6 +8,8 @@ export interface ContractCase {
   readonly name: string
   /** It means something only for a store that has this capability; skip it visibly for others. */
   readonly needs?: keyof Capabilities
+  /** The order of claims counts in it: give the bench `near`, so that its runs live in one shard. @default false */
+  readonly near?: boolean
   /** Rejects with a readable message if the store breaks the promise. */
   readonly run: (bench: ContractBench) => Promise<void>
 }

@@ -28,6 +28,7 @@ import { sessions } from './sessions.ts'
 import { starting } from './starting.ts'
 import { steering } from './steering.ts'
 import { timeouts } from './timeouts.ts'
+import { transactions } from './transactions.ts'
 import { undoing } from './undoing.ts'
 
 /**
@@ -69,4 +70,5 @@ export const storeContract: readonly ContractCase[] = [
   ...finding,
   ...feed,
   ...hints,
+  ...transactions,
 ]

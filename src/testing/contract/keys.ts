@@ -92,7 +92,9 @@ export const keys: readonly ContractCase[] = [
           [true, null, at(5)],
         ],
       )
-      assert.deepEqual(ids((await claim()).runs), [at(0), at(2), at(4), at(5)])
+      const claimed = ids((await claim()).runs)
+      assert.deepEqual(new Set(claimed), new Set([at(0), at(2), at(4), at(5)]))
+      assert.equal(claimed.length, 4)
     },
   },
   {

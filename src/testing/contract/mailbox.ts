@@ -154,6 +154,7 @@ export const mailbox: readonly ContractCase[] = [
   },
   {
     name: 'a run that is written to again and again keeps its place among those that are due',
+    near: true,
     async run({ clock, hold, park, start, deliver, message, claim }) {
       const held = await hold()
       await park(held)

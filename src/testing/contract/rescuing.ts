@@ -173,6 +173,7 @@ export const rescuing: readonly ContractCase[] = [
   },
   {
     name: 'many are taken over in bounded batches until nothing is left, and none twice',
+    near: true,
     async run({ store, beat, newRun, clock, rescue, claim }) {
       await beat('dead')
       const lease = { session: 'dead', token: 1 }

@@ -61,6 +61,7 @@ export const sessions: readonly ContractCase[] = [
   },
   {
     name: 'a session that has ended gets no work: neither by a claim nor by an eager start',
+    near: true,
     async run({ store, newRun, start, beat, claim, run }) {
       await beat('gone')
       assert.equal((await beat('gone', { end: true })).alive, false)

@@ -1,6 +1,7 @@
 // When the claimer asks the store, and when it does not. Time and turns belong to the test.
 
 import { describe, expect, it } from 'vitest'
+import { HoldfastError } from '../../../src/core/error.ts'
 import type { Cancel, Ports } from '../../../src/core/ports.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Claimed } from '../../../src/store.ts'
@@ -41,8 +42,14 @@ function setUp(slotCount: number) {
   const engine = { store, ports, session: 'session', clock: { observe: () => undefined } } as unknown as Engine
   const performer = { beginAll: () => Promise.resolve() } as unknown as Performer
   const slots: Slots = new Slots(slotCount, () => claimer.slotFreed())
-  const claimer = new Claimer(engine, slots, performer, { selectors: [], pollMs: 1_000 })
+  const refusals: HoldfastError[] = []
+  const claimer = new Claimer(engine, slots, performer, {
+    selectors: [],
+    pollMs: 1_000,
+    refused: (reason) => void refusals.push(reason),
+  })
   return {
+    refusals,
     asked,
     answers,
     claimer,
@@ -65,6 +72,21 @@ function setUp(slotCount: number) {
 }
 
 describe('the claimer', () => {
+  it('tells the worker when the store has outgrown this code, and is stopped while it still answers for the claim', async () => {
+    const { claimer, answers, asked, refusals, slots, turn, fire } = setUp(4)
+    const reason = new HoldfastError('SCHEMA_TOO_NEW', 'Too new')
+    answers.push(reason)
+    claimer.start()
+    await turn()
+    expect(refusals).toEqual([reason])
+    const stopped = claimer.stop()
+    fire()
+    await turn()
+    await stopped
+    expect(slots.free).toBe(4)
+    expect(asked).toEqual([2])
+  })
+
   it('asks once for half of the free slots, however often it is woken: a run started here finds one, too', async () => {
     const { claimer, asked, slots, turn } = setUp(5)
     slots.take(2)

@@ -1,6 +1,7 @@
 // How a process keeps its session, and when it stops believing in it. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
+import { HoldfastError } from '../../../src/core/error.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Beat, BeatRequest } from '../../../src/store.ts'
 import { createRecordingLogger } from '../../../src/testing/logger.ts'
@@ -46,6 +47,7 @@ function setUp() {
     claims: () => [],
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
+    refused: ({ code }) => void events.push(`refused ${code}`),
     leasesLost: ({ code, message }) => void events.push(`${code}: ${message}`),
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
     strayed: (strays) => strays.forEach(({ runId }) => void events.push(`stray ${runId}`)),
@@ -125,6 +127,21 @@ describe('a heartbeat', () => {
     expect(logger.messages('warn')).toHaveLength(3)
     await clock.advance(everyMs)
     expect(happened()).toEqual(['beat first'])
+  })
+
+  it('that the store refuses for good says so, takes nothing new and goes on beating until it is stopped', async () => {
+    const { heartbeat, answers, clock, logger, happened } = setUp()
+    const tooNew = new HoldfastError('SCHEMA_TOO_NEW', 'Too new')
+    answers.push({}, tooNew, tooNew)
+    await heartbeat.start()
+    await clock.advance(everyMs + 1_000)
+    const refused = ['beat first', 'refused SCHEMA_TOO_NEW']
+    const [beat = '', said = ''] = refused
+    expect(happened()).toEqual([beat, beat, 'pause', said, ...refused])
+    expect(logger.messages('warn')).toEqual([])
+    await heartbeat.stop()
+    expect(happened()).toEqual(['end first'])
+    expect(clock.pending).toBe(0)
   })
 
   it('that has not succeeded for a whole lease aborts all work here once, not at every further failure', async () => {

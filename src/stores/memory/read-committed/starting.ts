@@ -17,7 +17,6 @@ const mostRounds = 100
 export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
   const dead = await deadSessions(x, runs)
   const now = x.now()
-  const appends = new Appends()
   const answers = new Map<NewRun, Started>()
   let open = runs
   for (let round = 0; open.length > 0; round += 1) {
@@ -26,22 +25,19 @@ export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<
       const isLeased = run.lease !== null && !dead.has(run.lease.session)
       return { ...newRow(run, now, isLeased), startedAs: run.type }
     })
-    const { inserted, obstacles } = await insertRows(x, open, rows, runs)
+    const { inserted, obstacles } = await insertRows(x, open, rows)
     const left: NewRun[] = []
     for (const [index, run] of open.entries()) {
       const row = rows[index] as RunRow
       const obstacle = obstacles.get(run)
       if (inserted.has(row)) {
         answers.set(run, { created: true, taken: null, run: runOf(row) })
-        appends.add(run.id, 0, [run.first], run.transition, now)
         if (row.session === null) x.hints.push({ kind: 'ready', type: run.type })
       } else if (obstacle === undefined) left.push(run)
       else answers.set(run, obstacle)
     }
     open = left
   }
-  await appends.append(x, 'start.append')
-  await appends.feed(x, 'start.feed')
   return runs.map((run) => answers.get(run) as Started)
 }
 
@@ -50,23 +46,41 @@ interface Inserted {
   readonly obstacles: ReadonlyMap<NewRun, Started>
 }
 
-async function insertRows(
+async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly RunRow[]): Promise<Inserted> {
+  const { tables } = x
+  if (x.is('look-then-insert')) {
+    const obstacles = await x.run('start.look', (tx) => look(x, tx, runs))
+    const free = rows.filter((_, index) => !obstacles.has(runs[index] as NewRun))
+    const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, free)))
+    await append(x, runs, rows, inserted)
+    return { obstacles, inserted }
+  }
+  if (x.is('insert-and-look-in-one')) {
+    const both = await x.run('start.insert', (tx) => insertAndLook(x, tx, runs, rows))
+    await append(x, runs, rows, both.inserted)
+    return both
+  }
+  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, rows)))
+  await append(x, runs, rows, inserted)
+  const left = runs.filter((_, index) => !inserted.has(rows[index] as RunRow))
+  if (left.length === 0) return { inserted, obstacles: new Map() }
+  return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left)) }
+}
+
+/** The first entries of what was inserted. */
+async function append(
   x: Execution,
   runs: readonly NewRun[],
   rows: readonly RunRow[],
-  all: readonly NewRun[],
-): Promise<Inserted> {
-  const { tables } = x
-  if (x.is('look-then-insert')) {
-    const obstacles = await x.run('start.look', (tx) => look(x, tx, runs, all))
-    const free = rows.filter((_, index) => !obstacles.has(runs[index] as NewRun))
-    return { obstacles, inserted: new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, free))) }
+  inserted: ReadonlySet<RunRow>,
+): Promise<void> {
+  const appends = new Appends()
+  for (const [index, run] of runs.entries()) {
+    const row = rows[index] as RunRow
+    if (inserted.has(row)) appends.add(run.id, 0, [run.first], run.transition, row.createdAt)
   }
-  if (x.is('insert-and-look-in-one')) return x.run('start.insert', (tx) => insertAndLook(x, tx, runs, rows))
-  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, rows)))
-  const left = runs.filter((_, index) => !inserted.has(rows[index] as RunRow))
-  if (left.length === 0) return { inserted, obstacles: new Map() }
-  return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left, all)) }
+  await appends.append(x, 'start.append')
+  await appends.feed(x, 'start.feed')
 }
 
 /** What is in the way of each, in the order in which that is told. */
@@ -74,7 +88,6 @@ function look(
   { tables }: Execution,
   tx: Pick<Transaction, 'select'>,
   runs: readonly NewRun[],
-  all: readonly NewRun[],
 ): ReadonlyMap<NewRun, Started> {
   const ids = tx.select(tables.runs, { at: ['id', runs.map(({ id }) => id)] })
   const firsts = tx.select(tables.journal, { at: ['place', runs.map(({ id }) => placeText(id, 1))] })
@@ -84,10 +97,8 @@ function look(
   for (const run of runs) {
     const twin = ids.find(({ id }) => id === run.id)
     if (twin !== undefined) {
-      // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. The
-      // entry of one that came earlier in this batch is not written yet.
-      const stored = firsts.find(({ runId }) => runId === run.id)?.entry.transition
-      const transition = stored ?? all.find(({ id }) => id === run.id)?.transition
+      // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's.
+      const transition = firsts.find(({ runId }) => runId === run.id)?.entry.transition
       const created = transition === run.transition
       found.set(run, { created, taken: created ? null : 'id', run: runOf(twin) })
       continue
@@ -109,7 +120,7 @@ async function insertAndLook(
   runs: readonly NewRun[],
   rows: readonly RunRow[],
 ): Promise<Inserted> {
-  const obstacles = new Map(look(x, tx, runs, runs))
+  const obstacles = new Map(look(x, tx, runs))
   const inserted = new Set(await tx.insertNew(x.tables.runs, rows))
   for (const [index, run] of runs.entries()) {
     const row = rows[index] as RunRow

@@ -8,7 +8,7 @@ import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/finding.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
 import { extendSql, lostSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
-import { takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
+import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 
@@ -59,10 +59,19 @@ describe('the plan of', () => {
     ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
     ['the search for wishes', noticesSql, 'runs_wished (shard=? AND session=?)'],
     ['the search for claims that are lost', lostSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
-    ['moving deadlines', extendSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+    ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {
     const plan = planOf(sql)
     expect(plan.filter((line) => /SEARCH runs?\b/.test(line))[0]).toContain(`INDEX ${index}`)
+    expect(plan.filter((line) => walksAll.test(line))).toEqual([])
+  })
+
+  it('leasing and moving deadlines look up what is listed, and never walk', () => {
+    const plan = planOf(extendSql)
+    expect(plan.filter((line) => /SEARCH/.test(line))).toEqual([
+      'SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)',
+      'SEARCH run USING COVERING INDEX sqlite_autoindex_runs_1 (shard=? AND id=?)',
+    ])
     expect(plan.filter((line) => walksAll.test(line))).toEqual([])
   })
 

@@ -1,5 +1,5 @@
-// `status_fields_match` as a statement: what the status of a run says of its other fields, clause by clause as in
-// `core/invariants/row.ts`.
+// What the checks of every store that has SQL share: conditions on a row of `runs` by itself, which are the same everywhere,
+// and what only tables can get wrong.
 
 const isOver = `status in ('succeeded', 'failed', 'cancelled')`
 
@@ -28,5 +28,31 @@ const wrongEnd = `
   (${isOver}) <> (ended_at is not null)
   or (deleted_at is null and delete_reason is not null)`
 
-export const statusFieldsMatchSql = `
-  select id from runs where shard = 0 and (${[wrongLease, wrongReadiness, wrongBounds, wrongEnd].join(' or ')})`
+/** `status_fields_match`: what the status of a run says of its other fields, clause by clause as in `core/invariants/row.ts`. */
+export const wrongStatusFields = [wrongLease, wrongReadiness, wrongBounds, wrongEnd].join(' or ')
+
+/** The text that is unique among live runs, as `uniqueText` makes it. */
+const uniqueKey = `case key_scope when 'workflow' then 'workflow ' || type || ' ' || key
+  when 'version' then 'version ' || type || ' ' || version || ' ' || key
+  when 'global' then 'global ' || key end`
+
+export const wrongKeyText = `coalesce(unique_key, '') <> coalesce(${uniqueKey}, '')`
+
+/** Besides what is said in `core/invariants`. */
+export const tableInvariants = [
+  {
+    name: 'nothing_without_run',
+    kind: 'S',
+    about: 'Entries, messages and tags belong to a run that is there.',
+  },
+  {
+    name: 'key_text_derived',
+    kind: 'S',
+    about: 'The text that keeps business keys unique is made of the key, scope, type and version of its run.',
+  },
+  {
+    name: 'tags_listed',
+    kind: 'S',
+    about: 'The tags of a run are those that it is found by.',
+  },
+] as const

@@ -1,0 +1,160 @@
+// Transactions of users, as the engine lends them to a worker: begun by the store, or by the user's own library. It says of
+// each what became of it, and never more than is certain: once COMMIT was sent, an error leaves that open unless the
+// database itself says that nothing happened.
+
+import type { Acknowledged, Transact, Transacted, TransactionWork } from '../core/definition.ts'
+import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
+import { growingPauses } from '../core/pause.ts'
+import type { Ports } from '../core/ports.ts'
+import type { Transition } from '../core/transition.ts'
+import { fatal } from '../core/verdict.ts'
+import type { Committed, Store, StoreTransactions, Within } from '../store.ts'
+import { acknowledge } from './committer.ts'
+
+/** Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. */
+export type OwnTransaction = (work: (tx: unknown) => Promise<unknown>) => PromiseLike<unknown>
+
+export interface TransactOptions {
+  readonly store: Store
+  /** The user's own way, if they brought one. */
+  readonly own: OwnTransaction | undefined
+  readonly ports: Ports
+  readonly onTime: (at: number) => void
+}
+
+/** The part of a store that takes place in transactions of users; null if it has none. */
+export function transactionsOf(store: Store): StoreTransactions | null {
+  return 'within' in store && 'transact' in store ? (store as Store & StoreTransactions) : null
+}
+
+export function createTransact({ store, own, ports, onTime }: TransactOptions): Transact | null {
+  const transactions = transactionsOf(store)
+  if (transactions === null) return null
+  const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own)
+
+  return async (work, isWanted) => {
+    const pause = growingPauses(ports)
+    for (;;) {
+      const attempt = new OneTransaction(work, onTime)
+      try {
+        await begin(attempt)
+        if (attempt.state === 'fulfilled') return { outcome: 'committed' }
+        return attempt.undecided()
+      } catch (error) {
+        const isAway = attempt.state === 'not-begun' && isHoldfastError(error, 'STORE_UNAVAILABLE')
+        if (!isAway || !isWanted()) return attempt.failed(error, own !== undefined)
+        ports.logger.warn('The store is unavailable; the transaction of a step is begun again soon.', { error })
+        await pause()
+      }
+    }
+  }
+}
+
+type Begin = (transaction: OneTransaction) => Promise<unknown>
+
+function byStore(store: StoreTransactions): Begin {
+  return (transaction) => store.transact((tx, within) => transaction.perform(tx, within))
+}
+
+function byLibrary(store: StoreTransactions, own: OwnTransaction): Begin {
+  return async (transaction) => {
+    await own(async (tx) => transaction.perform(tx, withinOf(store, tx)))
+  }
+}
+
+function withinOf(store: StoreTransactions, tx: unknown): Within {
+  try {
+    return store.within(tx)
+  } catch (error) {
+    // Another attempt would get the same from the same library.
+    throw error instanceof Error ? fatal(error) : error
+  }
+}
+
+/** One transaction: how far the work in it has come, which decides what its end means. */
+class OneTransaction {
+  state: 'not-begun' | 'running' | 'fulfilled' | 'rejected' = 'not-begun'
+  private error: unknown
+  private readonly work: TransactionWork
+  private readonly onTime: (at: number) => void
+
+  constructor(work: TransactionWork, onTime: (at: number) => void) {
+    this.work = work
+    this.onTime = onTime
+  }
+
+  async perform(tx: unknown, within: Within): Promise<void> {
+    try {
+      if (this.state !== 'not-begun') throw calledAgain()
+      this.state = 'running'
+      let at: number | null = null
+      await this.work(tx, async (transition) => {
+        const answer = await commitWithin(within, transition)
+        at = answer.at
+        return answer
+      })
+      this.state = 'fulfilled'
+      if (at !== null) this.onTime(at)
+    } catch (error) {
+      this.state = 'rejected'
+      this.error = error
+      throw error
+    }
+  }
+
+  /** It ended with an error. */
+  failed(error: unknown, isOwn: boolean): Transacted {
+    if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
+    if (this.state !== 'fulfilled') return { outcome: 'rolled-back', error }
+    const isCertain = isOwn ? isRefusedBySql(error) : !isHoldfastError(error, 'STORE_UNAVAILABLE')
+    return isCertain ? { outcome: 'rolled-back', error } : { outcome: 'in-doubt', error: inDoubt(error) }
+  }
+
+  /** It ended well, though the work in it did not. */
+  undecided(): Transacted {
+    if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
+    return { outcome: 'in-doubt', error: notAwaited() }
+  }
+}
+
+async function commitWithin(within: Within, transition: Transition): Promise<Acknowledged> {
+  const [answer] = await within.commit([transition])
+  return acknowledge(transition, answer as Committed, true)
+}
+
+/** SQLSTATE classes with which a COMMIT says that it rolled back: constraints, serialization, and what triggers raise. */
+const certainStates = /^(?:23...|40(?!003)...|44...|P0...)$/
+
+/** Tells whether the database itself has said that nothing was committed, whatever the library made of its error. */
+function isRefusedBySql(error: unknown): boolean {
+  let one: unknown = error
+  for (let depth = 0; depth < 5 && typeof one === 'object' && one !== null; depth += 1) {
+    const { code, cause, driverError } = one as { code?: unknown; cause?: unknown; driverError?: unknown }
+    if (typeof code === 'string' && (certainStates.test(code) || code.startsWith('SQLITE_CONSTRAINT'))) return true
+    one = cause ?? driverError
+  }
+  return false
+}
+
+function inDoubt(cause: unknown): HoldfastError {
+  return new HoldfastError(
+    'STORE_UNAVAILABLE',
+    'The answer to the COMMIT of a transaction is missing, so it may have happened or not. The run is given back; its journal ' +
+      `will tell. ${messageOf(cause)}`,
+    { cause },
+  )
+}
+
+function calledAgain(): Error {
+  const message =
+    'createHoldfast({ transaction }) called its work a second time. A transaction is tried once: leave it to the retry ' +
+    'policy of the step to try it again.'
+  return fatal(new HoldfastError('INVALID_OPTION', message))
+}
+
+function notAwaited(): HoldfastError {
+  const message =
+    'createHoldfast({ transaction }) settled before its work was done. Return the promise of your transaction: ' +
+    '(work) => db.transaction(work).'
+  return new HoldfastError('INVALID_OPTION', message)
+}

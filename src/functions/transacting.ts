@@ -1,0 +1,120 @@
+// Steps that are transactions: what the function writes through `tx` and the entry that tells of it are committed together,
+// or not at all.
+//
+//   begun    → performed  the transaction is open and the function has returned: the attempt is sealed, so that no timeout
+//                         or end of the run can take its outcome from it any more
+//   performed → placed    its entry has its place, and is committed inside the transaction with all that gathered before it
+//   placed   → landed     COMMIT was answered: the body sees the result
+//   begun    → failed     the function threw, or its result cannot be stored: rolled back, an attempt like any other
+//   placed   → failed     the entry or the COMMIT failed, and it is certain that nothing was written: the failure takes the
+//                         place of the result
+//   begun    → over       the attempt was aborted: whoever did that has told its outcome, and the transaction is rolled back
+//                         as soon as the function has noticed
+//   placed   → lost       the store refused the entry (rolled back), or nobody knows what became of COMMIT. The run is given
+//                         up here. Whoever claims it next finds the entry in the journal, or finds that it never will be there:
+//                         until COMMIT is decided, the transaction holds the row of the run
+//
+// From the first moment to the last nothing else of the run is sent: the store could not tell what comes first.
+
+import type { Attempt } from '../core/attempt.ts'
+import type { Acknowledged, Host } from '../core/definition.ts'
+import { bug, isHoldfastError } from '../core/error.ts'
+import type { CallOutcome, StepCall } from './call.ts'
+import type { Stage } from './stage.ts'
+
+interface Steps {
+  /** Appends what the function gave back. */
+  place(call: StepCall, attempt: Attempt, value: unknown): CallOutcome
+  landed(call: StepCall, outcome: CallOutcome): void
+  failed(call: StepCall, attempt: Attempt, error: unknown, place?: number | null): void
+}
+
+/** How far a transaction got. */
+interface Progress {
+  placed: CallOutcome | null
+  answer: Acknowledged | null
+  isRefused: boolean
+}
+
+export class Transacting {
+  private readonly stage: Stage
+  private readonly steps: Steps
+
+  constructor(stage: Stage, steps: Steps) {
+    this.stage = stage
+    this.steps = steps
+  }
+
+  begin(call: StepCall, attempt: Attempt): void {
+    const { stage } = this
+    stage.writer.hold(attempt)
+    attempt.onAbort = () => this.letGo(attempt)
+    void this.run(call, attempt).catch((error: unknown) => stage.writer.lose(error))
+  }
+
+  private async run(call: StepCall, attempt: Attempt): Promise<void> {
+    const { transact } = this.stage.host
+    if (transact === null) throw bug('A transaction began where there are none')
+    const progress: Progress = { placed: null, answer: null, isRefused: false }
+    const done = await transact(
+      (tx, commit) => this.perform(call, attempt, { tx, commit }, progress),
+      () => attempt.isOpen,
+    )
+    const { placed, answer, isRefused } = progress
+    if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
+    if (done.outcome === 'in-doubt' || isRefused) return this.stage.writer.lose(done.error)
+    if (placed !== null && call.undo !== undefined) this.stage.undoables.drop(call)
+    if (placed === null) this.letGo(attempt)
+    if (attempt.close()) this.steps.failed(call, attempt, done.error, placed?.seq ?? null)
+    this.stage.stir()
+  }
+
+  /** What takes place inside the transaction; a rejection rolls it back. */
+  private async perform(
+    call: StepCall,
+    attempt: Attempt,
+    { tx, commit }: { readonly tx: unknown; readonly commit: Host['commit'] },
+    progress: Progress,
+  ): Promise<void> {
+    // A run that is being cancelled begins nothing.
+    if (attempt.wasTold) throw attempt.toldBecause
+    const value = await this.call(call, attempt, tx)
+    if (!attempt.seal()) throw attempt.toldBecause
+    const placed = this.steps.place(call, attempt, value)
+    progress.placed = placed
+    try {
+      progress.answer = await this.stage.writer.carry(attempt, placed.seq, commit)
+    } catch (error) {
+      progress.isRefused = isRefusal(error)
+      throw error
+    }
+  }
+
+  private call(call: StepCall, attempt: Attempt, tx: unknown): unknown {
+    const { stage } = this
+    stage.performing = call.name
+    try {
+      return call.perform(attempt, tx)
+    } finally {
+      stage.performing = null
+    }
+  }
+
+  private landed(call: StepCall, attempt: Attempt, placed: CallOutcome | null, answer: Acknowledged | null): void {
+    const { stage, steps } = this
+    if (placed === null || answer === null) throw bug('A transaction was committed without its entry')
+    stage.writer.landed(attempt, answer)
+    if (attempt.close()) steps.landed(call, placed)
+    stage.stir()
+  }
+
+  private letGo(attempt: Attempt): void {
+    this.stage.writer.release(attempt)
+    this.stage.stir()
+  }
+}
+
+/** The store has an answer, and it is no: the run is somebody else's, or not where we think. */
+function isRefusal(error: unknown): boolean {
+  return isHoldfastError(error) && (error.family === 'conflict' || error.code === 'RUN_NOT_FOUND')
+}

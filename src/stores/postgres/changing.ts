@@ -1,0 +1,73 @@
+// How tables are changed while others use them: in transactions that wait only shortly for a lock, because behind a waiting
+// change of a table everybody else waits, too, and that are tried again when somebody was in the way.
+
+import { setTimeout } from 'node:timers/promises'
+import { HoldfastError } from '../../core/error.ts'
+import type { ClientLike, PoolLike } from './database.ts'
+import { isTransient, sqlStateOf, translated } from './sql-state.ts'
+
+const lockTimeout = '2s'
+const mostTries = 40
+const longestPauseMs = 250
+
+/** In what the databases differ that speak Postgres. */
+export interface Server {
+  readonly isCockroach: boolean
+}
+
+/** How a transaction begins that changes tables. */
+export function frame({ isCockroach }: Server): readonly string[] {
+  return [
+    // What is read after a lock must be what those committed who had it. CockroachDB changes tables only when serializable.
+    `begin isolation level ${isCockroach ? 'serializable' : 'read committed'}`,
+    `set local lock_timeout = '${lockTimeout}'`,
+    'set local statement_timeout = 0',
+    // It would commit before every change of a table, and let go of the lock.
+    ...(isCockroach ? ['set local autocommit_before_ddl = off'] : []),
+  ]
+}
+
+export async function serverOf(client: ClientLike): Promise<Server> {
+  const { rows } = await client.query({ text: 'select version() as version' })
+  return { isCockroach: String(rows[0]?.['version']).includes('CockroachDB') }
+}
+
+/** One connection for all of it. Nothing is left behind on it. */
+export async function connected<Answer>(
+  pool: PoolLike,
+  work: (client: ClientLike) => Promise<Answer>,
+): Promise<Answer> {
+  let broken: Error | undefined
+  let client: ClientLike | undefined
+  try {
+    client = await pool.connect()
+    return await work(client)
+  } catch (error) {
+    const isAnswered = sqlStateOf(error) !== undefined || error instanceof HoldfastError
+    if (!isAnswered) broken = error as Error
+    throw translated(error)
+  } finally {
+    client?.release(broken)
+  }
+}
+
+/** Tries again what others were in the way of. */
+export async function again<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      // A connection that is gone rolls back by itself.
+      await client.query({ text: 'rollback' }).catch(() => undefined)
+      if (tries >= mostTries || !isInTheWay(error)) throw error
+    }
+    await setTimeout(Math.min(longestPauseMs, 5 * tries))
+  }
+}
+
+/** Somebody else holds a lock, or has just created what we create. */
+function isInTheWay(error: unknown): boolean {
+  const state = sqlStateOf(error)
+  const isRaced = state === '23505' || state === '42P06' || state === '42P07' || state === '42710'
+  return isTransient(state) || isRaced || (state === 'XX000' && /concurrently/.test(String(error)))
+}

@@ -1,0 +1,5 @@
+// `holdfast/postgres`: the Postgres store, for who wants to say more than its address.
+
+export { openPostgresStore, type PostgresStoreOptions } from './open.ts'
+export type { PostgresStore } from './store.ts'
+export type { Unsafe } from './durability.ts'

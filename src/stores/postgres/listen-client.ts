@@ -1,0 +1,44 @@
+// Connections that listen: one of their own, or one that is borrowed from the user's pool for as long as it is needed.
+
+import pg from 'pg'
+import type { PoolLike } from './database.ts'
+import type { ListenClient } from './listening.ts'
+
+/** A connection to this address. */
+export async function listenAt(url: string, connectMs: number): Promise<ListenClient> {
+  const client = new pg.Client({
+    connectionString: url,
+    keepAlive: true,
+    application_name: 'holdfast listener',
+    connectionTimeoutMillis: connectMs,
+  })
+  await client.connect()
+  return listening(client, () => void client.end().catch(() => undefined))
+}
+
+/** One of the user's connections. It is not given back: what listens is not what they opened it as. */
+export async function listenOver(pool: PoolLike): Promise<ListenClient> {
+  const lent = await pool.connect()
+  return listening(lent as unknown as pg.PoolClient, () => {
+    // Before a farewell its driver would wait for answers that may never come.
+    lent.connection?.stream?.destroy()
+    lent.release(true)
+  })
+}
+
+function listening(client: pg.Client | pg.PoolClient, discard: () => void): ListenClient {
+  let discarded = false
+  return {
+    query: (text, values = []) => client.query(text, [...values]),
+    on(event: string, call: (given: never) => void) {
+      client.on(event as 'error', call as (error: Error) => void)
+    },
+    discard() {
+      if (discarded) return
+      discarded = true
+      // What still breaks now concerns nobody.
+      client.removeAllListeners('notification')
+      discard()
+    },
+  }
+}

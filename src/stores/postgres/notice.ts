@@ -1,0 +1,58 @@
+// What processes tell one another: who tells, the types that may be claimed, and the runs that have ended. Texts are short,
+// because Postgres takes no more than 8,000 bytes.
+
+import type { Hint } from '../../store.ts'
+
+interface Notice {
+  readonly from: string
+  readonly ready: readonly string[]
+  readonly ended: readonly string[]
+}
+
+const mostBytes = 7_000
+
+/** Hints as texts to be told; each only once. */
+export function noticesOf(hints: readonly Hint[], from: string): readonly string[] {
+  const ready = new Set<string>()
+  const ended = new Set<string>()
+  for (const hint of hints) {
+    if (hint.kind === 'ready') ready.add(hint.type)
+    else ended.add(hint.runId)
+  }
+  const notices: string[] = []
+  let notice = { from, ready: [] as string[], ended: [] as string[] }
+  let bytes = 0
+  const add = (list: 'ready' | 'ended', text: string): void => {
+    const size = Buffer.byteLength(JSON.stringify(text)) + 1
+    if (bytes + size > mostBytes) {
+      notices.push(JSON.stringify(notice))
+      notice = { from, ready: [], ended: [] }
+      bytes = 0
+    }
+    notice[list].push(text)
+    bytes += size
+  }
+  for (const type of ready) add('ready', type)
+  for (const id of ended) add('ended', id)
+  if (bytes > 0) notices.push(JSON.stringify(notice))
+  return notices
+}
+
+/** What a text tells; nothing if it is our own, or not one of ours: anybody may tell anything on a channel. */
+export function hintsOf(text: string, self: string): readonly Hint[] {
+  let notice: Partial<Record<keyof Notice, unknown>> | null
+  try {
+    notice = JSON.parse(text) as typeof notice
+  } catch {
+    return []
+  }
+  if (notice === null || typeof notice.from !== 'string' || notice.from === self) return []
+  return [
+    ...textsOf(notice.ready).map((type): Hint => ({ kind: 'ready', type })),
+    ...textsOf(notice.ended).map((runId): Hint => ({ kind: 'ended', runId })),
+  ]
+}
+
+function textsOf(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
+}

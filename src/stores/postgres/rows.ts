@@ -1,0 +1,105 @@
+// Rows as Postgres gives them, and what they mean. This is the only place where the shape of a row is taken on trust. Inside
+// the transaction of a user another library reads them, and to some an int8 is a text.
+
+import type { Entry } from '../../core/entry.ts'
+import type { Run, Wish } from '../../core/run.ts'
+import type { Message } from '../../store.ts'
+import type { Row } from './execution.ts'
+
+const columns =
+  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, wish, undo, crashes, token, session, deadline, ' +
+  'timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, created_at, updated_at, ended_at, ' +
+  'deleted_at, delete_reason'
+
+/** What `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
+export function runColumns(alias: string): string {
+  return of(alias, columns)
+}
+
+/**
+ * Takes runs of a shard, in the order of their ids, whatever else is true of them. One by one, so that each is looked up by
+ * its key: of a list, Postgres up to 16 may make a filter, and read the whole shard to have it in order.
+ */
+export function lockRuns(schema: string): string {
+  return `
+    select ${runColumns('run')}
+    from (select distinct value::uuid as id from json_array_elements_text($2::text::json) order by id) as asked
+      cross join lateral (
+        select * from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = asked.id for no key update) as run`
+}
+
+/** What `entryOf` reads of an entry. */
+export function entryColumnsOf(alias: string): string {
+  return of(alias, 'seq, kind, name, meta, data, at, transition_id')
+}
+
+function of(alias: string, names: string): string {
+  return names
+    .split(', ')
+    .map((name) => `${alias}.${name}`)
+    .join(', ')
+}
+
+export function runOf(row: Row): Run {
+  const tags = row['tags'] as string | null
+  return {
+    id: row['id'] as string,
+    shard: Number(row['shard']),
+    type: row['type'] as string,
+    version: Number(row['version']),
+    key: row['key'] as string | null,
+    keyScope: row['key_scope'] as Run['keyScope'],
+    idempotencyKey: row['idempotency_key'] as string | null,
+    parentId: row['parent_id'] as string | null,
+    tags: tags === null ? [] : (JSON.parse(tags) as string[]),
+    metadata: row['metadata'] as string | null,
+    status: row['status'] as Run['status'],
+    readiness: row['readiness'] as Run['readiness'],
+    // Never -0, which is not the same to whoever compares.
+    priority: 0 - Number(row['rank']),
+    due: timeOf(row['due']),
+    seq: Number(row['seq']),
+    base: Number(row['base']),
+    inbox: Number(row['inbox']),
+    wish: wishOf(row['wish'] as string | null),
+    undo: row['undo'] as Run['undo'],
+    crashes: Number(row['crashes']),
+    token: Number(row['token']),
+    session: row['session'] as string | null,
+    deadline: timeOf(row['deadline']),
+    timeoutAt: timeOf(row['timeout_at']),
+    expiresAt: timeOf(row['expires_at']),
+    createdAt: Number(row['created_at']),
+    updatedAt: Number(row['updated_at']),
+    endedAt: timeOf(row['ended_at']),
+    deletedAt: timeOf(row['deleted_at']),
+    deleteReason: row['delete_reason'] as string | null,
+  }
+}
+
+export function timeOf(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}
+
+export function wishOf(text: string | null): Wish | null {
+  return text === null ? null : (JSON.parse(text) as Wish)
+}
+
+export function entryOf(row: Row): Entry {
+  const meta = row['meta'] as string | null
+  return {
+    kind: row['kind'],
+    name: row['name'],
+    meta: meta === null ? null : (JSON.parse(meta) as unknown),
+    data: row['data'],
+    seq: Number(row['seq']),
+    at: Number(row['at']),
+    transition: row['transition_id'],
+  } as Entry
+}
+
+export function messageOf(row: Row): Message {
+  const { id, run_id: runId, name, data } = row as Record<'id' | 'run_id' | 'name' | 'data', string>
+  return { id, runId, name, data, position: Number(row['position']), at: Number(row['at']) }
+}

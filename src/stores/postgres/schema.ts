@@ -1,0 +1,208 @@
+// The tables, as a list of migrations that only ever grows. Each is applied once, in one transaction together with the row
+// that says so.
+//
+// What holds for every table: `shard` leads every key, times are integers in milliseconds, payloads are text after the codec.
+// There are no triggers, no functions, no foreign keys and no enums, and the one sequence is drawn from once a flush: the
+// same statements run on databases that spread their rows over many machines.
+//
+// A migration only adds (expand): whoever knows the version before goes on working on it. What that client needs is taken
+// away by a later one (contract), which first raises the setting `min-client` to the oldest version that may stay.
+
+/** How the rows that change with every step are vacuumed: often and in small bites, and never with a lock on the table. */
+const busyTable = `
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1,
+  autovacuum_vacuum_cost_limit = 1000, autovacuum_analyze_scale_factor = 0.05, vacuum_truncate = off`
+
+/** What people look for among all that went well. Runs rarely get there, so that an index of them costs little. */
+export const troubled: readonly string[] = ['failed', 'cancelled', 'cancelling', 'paused']
+
+export function isTroubled(alias: string): string {
+  return `${alias}.status in (${troubled.map((status) => `'${status}'`).join(', ')})`
+}
+
+/** The name of a schema, quoted, and how a table is stored there, to the SQL of one version. */
+export type Migration = (schema: string, stored?: (settings: string) => string) => string
+
+/** As Postgres wants it. A database that vacuums in its own way refuses these settings, and gets none. */
+const storedWith = (settings: string): string => `with (${settings})`
+
+/** Each is one version of the schema; version 1 stands first. */
+export const migrations: readonly Migration[] = [
+  (schema, stored = storedWith) => `
+  create table ${schema}.runs (
+    shard smallint not null,
+    id uuid not null,
+    type text not null,
+    version integer not null,
+    status text not null default 'pending',
+    readiness text not null default 'ready',
+    -- The priority with its sign turned, so that the order of a claim is ascending in every column.
+    rank integer not null default 0,
+    due bigint,
+    seq integer not null default 1,
+    base integer not null default 1,
+    inbox integer not null default 0,
+    wish text,
+    undo text not null default 'none',
+    crashes integer not null default 0,
+    token bigint not null default 0,
+    session text,
+    deadline bigint,
+    timeout_at bigint,
+    expires_at bigint,
+    key text,
+    key_scope text not null default 'workflow',
+    -- What must be unique among live runs.
+    unique_key text,
+    idempotency_key text,
+    -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
+    started_as text,
+    parent_id uuid,
+    tags text,
+    metadata text,
+    created_at bigint not null,
+    updated_at bigint not null,
+    ended_at bigint,
+    deleted_at bigint,
+    delete_reason text,
+    primary key (shard, id),
+    check (status in ('pending', 'running', 'waiting', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled')),
+    check (readiness in ('ready', 'timed', 'blocked', 'leased', 'idle')),
+    check (undo in ('none', 'possible', 'due'))
+  ) ${stored(`fillfactor = 80, ${busyTable}`)};
+
+  -- Who is claimed next: what must be equal, then exactly the order of the claim. What is not due yet stands apart.
+  create index runs_ready on ${schema}.runs (shard, type, version, rank, due, id) where readiness = 'ready';
+  create index runs_timed on ${schema}.runs (shard, type, version, due, id) where readiness = 'timed';
+  -- What a takeover and a heartbeat look for.
+  create index runs_held on ${schema}.runs (shard, session, id) where session is not null;
+  create index runs_deadline on ${schema}.runs (shard, deadline, id) where deadline is not null;
+  create index runs_timeout on ${schema}.runs (shard, timeout_at, id)
+    where timeout_at is not null and ended_at is null and deleted_at is null;
+  create index runs_expiry on ${schema}.runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
+  create index runs_wished on ${schema}.runs (shard, session, id) where wish is not null;
+  -- What is unique.
+  create unique index runs_unique on ${schema}.runs (shard, unique_key)
+    where unique_key is not null and ended_at is null and deleted_at is null;
+  create unique index runs_idempotency on ${schema}.runs (shard, idempotency_key, started_as)
+    where idempotency_key is not null and deleted_at is null;
+  -- What people look for.
+  create index runs_key on ${schema}.runs (shard, key, id) where key is not null;
+  create index runs_parent on ${schema}.runs (shard, parent_id, id) where parent_id is not null;
+  create index runs_troubled on ${schema}.runs (shard, status, id) where ${isTroubled('runs')};
+
+  -- Rows are written once and read by their key. Dead rows are few, and so are its settings.
+  create table ${schema}.journal (
+    shard smallint not null,
+    run_id uuid not null,
+    seq integer not null,
+    kind text not null,
+    name text,
+    meta text,
+    data text,
+    at bigint not null,
+    transition_id text,
+    primary key (shard, run_id, seq)
+  ) ${stored('vacuum_truncate = off')};
+
+  create table ${schema}.messages (
+    shard smallint not null,
+    run_id uuid not null,
+    position integer not null,
+    id text not null,
+    name text not null,
+    data text not null,
+    at bigint not null,
+    outcome text not null,
+    -- The entry with which the run took it.
+    taken_by integer,
+    primary key (shard, run_id, position)
+  ) ${stored(busyTable)};
+  create unique index messages_id on ${schema}.messages (shard, run_id, id);
+  -- What is in a mailbox, however much was taken from it.
+  create index messages_open on ${schema}.messages (shard, run_id, position) where taken_by is null;
+
+  -- Idempotency keys, each in its own shard, when there are several: a run lives in the shard of its business key.
+  create table ${schema}.keys (
+    shard smallint not null,
+    type text not null,
+    key text not null,
+    run_id uuid not null,
+    primary key (shard, key, type)
+  );
+
+  create table ${schema}.tags (
+    shard smallint not null,
+    tag text not null,
+    run_id uuid not null,
+    primary key (shard, tag, run_id)
+  );
+
+  -- One row a flush: which entries of which runs, in order. Its number is drawn when those runs are locked; its position,
+  -- that of its last entry in the feed, is given later by whoever sequences it, to what is committed by then.
+  create sequence ${schema}.feed_number;
+  create table ${schema}.feed (
+    shard smallint not null,
+    number bigint not null,
+    runs uuid[] not null,
+    firsts integer[] not null,
+    lasts integer[] not null,
+    position bigint,
+    primary key (shard, number)
+  ) ${stored(`fillfactor = 90, ${busyTable}`)};
+  create index feed_unstamped on ${schema}.feed (shard, number) where position is null;
+  create unique index feed_position on ${schema}.feed (shard, position) where position is not null;
+
+  create table ${schema}.sequencer (
+    shard smallint not null,
+    last bigint not null,
+    primary key (shard)
+  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+  insert into ${schema}.sequencer (shard, last) values (0, 0);
+
+  create table ${schema}.sessions (
+    shard smallint not null,
+    id text not null,
+    opened_at bigint not null,
+    alive_until bigint not null,
+    ended_at bigint,
+    primary key (shard, id)
+  ) ${stored(`fillfactor = 70, ${busyTable}`)};
+  create index sessions_alive on ${schema}.sessions (shard, id) where ended_at is null;
+
+  create table ${schema}.workflows (
+    shard smallint not null,
+    type text not null,
+    version integer not null,
+    style text not null,
+    queue text,
+    seen_at bigint not null,
+    primary key (shard, type, version)
+  );
+
+  -- What holds for all who use the schema: over how many shards runs are spread, and which version of the schema a client
+  -- must know at least.
+  create table ${schema}.settings (
+    shard smallint not null,
+    name text not null,
+    value text not null,
+    primary key (shard, name)
+  );
+  insert into ${schema}.settings (shard, name, value) values (0, 'min-client', '1');
+  `,
+]
+
+/** The tables of all versions: in a schema that is not ours, nothing may have these names. */
+export const tableNames: readonly string[] = [
+  'feed',
+  'journal',
+  'keys',
+  'messages',
+  'migrations',
+  'runs',
+  'sequencer',
+  'sessions',
+  'settings',
+  'tags',
+  'workflows',
+]

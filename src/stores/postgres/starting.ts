@@ -1,0 +1,179 @@
+// Inserting runs, each with its first entry and its place in the feed, in one statement. The unique indexes decide who is
+// first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
+// its own snapshot does not show.
+
+import { bug } from '../../core/error.ts'
+import { uniqueText } from '../../core/key.ts'
+import { newRow } from '../new-row.ts'
+import type { NewRun, Started } from '../../store.ts'
+import { statement, type Dialect } from './dialect.ts'
+import type { Execution, Row } from './execution.ts'
+import { runColumns, runOf } from './rows.ts'
+
+/** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
+const mostRounds = 100
+
+export interface Starting {
+  /** Starts runs of one shard. */
+  start(x: Execution, shard: number, runs: readonly NewRun[]): Promise<readonly Started[]>
+  /** What the start of a run is answered whose id exists; undefined if it does not. */
+  lookForId(x: Execution, shard: number, run: NewRun): Promise<Started | undefined>
+}
+
+export function starting({ schema, now, feedNumber }: Dialect): Starting {
+  const insert = statement(
+    ['start.session', 'start.insert', 'start.append', 'start.feed'],
+    `
+    with clock as materialized (select ${now} as now),
+    given as materialized (
+      select * from json_to_recordset($2::text::json) as given (
+        place integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
+        timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
+        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text,
+        entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
+    -- A session that ends at the same time is found by a later rescue.
+    dead as materialized (
+      select id from ${schema}.sessions
+      where shard = 0 and ended_at is not null and id = any(array(select session from given where session is not null))),
+    made as (
+      insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
+        timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
+        created_at, updated_at)
+      select $1::smallint, id, type, version,
+        case when leased then 'running' else 'pending' end,
+        case when leased then 'leased' when due > now then 'timed' else 'ready' end,
+        rank, case when leased then null else due end, case when leased then token else 0 end,
+        case when leased then session end, case when leased then now + lease_ms end,
+        now + timeout_ms, case when leased then null else now + expires_ms end,
+        key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
+        parent_id, tags, metadata, now, now
+      from (
+        select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
+          session is not null and session not in (select id from dead) as leased
+        from given cross join clock) as one
+      -- The first of two that share a key is the one.
+      order by place
+      on conflict do nothing
+      returning id, session is not null as leased, created_at),
+    tagged as (
+      insert into ${schema}.tags (shard, tag, run_id)
+      select distinct $1::smallint, tag, id from given cross join lateral json_array_elements_text(tags::json) as tag
+      where tags is not null and id in (select id from made)),
+    appended as (
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, id, 1, entry_kind, entry_name, entry_meta, entry_data, created_at, transition
+      from made join given using (id)),
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, nextval(${feedNumber}), array_agg(id), array_agg(1), array_agg(1) from made having count(*) > 0)
+    select * from made`,
+  )
+
+  const look = statement(
+    'start.look',
+    `
+    with given as materialized (
+      select * from json_to_recordset($2::text::json) as given (
+        place integer, id uuid, type text, unique_key text, idempotency_key text))
+    select place, 1 as preference, 'id' as taken, transition_id, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs where shard = $1::smallint and id = given.id offset 0) as run
+      cross join lateral (
+      select transition_id from ${schema}.journal where shard = $1::smallint and run_id = given.id and seq = 1
+      offset 0) as entry
+    union all
+    select place, 2, 'idempotency-key', null, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs
+      where shard = $1::smallint and idempotency_key = given.idempotency_key and started_as = given.type
+        and deleted_at is null offset 0) as run
+    union all
+    select place, 3, 'key', null, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs
+      where shard = $1::smallint and unique_key = given.unique_key and ended_at is null and deleted_at is null
+      offset 0) as run
+    order by place, preference`,
+  )
+
+  /** Inserts what is not in the way of anything, and tells what it became. */
+  async function insertNew(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
+    const byId = new Map<string, NewRun>()
+    // The second of two with one id finds the first.
+    for (const run of runs) if (!byId.has(run.id)) byId.set(run.id, run)
+    const given = Array.from(byId.values(), givenOf)
+    const rows = await x.execute(insert, [shard, JSON.stringify(given)])
+    const answers = new Map<NewRun, Started>()
+    for (const row of rows) {
+      const run = byId.get(row['id'] as string) as NewRun
+      const leased = isTrue(row['leased'])
+      if (!leased) x.hints.push({ kind: 'ready', type: run.type, rank: 0 - run.priority })
+      answers.set(run, { created: true, taken: null, run: newRow(run, Number(row['created_at']), leased) })
+    }
+    return answers
+  }
+
+  async function lookFor(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
+    const rows = await x.execute(look, [shard, JSON.stringify(runs.map(givenOf))])
+    const answers = new Map<NewRun, Started>()
+    for (const row of rows) {
+      const run = runs[Number(row['place'])] as NewRun
+      if (!answers.has(run)) answers.set(run, obstacle(run, row))
+    }
+    return answers
+  }
+
+  return {
+    async start(x, shard, runs) {
+      const answers = new Map<NewRun, Started>()
+      let open = runs
+      for (let round = 0; open.length > 0; round += 1) {
+        if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+        for (const [run, answer] of await insertNew(x, shard, open)) answers.set(run, answer)
+        open = open.filter((run) => !answers.has(run))
+        if (open.length === 0) break
+        for (const [run, answer] of await lookFor(x, shard, open)) answers.set(run, answer)
+        open = open.filter((run) => !answers.has(run))
+      }
+      return runs.map((run) => answers.get(run) as Started)
+    },
+
+    async lookForId(x, shard, run) {
+      const only = { ...run, key: null, idempotencyKey: null }
+      return (await lookFor(x, shard, [only])).get(only)
+    },
+  }
+}
+
+/** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */
+function obstacle({ transition }: NewRun, row: Row): Started {
+  const taken = row['taken'] as Exclude<Started['taken'], null>
+  const created = taken === 'id' && row['transition_id'] === transition
+  return { created, taken: created ? null : taken, run: runOf(row) }
+}
+
+/** A run as JSON. What is left out is null: most runs have few of these. */
+function givenOf(run: NewRun, place: number): object {
+  const { id, type, version, priority, due, timeoutMs, expiresInMs, lease, first, transition } = run
+  const given: Record<string, unknown> = { place, id, type, version, rank: 0 - priority, key_scope: run.keyScope }
+  if (due !== null) Object.assign(given, { due_at: due.at, due_after: due.afterMs })
+  if (timeoutMs !== null) given['timeout_ms'] = timeoutMs
+  if (expiresInMs !== null) given['expires_ms'] = expiresInMs
+  if (lease !== null) Object.assign(given, { session: lease.session, token: lease.token, lease_ms: run.leaseMs })
+  if (run.key !== null) Object.assign(given, { key: run.key, unique_key: uniqueText(run) })
+  if (run.idempotencyKey !== null) given['idempotency_key'] = run.idempotencyKey
+  if (run.parentId !== null) given['parent_id'] = run.parentId
+  if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
+  if (run.metadata !== null) given['metadata'] = run.metadata
+  given['entry_kind'] = first.kind
+  if (first.name !== null) given['entry_name'] = first.name
+  if (first.meta !== null) given['entry_meta'] = JSON.stringify(first.meta)
+  given['entry_data'] = first.data
+  given['transition'] = transition
+  return given
+}
+
+/** Some libraries give a boolean as text. */
+function isTrue(value: unknown): boolean {
+  return value === true || value === 't' || value === 'true'
+}

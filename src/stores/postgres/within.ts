@@ -1,0 +1,114 @@
+// The store inside a transaction that a user has begun. Nothing here raises an error of the database on purpose, because that
+// would spoil their transaction: what is in the way is found by statements that cannot fail. Others are told by a NOTIFY of
+// the same transaction, so that they hear of it when, and only when, it was committed.
+
+import type { Transition } from '../../core/transition.ts'
+import type {
+  Committed,
+  Delivered,
+  Loaded,
+  LoadRequest,
+  NewMessage,
+  NewRun,
+  Started,
+  Steered,
+  SteerRequest,
+  Within,
+} from '../../store.ts'
+import type { SqlHandle } from '../sql-handle.ts'
+import type { Committing } from './committing.ts'
+import type { Delivering } from './delivering.ts'
+import type { Dialect, Statement } from './dialect.ts'
+import type { Execution, Row, Told, Value } from './execution.ts'
+import type { Reading } from './reading.ts'
+import { shardOfRun } from './shards.ts'
+import { startInOrder, type StartingParts } from './sharded-starting.ts'
+import { translated } from './sql-state.ts'
+import type { Steering } from './steering.ts'
+
+export interface WithinParts extends StartingParts {
+  readonly dialect: Dialect
+  readonly committing: Committing
+  readonly delivering: Delivering
+  readonly steering: Steering
+  readonly reading: Reading
+}
+
+/** Tells others with the transaction; null if nobody is told of anything. */
+export type TellWithin = ((handle: SqlHandle, hints: readonly Told[]) => Promise<void>) | null
+
+export class PostgresWithin implements Within {
+  private readonly parts: WithinParts
+  private readonly handle: SqlHandle
+  private readonly tell: TellWithin
+
+  constructor(parts: WithinParts, handle: SqlHandle, tell: TellWithin) {
+    this.parts = parts
+    this.handle = handle
+    this.tell = tell
+  }
+
+  /** One after the other: of what they do, only their own transaction knows. */
+  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+    const unleased = runs.map((run) => ({ ...run, lease: null }))
+    return this.perform((x) => startInOrder(this.parts, x, unleased))
+  }
+
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
+    return this.each(transitions, unknown, (x, shard, one) => this.parts.committing.commitLocked(x, shard, [one]))
+  }
+
+  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
+    const unknown: Delivered = { outcome: 'target-not-found' }
+    return this.each(messages, unknown, (x, shard, one) => this.parts.delivering.deliver(x, shard, [one]))
+  }
+
+  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+    const unknown: Steered = { outcome: 'not-found' }
+    return this.each(requests, unknown, (x, shard, one) => this.parts.steering.steer(x, shard, [one]))
+  }
+
+  load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    return this.perform((x) => this.parts.reading.load(x, requests))
+  }
+
+  private each<Item extends { readonly runId: string }, Answer>(
+    items: readonly Item[],
+    unknown: Answer,
+    send: (x: Execution, shard: number, item: Item) => Promise<readonly Answer[]>,
+  ): Promise<readonly Answer[]> {
+    return this.perform(async (x) => {
+      const answers: Answer[] = []
+      for (const item of items) {
+        const shard = shardOfRun(this.parts.dialect, item.runId)
+        answers.push(shard === undefined ? unknown : ((await send(x, shard, item))[0] as Answer))
+      }
+      return answers
+    })
+  }
+
+  private async perform<Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> {
+    const x = new HandleExecution(this.handle)
+    try {
+      const answer = await work(x)
+      if (x.hints.length > 0) await this.tell?.(this.handle, x.hints)
+      return answer
+    } catch (error) {
+      throw translated(error)
+    }
+  }
+}
+
+class HandleExecution implements Execution {
+  readonly hints: Told[] = []
+  private readonly handle: SqlHandle
+
+  constructor(handle: SqlHandle) {
+    this.handle = handle
+  }
+
+  execute({ text }: Statement, values: readonly Value[]): Promise<readonly Row[]> {
+    return this.handle.query(text, values)
+  }
+}

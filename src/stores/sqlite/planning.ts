@@ -1,0 +1,34 @@
+// What a migration of a SQLite file would do, whoever has written it. The file is only read: it is not created, and its
+// settings stay what they are.
+
+import { existsSync } from 'node:fs'
+import { Connection } from './connection.ts'
+import { openLibsql } from './libsql.ts'
+import { openNodeSqlite } from './node-sqlite.ts'
+import { migrationSql, schemaVersion, versionOf } from './schema.ts'
+import { translated } from './translate.ts'
+
+export interface SqlitePlan {
+  readonly from: number
+  readonly to: number
+  /** What would be executed, in order. Empty if there is nothing to do. */
+  readonly statements: readonly string[]
+}
+
+export async function planSqliteMigration(path: string): Promise<SqlitePlan> {
+  const from = existsSync(path) ? await readVersion(path) : 0
+  return { from, to: schemaVersion, statements: migrationSql(from) }
+}
+
+async function readVersion(path: string): Promise<number> {
+  try {
+    const db = new Connection((await openNodeSqlite(path)) ?? (await openLibsql(path)))
+    try {
+      return db.read(() => versionOf(db))
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    throw translated(error)
+  }
+}

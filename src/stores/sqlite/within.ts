@@ -1,0 +1,74 @@
+// The store inside a transaction that is already open, on the connection that it is open on. Each call is a savepoint, so
+// that one that fails leaves nothing behind and the transaction usable. Hints gather until somebody knows that it is over.
+
+import type { Transition } from '../../core/transition.ts'
+import type {
+  Committed,
+  Delivered,
+  Hint,
+  Loaded,
+  LoadRequest,
+  NewMessage,
+  NewRun,
+  Started,
+  Steered,
+  SteerRequest,
+  Within,
+} from '../../store.ts'
+import { Batch } from './batch.ts'
+import { commitOne } from './committing.ts'
+import type { Connection } from './connection.ts'
+import { deliverOne } from './delivering.ts'
+import { load } from './reading.ts'
+import { steerRuns } from './rewriting.ts'
+import { startRuns } from './starting.ts'
+
+export interface WithinOptions {
+  readonly db: Connection
+  readonly now: () => number
+  /** Called before each call: settles when the connection may write, or throws. */
+  readonly enter: () => Promise<void>
+}
+
+export class SqliteWithin implements Within {
+  readonly hints: Hint[] = []
+  private readonly options: WithinOptions
+
+  constructor(options: WithinOptions) {
+    this.options = options
+  }
+
+  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+    return this.write((batch) => startRuns(batch, runs))
+  }
+
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    return this.write((batch) => transitions.map((one) => commitOne(batch, one)))
+  }
+
+  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
+    return this.write((batch) => messages.map((message) => deliverOne(batch, message)))
+  }
+
+  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+    return this.write((batch) => steerRuns(batch, requests))
+  }
+
+  async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+    const { db, enter } = this.options
+    await enter()
+    return db.read(() => requests.map((request) => load(db, request)))
+  }
+
+  private async write<Answer>(work: (batch: Batch) => Answer): Promise<Answer> {
+    const { db, now, enter } = this.options
+    await enter()
+    return db.savepoint(() => {
+      const batch = new Batch(db, now(), true)
+      const answer = work(batch)
+      batch.write()
+      this.hints.push(...batch.hints)
+      return answer
+    })
+  }
+}

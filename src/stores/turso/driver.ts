@@ -1,0 +1,92 @@
+// The driver over `@tursodatabase/database`, which runs in this process. Its synchronous entry has the calls that the
+// SQLite store asks for. Its errors carry no code, only text: here they get the code that SQLite has for the same, so that
+// the one translation of the SQLite store knows them.
+
+import { HoldfastError } from '../../core/error.ts'
+import type { Driver, Row, Value } from '../sqlite/driver.ts'
+
+/** What we use of a `Database` of `@tursodatabase/database/compat`. */
+export interface TursoDatabase {
+  prepare(sql: string): {
+    run(values: readonly Value[]): { readonly changes: number }
+    get(values: readonly Value[]): unknown
+    all(values: readonly Value[]): unknown[]
+  }
+  exec(sql: string): void
+  close(): void
+}
+
+export interface TursoModule {
+  readonly Database: new (path: string) => TursoDatabase
+}
+
+/** Loads the package, which only those install who use it. */
+export async function loadTurso(
+  load: () => Promise<TursoModule> = () => import('@tursodatabase/database/compat'),
+): Promise<TursoModule> {
+  try {
+    return await load()
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error)
+    const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
+    const message = isMissing
+      ? 'A turso: store needs a package that is not installed. Run: npm install @tursodatabase/database'
+      : `The package @tursodatabase/database cannot be loaded here: ${text}`
+    throw new HoldfastError('STORE_UNKNOWN', message, { cause: error })
+  }
+}
+
+export function openTurso({ Database }: TursoModule, path: string): Driver {
+  return overTurso(named(() => new Database(path)))
+}
+
+export function overTurso(database: TursoDatabase): Driver {
+  return {
+    name: 'turso',
+    database,
+    prepare(sql) {
+      const statement = named(() => database.prepare(sql))
+      return {
+        run: (values) => named(() => statement.run(values).changes),
+        get: (values) => named(() => statement.get(values) as Row | undefined),
+        all: (values) => named(() => statement.all(values) as Row[]),
+      }
+    },
+    exec: (sql) => named(() => database.exec(sql)),
+    close: () => named(() => database.close()),
+  }
+}
+
+function named<Result>(work: () => Result): Result {
+  try {
+    return work()
+  } catch (error) {
+    throw withCode(error)
+  }
+}
+
+/** What Turso says, and what SQLite calls it. The first that fits counts. */
+const codes: readonly (readonly [says: RegExp, code: string])[] = [
+  [/locked by another process/i, 'SQLITE_BUSY'],
+  [/failed to open database.*(corrupt|not a database)/is, 'SQLITE_NOTADB'],
+  [/failed to open database/i, 'SQLITE_CANTOPEN'],
+  [/constraint failed|cannot store .* value in|\(19\)$/i, 'SQLITE_CONSTRAINT'],
+  [/table is locked/i, 'SQLITE_LOCKED'],
+  [/is locked|is busy|snapshot is stale|write-write conflict|^conflict:/i, 'SQLITE_BUSY'],
+  [/schema (has )?changed/i, 'SQLITE_SCHEMA'],
+  [/not a database/i, 'SQLITE_NOTADB'],
+  [/corrupt|checksum mismatch/i, 'SQLITE_CORRUPT'],
+  [/too big|too large/i, 'SQLITE_TOOBIG'],
+  [/database is full|no space|storage full/i, 'SQLITE_FULL'],
+  [/read-?only/i, 'SQLITE_READONLY'],
+  [/out of memory/i, 'SQLITE_NOMEM'],
+  [/interrupt/i, 'SQLITE_INTERRUPT'],
+  [/i\/o error|locking error|completion was aborted|checkpoint failed/i, 'SQLITE_IOERR'],
+]
+
+/** The error with the code that SQLite has for it, if it has one. */
+export function withCode(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const code = codes.find(([says]) => says.test(error.message))?.[1]
+  return code === undefined ? error : Object.assign(error, { code })
+}

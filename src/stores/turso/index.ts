@@ -1,0 +1,4 @@
+// Everything that an application imports from 'holdfast/turso'.
+
+export { openTursoStore, type TursoStoreOptions } from './open.ts'
+export { openLibsqlStore, type LibsqlStoreOptions } from './open-libsql.ts'

@@ -1,0 +1,155 @@
+// `holdfast migrate`: what it says that it did, and what it would do, on each store.
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'libsql'
+import { Pool } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { quoteSchema } from '../../src/stores/postgres/schema-name.ts'
+import { freshSchema } from '../support/postgres-shared.ts'
+import { begin, cli, folder } from './world.ts'
+
+interface Postgres {
+  readonly url: string
+  readonly schema: string
+  readonly rows: (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
+}
+
+async function postgres(): Promise<Postgres> {
+  const { url, schema } = await freshSchema()
+  const pool = new Pool({ connectionString: url })
+  onTestFinished(() => pool.end())
+  return { url, schema, rows: async (sql) => (await pool.query(sql)).rows as never }
+}
+
+const schemasLike = async ({ rows, schema }: Postgres): Promise<readonly unknown[]> => {
+  const found = await rows(`select nspname as name from pg_namespace where nspname like '${schema}%' order by 1`)
+  return found.map((row) => row['name'])
+}
+
+describe('migrating SQLite', () => {
+  it('says from which version to which it went', async () => {
+    const store = `sqlite:${join(folder(), 'app.db')}`
+    const { stdout } = await cli(['migrate', '--store', store, '--json'])
+    expect(JSON.parse(stdout)).toEqual({ store, from: 0, to: 2, isCurrent: true })
+    const again = await cli(['migrate', '--store', store, '--json'])
+    expect(JSON.parse(again.stdout)).toEqual({ store, from: 2, to: 2, isCurrent: true })
+  })
+
+  it('without doing it creates no file, and prints what would make the same tables', async () => {
+    const path = join(folder(), 'app.db')
+    const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
+    expect(code).toBe(0)
+    expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to 2.\n`)
+    expect(existsSync(path)).toBe(false)
+    // As if somebody had piped it into sqlite3.
+    const database = new Database(path)
+    database.exec(stdout)
+    database.close()
+    const after = await cli(['migrate', '--store', `sqlite:${path}`])
+    expect(after.stdout).toBe(`The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`)
+    const dry = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
+    expect(dry.stdout).toBe(`-- The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`)
+  })
+
+  it('without doing it leaves a file as it is, byte by byte', async () => {
+    const path = join(folder(), 'old.db')
+    const database = new Database(path)
+    database.exec('create table mine (id integer)')
+    database.close()
+    const before = readFileSync(path)
+    const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run', '--json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ from: 0, to: 2 })
+    expect(readFileSync(path).equals(before)).toBe(true)
+    expect(existsSync(`${path}-wal`)).toBe(false)
+  })
+
+  it('without doing it says what is no database', async () => {
+    const path = join(folder(), 'text.db')
+    writeFileSync(path, 'This is no database, but a text that is long enough to be looked at.'.repeat(20))
+    const { code, stderr } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
+    expect(code).not.toBe(0)
+    expect(stderr).toContain('error:')
+  })
+
+  it.each([
+    ['--schema', 'x'],
+    ['--shards', '4'],
+    ['--views', 'pgqrs'],
+  ])('has no %s', async (...option) => {
+    const path = join(folder(), 'app.db')
+    const { code, stderr } = await cli(['migrate', '--store', `sqlite:${path}`, ...option])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`${option[0] ?? ''} is for Postgres`)
+    expect(existsSync(path)).toBe(false)
+  })
+})
+
+describe('migrating Postgres', () => {
+  it('makes the schema that is named, says so, and never shows the password', async () => {
+    const place = await postgres()
+    const { url, schema } = place
+    const first = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '4'])
+    expect(first.code).toBe(0)
+    expect(first.stdout).toMatch(/^The tables of \w+: went from version 0 to 1\.\n$/)
+    const again = await cli(['migrate', '--store', url, '--schema', schema, '--json'])
+    expect(JSON.parse(again.stdout)).toMatchObject({ from: 1, to: 1, schema, shards: 4, isCurrent: true })
+    expect(first.stdout + again.stdout).not.toContain(new URL(url).password || 'no password')
+    const other = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '8'])
+    expect(other.code).toBe(2)
+    expect(other.stderr).toContain('was made with 4 shards')
+  })
+
+  it('takes the schema from the address, too', async () => {
+    const place = await postgres()
+    const url = `${place.url}${place.url.includes('?') ? '&' : '?'}schema=${place.schema}`
+    const { stdout } = await cli(['migrate', '--store', url, '--json'])
+    expect(JSON.parse(stdout)).toMatchObject({ schema: place.schema, from: 0, to: 1 })
+  })
+
+  it('without doing it changes nothing, and prints what would do the same (PQ-S5)', async () => {
+    const place = await postgres()
+    const { url, schema, rows } = place
+    const dry = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run', '--views', 'pgqrs'])
+    expect(dry.code).toBe(0)
+    expect(await schemasLike(place)).toEqual([])
+    await rows(dry.stdout)
+    expect(await schemasLike(place)).toEqual([schema, `${schema}_pgqrs`])
+    const after = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run'])
+    expect(after.stdout).toMatch(/^-- The tables of \w+: are up to date: version 1, nothing to do\.\n$/)
+  })
+
+  it('makes views when it is asked to, and drops them (PQ-S1, SW-S1, IF-S2, WC-S2)', async () => {
+    const place = await postgres()
+    const { url, schema, rows } = place
+    const options = ['--store', url, '--schema', schema]
+    const made = await cli(['migrate', ...options, '--views', 'simple-workflow,ironflow,coordinator,pgqrs'])
+    expect(made.stdout).toContain(
+      `The views stand in ${['simple_workflow', 'ironflow', 'coordinator', 'pgqrs'].map((name) => `${schema}_${name}`).join(', ')}.\n`,
+    )
+    expect(await rows(`select * from ${quoteSchema(`${schema}_ironflow`)}.workflow_instances`)).toEqual([])
+    const dropped = await cli(['migrate', ...options, '--views', 'none'])
+    expect(dropped.stdout).toContain('The views are dropped.\n')
+    expect(await rows(`select 1 from pg_views where schemaname like '${schema}%'`)).toEqual([])
+    const wrong = await cli(['migrate', ...options, '--views', 'ironflw'])
+    expect(wrong.code).toBe(2)
+    expect(wrong.stderr).toContain('Did you mean "ironflow"?')
+  })
+})
+
+describe('a worker that a newer Holdfast has left behind', () => {
+  it('stops by itself, and leaves with an error that says so', async () => {
+    const place = await postgres()
+    const { url, schema, rows } = place
+    const store = `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`
+    await cli(['migrate', '--store', store])
+    const worker = begin(['worker', '--store', store, '--workflows', 'test/cli/workflows.ts', '--lease', '1s'])
+    await worker.says('Works until it is stopped')
+    await rows(`update ${quoteSchema(schema)}.settings set value = '2' where shard = 0 and name = 'min-client'`)
+    const { code, stderr } = await worker.ended
+    expect(code).toBe(2)
+    expect(stderr).toContain('SCHEMA_TOO_NEW')
+    expect(await rows(`select 1 from ${quoteSchema(schema)}.sessions where ended_at is null`)).toEqual([])
+  })
+})

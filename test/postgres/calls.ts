@@ -1,0 +1,253 @@
+// The calls whose cost must not grow with the tables, as a worker, a client and a dashboard make them.
+
+import type { RunFilter } from '../../src/store.ts'
+import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
+import { ending, inMs, waiting } from '../../src/testing/contract/drafts.ts'
+import { holders, type Backlog } from './backlog.ts'
+
+export interface Call {
+  readonly name: string
+  /** How many runs it is about. */
+  readonly size: number
+  /** No index knows what it looks for: it goes from the newest on until it has enough, and takes as long as that takes. */
+  readonly walks?: boolean
+  /** `turn` makes what it starts its own. */
+  run(bench: ContractBench, backlog: Backlog, turn: string): Promise<unknown>
+}
+
+const charge = { type: 'charge', version: 1 }
+const ship = { type: 'ship', version: 1 }
+
+/** Runs of a session of their own. */
+async function heldBy({ store, newRun }: ContractBench, session: string, size: number): Promise<readonly Held[]> {
+  const lease = { session, token: 1 }
+  const runs = Array.from({ length: size }, () => newRun({ ...charge, lease, leaseMs: 60_000 }))
+  await store.start(runs)
+  return runs.map(({ id }) => ({ runId: id, lease, seq: 1 }))
+}
+
+function ofEach(backlog: Backlog, kind: 'asleep' | 'ready' | 'timed', size: number, from = 2): readonly string[] {
+  return Array.from({ length: size }, (_, index) => backlog.id(kind, from + index))
+}
+
+const working: readonly Call[] = [
+  ...[1, 100].map((size): Call => ({
+    name: `start ${size}`,
+    size,
+    run: ({ store, newRun, unique }, backlog, turn) =>
+      store.start(
+        Array.from({ length: size }, () =>
+          newRun({
+            ...charge,
+            key: unique(`key of ${turn}`),
+            idempotencyKey: unique(`once of ${turn}`),
+            tags: ['eu', 'new'],
+            parentId: backlog.id('over', 1),
+            timeoutMs: 1_000_000,
+          }),
+        ),
+      ),
+  })),
+  {
+    name: 'start 10 that are there',
+    size: 10,
+    run: ({ store, newRun }, backlog) =>
+      store.start(
+        Array.from({ length: 10 }, (_, index) => {
+          const place = backlog.place('blocked', 6 * index + 1)
+          const type = place % 6 === 0 ? 'ship' : 'charge'
+          if (index % 3 === 0) return newRun({ ...charge, type, id: backlog.id('blocked', 6 * index + 1) })
+          return newRun({
+            ...charge,
+            type,
+            ...(index % 3 === 1 ? { key: `key-${place}` } : { idempotencyKey: `once-${place}` }),
+          })
+        }),
+      ),
+  },
+  { name: 'start 100 leased', size: 100, run: (bench, _, turn) => heldBy(bench, `worker of ${turn}`, 100) },
+  ...[10, 100].map((limit): Call => ({
+    name: `claim ${limit}`,
+    size: limit,
+    run: ({ claim }, _, turn) => claim({ session: `claimer of ${turn}`, selectors: [charge], limit }),
+  })),
+  {
+    name: 'claim 10 of two types, of which many come due',
+    size: 10,
+    run: ({ claim }, _, turn) => claim({ session: `claimer of ${turn}`, selectors: [charge, ship], limit: 10 }),
+  },
+  {
+    name: 'claim 10 of a type that nobody started',
+    size: 10,
+    run: ({ claim }, _, turn) =>
+      claim({ session: `claimer of ${turn}`, selectors: [{ type: 'none', version: 1 }], limit: 10 }),
+  },
+  ...[1, 100].map((size): Call => ({
+    name: `load ${size}`,
+    size,
+    run: ({ store }, backlog) =>
+      store.load(ofEach(backlog, 'asleep', size).map((runId) => ({ runId, after: 0, limit: 100 }))),
+  })),
+  {
+    name: 'load a page of a long journal',
+    size: 100,
+    run: ({ store }, backlog) => store.load([{ runId: backlog.id('asleep', 1), after: 2_000, limit: 100 }]),
+  },
+  ...[1, 100].map((size) => committed(`commit ${size} checkpoints`, size, () => ({}))),
+  ...[1, 100].map((size) =>
+    committed(`park ${size}`, size, () => ({
+      append: [waiting()],
+      status: 'waiting' as const,
+      due: inMs(60_000),
+      parkIf: { inbox: 0 },
+    })),
+  ),
+  ...[1, 100].map((size) =>
+    committed(`end ${size}`, size, () => ({ append: [ending('succeeded')], status: 'succeeded' as const })),
+  ),
+  committed('commit 100 that must be looked at', 100, () => ({ undo: 'possible' as const })),
+  {
+    name: 'commit 10 with messages that they take',
+    size: 10,
+    async run(bench, _, turn) {
+      const { store, transition, message, unique } = bench
+      const held = await heldBy(bench, unique(`taker of ${turn}`), 10)
+      const messages = held.map(({ runId }) => message(runId, { id: unique(`message of ${turn}`) }))
+      await store.deliver(messages)
+      return store.commit(
+        held.map((one, index) => transition(one, { id: unique(`${turn} takes`), takes: [messages[index]?.id ?? ''] })),
+      )
+    },
+  },
+  ...[1, 100].map((size): Call => ({
+    name: `wake ${size}`,
+    size,
+    run: ({ store, message, unique }, backlog, turn) =>
+      store.deliver(ofEach(backlog, 'asleep', size).map((runId) => message(runId, { id: unique(`wakes of ${turn}`) }))),
+  })),
+  {
+    name: 'beat of 100, of which 50 go on',
+    size: 100,
+    async run(bench, _, turn) {
+      const held = await heldBy(bench, `heart of ${turn}`, 100)
+      return bench.beat(`heart of ${turn}`, {
+        held: held.map(({ runId, lease }, index) => ({
+          runId,
+          token: lease.token,
+          extendMs: index < 50 ? 60_000 : null,
+        })),
+      })
+    },
+  },
+  {
+    name: 'beat of a holder',
+    size: 250,
+    run: ({ beat }, backlog) => beat(`holder-${backlog.place('held', 1) % holders}`),
+  },
+  {
+    name: 'release 10',
+    size: 10,
+    async run(bench, _, turn) {
+      const held = await heldBy(bench, bench.unique(`giver of ${turn}`), 10)
+      return bench.store.release(held.map(({ runId, lease }) => ({ ...lease, runId })))
+    },
+  },
+  {
+    name: 'rescue 10 of a session that never was',
+    size: 10,
+    async run(bench, _, turn) {
+      await heldBy(bench, `ghost of ${turn}`, 10)
+      return bench.rescue({ limit: 100 })
+    },
+  },
+]
+
+const asked: readonly Call[] = [
+  ...[1, 100].map((size): Call => ({
+    name: `get ${size}`,
+    size,
+    run: ({ store }, backlog) => store.get(ofEach(backlog, 'ready', size, 1_000)),
+  })),
+  {
+    name: 'cancel 10',
+    size: 10,
+    async run({ store, unique }, backlog, turn) {
+      const ask = { kind: 'cancel', mode: 'cooperative', reason: null } as const
+      return store.steer(
+        ofEach(backlog, 'timed', 10, 1 + 10 * turn.length).map((runId) => ({
+          id: unique(`${turn} cancels`),
+          runId,
+          ...ask,
+        })),
+      )
+    },
+  },
+  {
+    name: 'retry 1 that has a key',
+    size: 1,
+    run: ({ store, unique }, backlog, turn) => {
+      const ask = { kind: 'retry', note: null, amend: [], seq: null } as const
+      return store.steer([{ id: unique(`${turn} retries`), runId: backlog.id('over', 1_000), ...ask }])
+    },
+  },
+  {
+    name: 'read 100 changes',
+    size: 100,
+    run: ({ store }, backlog) => store.changes(Math.floor(backlog.total / 20) * 10, 100),
+  },
+]
+
+const filters: Readonly<Record<string, (backlog: Backlog) => RunFilter>> = {
+  newest: () => ({}),
+  'of a type': () => ({ types: ['ship'] }),
+  'of a type that nobody started': () => ({ types: ['none'] }),
+  'of a type that are running': () => ({ types: ['ship'], statuses: ['running'] }),
+  'that begins like a type': () => ({ typePrefix: 'sh' }),
+  'that are pending': () => ({ statuses: ['pending'] }),
+  'that are running': () => ({ statuses: ['running'] }),
+  'that wait or have failed': () => ({ statuses: ['waiting', 'failed'] }),
+  'that failed or were cancelled': () => ({ statuses: ['failed', 'cancelled'] }),
+  'that are paused': () => ({ statuses: ['paused'] }),
+  'of a key': (backlog) => ({ key: `key-${backlog.place('ready', 7)}` }),
+  'of an idempotency key': (backlog) => ({ idempotencyKey: `once-${backlog.place('ready', 7)}` }),
+  'of a tag': () => ({ tag: 'eu' }),
+  'of a rare tag': () => ({ tag: 'rare' }),
+  'of a parent of many': (backlog) => ({ parentId: backlog.id('over', 1) }),
+  'of a parent of few': (backlog) => ({ parentId: backlog.id('over', 50) }),
+  'of some ids': (backlog) => ({ ids: ofEach(backlog, 'ready', 20) }),
+  'that were removed': () => ({ deleted: true }),
+  'made in a time': (backlog) => ({
+    createdFrom: Date.now() - 86_400_000,
+    createdBefore: Date.now() - 86_400_000 + backlog.total / 2,
+  }),
+}
+
+const walking = ['of a type that nobody started', 'that wait or have failed', 'that were removed', 'made in a time']
+
+const listed: readonly Call[] = Object.entries(filters).flatMap(([name, filterOf]): readonly Call[] => {
+  const kind = { size: 20, walks: walking.includes(name) }
+  const middle = (backlog: Backlog): string => backlog.id('ready', Math.floor(backlog.sizes.ready / 2))
+  return [
+    { ...kind, name: `list ${name}`, run: ({ store }, backlog) => store.find(filterOf(backlog), { limit: 20 }) },
+    {
+      ...kind,
+      name: `list ${name}, from the middle on`,
+      run: ({ store }, backlog) => store.find(filterOf(backlog), { limit: 20, after: middle(backlog) }),
+    },
+    { ...kind, name: `count 20 ${name}`, run: ({ store }, backlog) => store.count(filterOf(backlog), 20) },
+  ]
+})
+
+export const calls: readonly Call[] = [...working, ...asked, ...listed]
+
+function committed(name: string, size: number, changes: () => Parameters<ContractBench['transition']>[1]): Call {
+  return {
+    name,
+    size,
+    async run(bench, _, turn) {
+      const { store, transition, unique } = bench
+      const held = await heldBy(bench, unique(`worker of ${turn}`), size)
+      return store.commit(held.map((one) => transition(one, { id: unique(`${turn} ${name}`), ...changes() })))
+    },
+  }
+}

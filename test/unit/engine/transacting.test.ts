@@ -1,0 +1,97 @@
+// What the engine says of a transaction: never more than is certain.
+
+import { describe, expect, it } from 'vitest'
+import type { Transacted, TransactionWork } from '../../../src/core/definition.ts'
+import { HoldfastError } from '../../../src/core/error.ts'
+import { createTransact, type OwnTransaction } from '../../../src/engine/transacting.ts'
+import type { Store, StoreTransactions } from '../../../src/store.ts'
+import { manualPorts } from '../../support/manual-ports.ts'
+
+const nothing = async (): Promise<void> => undefined
+
+/** A store whose transactions are what the case says. */
+function over(
+  transact: StoreTransactions['transact'],
+  own?: OwnTransaction,
+): (work?: TransactionWork) => Promise<Transacted> {
+  const store = { transact, within: () => ({}) } as unknown as Store
+  const ports = manualPorts()
+  const perform = createTransact({ store, own, ports, onTime: () => undefined })!
+  return (work = nothing) => perform(work, () => false)
+}
+
+const byLibrary = (own: OwnTransaction): ReturnType<typeof over> =>
+  over(() => Promise.reject(new Error('not asked')), own)
+
+const committed: StoreTransactions['transact'] = (work) => work({}, {} as never)
+
+describe('a transaction of the store', () => {
+  it('is committed when it is fulfilled', async () => {
+    expect(await over(committed)()).toEqual({ outcome: 'committed' })
+  })
+
+  it('is rolled back when its work is rejected, whatever the store makes of that', async () => {
+    const error = new Error('the work')
+    const failing: StoreTransactions['transact'] = (work) =>
+      work({}, {} as never).catch(() => Promise.reject(new HoldfastError('STORE_UNAVAILABLE', 'the rollback')))
+    expect(await over(failing)(() => Promise.reject(error))).toEqual({ outcome: 'rolled-back', error })
+  })
+
+  it.each([
+    ['in-doubt', new HoldfastError('STORE_UNAVAILABLE', 'the line is dead')],
+    ['rolled-back', new Error('a deferred constraint')],
+  ])('is %s when COMMIT fails so', async (outcome, error) => {
+    const failing: StoreTransactions['transact'] = async (work) => {
+      await work({}, {} as never)
+      throw error
+    }
+    expect(await over(failing)()).toMatchObject({ outcome })
+  })
+
+  it('does not exist where the store has none', () => {
+    const ports = manualPorts()
+    expect(createTransact({ store: {} as Store, own: undefined, ports, onTime: () => undefined })).toBeNull()
+  })
+})
+
+describe("a transaction of the user's library", () => {
+  it.each([
+    ['rolled-back', 'a serialization failure', { code: '40001' }],
+    ['rolled-back', 'a constraint, wrapped by Drizzle', { message: 'Failed query', cause: { code: '23503' } }],
+    ['rolled-back', 'a constraint, wrapped by TypeORM', { driverError: { code: '23505' } }],
+    ['rolled-back', 'a constraint of SQLite', { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' }],
+    ['in-doubt', 'a completion that nobody knows', { code: '40003' }],
+    ['in-doubt', 'a shutdown', { code: '57P01' }],
+    ['in-doubt', 'a broken line', { code: 'ECONNRESET' }],
+    ['in-doubt', 'no error at all', undefined],
+  ])('is %s when COMMIT fails with %s', async (outcome, _what, error) => {
+    const transact = byLibrary(async (work) => {
+      await work({})
+      throw Object.assign(new Error('COMMIT'), error)
+    })
+    expect(await transact()).toMatchObject({ outcome })
+  })
+
+  it('is tried once: a library that calls its work again is told so', async () => {
+    let calls = 0
+    const transact = byLibrary(async (work) => {
+      await work({})
+      await work({})
+    })
+    const done = await transact(async () => void (calls += 1))
+    expect(done).toMatchObject({ outcome: 'rolled-back', error: { code: 'INVALID_OPTION' } })
+    expect(calls).toBe(1)
+  })
+
+  it('is in doubt when nobody waited for it', async () => {
+    const transact = byLibrary(async (work) => void work({}))
+    const done = await transact(() => new Promise(() => undefined))
+    expect(done).toMatchObject({ outcome: 'in-doubt', error: { code: 'INVALID_OPTION' } })
+  })
+
+  it('is rolled back when its work failed, though the library did not mind', async () => {
+    const error = new Error('the work')
+    const transact = byLibrary((work) => work({}).catch(() => undefined))
+    expect(await transact(() => Promise.reject(error))).toEqual({ outcome: 'rolled-back', error })
+  })
+})

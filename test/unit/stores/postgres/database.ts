@@ -1,0 +1,41 @@
+// A pool on the Postgres that all test files share, and names of schemas that nobody else uses.
+
+import { Pool } from 'pg'
+import { onTestFinished } from 'vitest'
+import type { PoolLike } from '../../../../src/stores/postgres/database.ts'
+import { migrate } from '../../../../src/stores/postgres/migrating.ts'
+import { quoteSchema } from '../../../../src/stores/postgres/schema-name.ts'
+import { freshSchema } from '../../../support/postgres-shared.ts'
+
+export type TestPool = Pool & PoolLike
+
+export interface Place {
+  readonly pool: TestPool
+  /** A name that no schema has yet. */
+  readonly schema: string
+  /** The same, as it may stand in a statement. */
+  readonly quoted: string
+  /** Rows of a statement. */
+  readonly rows: (sql: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
+}
+
+export function openPool(url: string): TestPool {
+  const pool = new Pool({ connectionString: url })
+  onTestFinished(() => pool.end())
+  return pool
+}
+
+/** A place without tables. */
+export async function emptyPlace(suffix = ''): Promise<Place> {
+  const { url, schema: name } = await freshSchema()
+  const schema = name + suffix
+  const pool = openPool(url)
+  return { pool, schema, quoted: quoteSchema(schema), rows: async (sql) => (await pool.query(sql)).rows as never }
+}
+
+/** A place with tables. */
+export async function migratedPlace(): Promise<Place> {
+  const place = await emptyPlace()
+  await migrate(place.pool, { schema: place.schema })
+  return place
+}
