@@ -180,7 +180,12 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const transaction = checkTransaction(options.transaction, store)
   const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions, transaction })
   const isLeftToDeployment = isProduction() && typeof options.store === 'string' && isPostgres(options.store)
-  await engine.open({ migrate: options.migrate ?? !isLeftToDeployment })
+  try {
+    await engine.open({ migrate: options.migrate ?? !isLeftToDeployment })
+  } catch (error) {
+    if (ownsStore) await store.close()
+    throw error
+  }
   return assemble(engine, { services, ownsStore, versionFor })
 }
 

@@ -69,7 +69,7 @@ export class Call {
     const workflows = module?.definitions ?? []
     // The compiler cannot know which services the module's workflows want; whoever wrote the module does.
     const payloads = need.onlyLooks === true ? lenient(own) : {}
-    const migrate = need.migrate === true ? { migrate: true } : {}
+    const migrate = need.migrate === true ? { migrate: true } : onlyIfThere(need, store)
     const options = {
       logger: this.printer.logger(),
       ...own,
@@ -161,4 +161,10 @@ function isVerbose({ env }: Io, { verbose = false }: CommonOptions): boolean {
 
 function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text
+}
+
+/** Who looks for what exists creates nothing: a mistyped schema must not become one. A file is known to be there already. */
+function onlyIfThere(need: Need, store: string | Store): { readonly migrate?: false } {
+  const isPostgres = typeof store === 'string' && /^postgres(?:ql)?:/.test(store)
+  return need.store === 'existing' && isPostgres ? { migrate: false } : {}
 }

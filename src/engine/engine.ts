@@ -89,7 +89,8 @@ export class Engine {
   }
 
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
-    if (migrate) await this.store.migrate()
+    // Who does not migrate finds out now, and not with the first run, that there are no tables.
+    await (migrate ? this.store.migrate() : this.store.get([this.session]))
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') this.onReady()
       else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)

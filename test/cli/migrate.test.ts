@@ -138,6 +138,16 @@ describe('migrating Postgres', () => {
   })
 })
 
+describe('a command that only looks', () => {
+  it('makes no schema, and says how to make one (PQ-S5)', async () => {
+    const place = await postgres()
+    const { code, stderr } = await cli(['runs', '--store', `${place.url}?schema=${place.schema}`])
+    expect(code).not.toBe(0)
+    expect(stderr).toContain('holdfast migrate')
+    expect(await schemasLike(place)).toEqual([])
+  })
+})
+
 describe('a worker that a newer Holdfast has left behind', () => {
   it('stops by itself, and leaves with an error that says so', async () => {
     const place = await postgres()
