@@ -207,15 +207,21 @@ export interface ClaimSelector extends Selector {
 export interface Claimed {
   readonly runs: readonly Run[]
   /**
-   * The journals of those that nobody has begun or written to: one entry each, by the id of the run. They need not be loaded.
+   * The journals of those that nobody has begun or written to: one entry each. They need not be loaded.
    * A store that has them at hand spares its caller a round trip. @default all must be loaded
    */
-  readonly fresh?: ReadonlyMap<string, Entry>
+  readonly fresh?: readonly Fresh[]
   /** More that match were ready than the limit allowed. */
   readonly more: boolean
   /** When the next run that matches and is not due yet comes due by itself; null if there is none. */
   readonly nextDue: number | null
   readonly now: number
+}
+
+/** A run that nobody has begun, and the one entry of its journal. */
+export interface Fresh {
+  readonly runId: string
+  readonly entry: Entry
 }
 
 export interface BeatRequest {

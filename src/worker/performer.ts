@@ -7,7 +7,7 @@ import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Lease, Run, Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { HeldClaim, Loaded } from '../store.ts'
+import type { Fresh, HeldClaim, Loaded } from '../store.ts'
 import { Isolation } from './isolation.ts'
 import { giveUp } from './last-resort.ts'
 import { Parked } from './parked.ts'
@@ -69,12 +69,13 @@ export class Performer {
   }
 
   /** Begins runs that were just claimed, each in a slot that is already taken. */
-  async beginAll(claimed: readonly Run[], fresh?: ReadonlyMap<string, Entry>): Promise<void> {
+  async beginAll(claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
     const unknown: Run[] = []
+    const firsts = new Map(fresh.map(({ runId, entry }) => [runId, entry]))
     for (const run of await this.admitted(claimed)) {
       this.supersede(run.id)
       const frame = this.parked.take(run.id)
-      const first = fresh?.get(run.id)
+      const first = firsts.get(run.id)
       if (frame !== undefined && frame.seq === run.seq) this.resume(run, frame)
       else if (first !== undefined) void this.beginLoaded(run, { entries: [first], messages: [] })
       else unknown.push(run)

@@ -1,6 +1,7 @@
 // Planted bugs. Each is a store that does one thing wrong, as real stores and engines have done; the checker must
 // find every one of them within its seeds. A canary that survives means that the checker is blind there.
 
+import type { Entry } from '../../src/core/entry.ts'
 import { holds, isTerminal, type Run } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type { Claimed, Committed, Store } from '../../src/store.ts'
@@ -243,6 +244,31 @@ const baseNotMoved: StoreMutation = (store) =>
     },
   })
 
+/** Hands over the first entry of a run as if it were all, however far the run is. */
+const staleFresh: StoreMutation = (store) =>
+  changed(store, {
+    claim: async (request) => {
+      const claimed = await store.claim(request)
+      const loaded = await store.load(claimed.runs.map(({ id }) => ({ runId: id, after: 0, limit: 1 })))
+      const fresh = claimed.runs.map(({ id }, index) => ({ runId: id, entry: loaded[index]?.entries[0] as Entry }))
+      return { ...claimed, runs: claimed.runs.map((run) => ({ ...run, seq: 1 })), fresh }
+    },
+  })
+
+/** Passes a transition over, and says that it was committed. */
+const passedOver: StoreMutation = (store, clock) =>
+  changed(store, {
+    commit: async (transitions): Promise<readonly Committed[]> => {
+      const [first, ...rest] = transitions
+      if (first === undefined || rest.length === 0) return store.commit(transitions)
+      const { runId, guard, append, status } = first
+      const inbox = insides(store).rows.get(runId)?.inbox ?? 0
+      const seq = guard.seq + append.length
+      const told = { outcome: 'committed', seq, at: clock.now(), inbox, released: status !== null, wish: null } as const
+      return [told, ...(await store.commit(rest))]
+    },
+  })
+
 const noRescue: StoreMutation = (store, clock) =>
   changed(store, {
     rescue: async () => ({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now: clock.now() }),
@@ -332,6 +358,8 @@ export const canaries: readonly Canary[] = [
     budget: 100,
     mutation: recordedOtherwise,
   },
+  { name: 'stale-fresh', told: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
+  { name: 'passed-over', told: 'a busy run is told as committed', budget: 400, mutation: passedOver },
   { name: 'no-rescue', told: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
   {
     name: 'look-and-lock-in-one',

@@ -4,7 +4,8 @@
 import type { Random } from '../../src/core/ports.ts'
 import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 
-export type Concern = 'swarm' | 'programs' | 'operations' | 'nemesis' | 'schedule' | 'faults' | 'engine' | 'isolation'
+export type Concern =
+  'swarm' | 'programs' | 'operations' | 'nemesis' | 'schedule' | 'faults' | 'engine' | 'isolation' | 'manners'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -15,6 +16,7 @@ const concerns: readonly Concern[] = [
   'faults',
   'engine',
   'isolation',
+  'manners',
 ]
 
 export class Draw implements Random {

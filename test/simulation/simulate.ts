@@ -8,6 +8,7 @@ import { createReadCommittedStore } from '../../src/stores/memory/read-committed
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { Checker } from './checker.ts'
 import { Draw } from './draw.ts'
+import { withManners } from './manners.ts'
 import { Effects } from './effects.ts'
 import { longestMs } from './interpreter.ts'
 import { Operator } from './operator.ts'
@@ -98,16 +99,17 @@ class Simulation implements Surroundings {
     this.trace = new Trace(keepsStory)
     this.world = new World(scenario.seed, this.trace)
     const clock = { now: () => epoch + Math.floor(this.world.now) }
+    const manners = Draw.of(scenario.seed, 'manners')
     const asked = mutation === undefined ? scenario.isolation : 'plan' in mutation ? 'read committed' : 'serial'
     this.isolation = asked
     if (asked === 'read committed') {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
       const store = createReadCommittedStore({ clock, schedule: (statement) => this.statement(statement), mutations })
-      this.store = store
+      this.store = withManners(store, manners)
       this.checker = new Checker(store, clock.now)
     } else {
       const memory = new MemoryStore({ clock })
-      this.store = typeof mutation === 'function' ? mutation(memory, clock) : memory
+      this.store = withManners(typeof mutation === 'function' ? mutation(memory, clock) : memory, manners)
       this.checker = new Checker(memory, clock.now)
     }
     this.effects = new Effects(this.checker, this.checker.report)

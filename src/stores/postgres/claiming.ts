@@ -5,9 +5,8 @@
 // snapshot. So a claim that came back full remembers how far it got, and the next ones begin there; now and then, and when
 // something is known to have come in before that, one begins at the front again.
 
-import type { Entry } from '../../core/entry.ts'
 import type { Run } from '../../core/run.ts'
-import type { Claimed, ClaimRequest, ClaimSelector } from '../../store.ts'
+import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../store.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row, Told } from './execution.ts'
 import { entryOf, runColumns, runOf } from './rows.ts'
@@ -125,13 +124,13 @@ export function claiming({ schema, now, skipLocked }: Dialect, monotonic: () => 
     const { now: time, found, most, next_due } = rows[0] as Row
     const nextDue = next_due === null ? null : Number(next_due)
     const runs: Run[] = []
-    const fresh = new Map<string, Entry>()
+    const fresh: Fresh[] = []
     for (const row of rows) {
       if (row['id'] === null) continue
       const run = runOf(row)
       runs.push(run)
       // Its only entry, and so the seq of the run is that of the entry.
-      if (row['kind'] !== null) fresh.set(run.id, entryOf(row))
+      if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
     }
     // Others were quicker with some of them: there may be more behind those.
     const more = Number(found) > Number(most) || runs.length < Math.min(Number(found), Number(most))
@@ -173,7 +172,7 @@ export function claiming({ schema, now, skipLocked }: Dialect, monotonic: () => 
       }
       const { runs, fresh, more, nextDue, now: time } = found
       const claimed = { runs, more, nextDue, now: time }
-      return fresh.size === 0 ? claimed : { ...claimed, fresh }
+      return fresh.length === 0 ? claimed : { ...claimed, fresh }
     },
     notice(hints) {
       if (floors.size === 0) return

@@ -2,7 +2,6 @@
 // answers allow. Runs of several shards are told apart here, each shard in a transaction of its own.
 
 import { bug, isHoldfastError } from '../../core/error.ts'
-import type { Entry } from '../../core/entry.ts'
 import type { Lease, Run } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
@@ -15,6 +14,7 @@ import type {
   ClaimRequest,
   Committed,
   Delivered,
+  Fresh,
   Hint,
   Loaded,
   LoadRequest,
@@ -255,7 +255,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
     const first = this.nextShard
     this.nextShard = (first + 1) % shards
     const runs: Run[] = []
-    const fresh = new Map<string, Entry>()
+    const fresh: Fresh[] = []
     let more = false
     let nextDue: number | null = null
     let now = 0
@@ -264,13 +264,13 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
       const shard = (first + turn) % shards
       const claimed = await this.db.alone((x) => this.claiming.claim(x, shard, { ...request, limit }))
       runs.push(...claimed.runs)
-      for (const [runId, entry] of claimed.fresh ?? []) fresh.set(runId, entry)
+      fresh.push(...(claimed.fresh ?? []))
       more ||= claimed.more
       now = claimed.now
       if (claimed.nextDue !== null) nextDue = Math.min(nextDue ?? claimed.nextDue, claimed.nextDue)
     }
     const all = { runs, more, nextDue, now }
-    return fresh.size === 0 ? all : { ...all, fresh }
+    return fresh.length === 0 ? all : { ...all, fresh }
   }
 
   private async read<Answer>(

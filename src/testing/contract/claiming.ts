@@ -1,7 +1,6 @@
 // Who gets which run, and in what order.
 
 import assert from 'node:assert/strict'
-import type { Entry } from '../../core/entry.ts'
 import { randomFraction } from '../../core/ports.ts'
 import { atOnce, ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -105,9 +104,9 @@ export const claiming: readonly ContractCase[] = [
       await deliver(message(writtenTo.id))
       const begun = await hold()
       await commit(begun, { status: 'pending' })
-      const { runs, fresh = new Map<string, Entry>() } = await claim()
+      const { runs, fresh = [] } = await claim()
       assert.deepEqual(new Set(ids(runs)), new Set([untouched.id, writtenTo.id, begun.runId]))
-      for (const [runId, entry] of fresh) {
+      for (const { runId, entry } of fresh) {
         assert.equal(runId, untouched.id)
         const [loaded] = await store.load([{ runId, after: 0, limit: 10 }])
         assert.deepEqual(loaded, { entries: [entry], messages: [] })
