@@ -50,7 +50,7 @@ import { byShard, shardOfRun } from './shards.ts'
 import { sqlHandleOf, type SqlHandle } from '../sql-handle.ts'
 import { PostgresWithin, type TellWithin } from './within.ts'
 import { isUniqueViolation, sqlStateOf, translated } from './sql-state.ts'
-import { startInOrder } from './sharded-starting.ts'
+import { startInOrder } from './ordered-starting.ts'
 import { starting, type Starting } from './starting.ts'
 import { steering, type Steering } from './steering.ts'
 

@@ -22,7 +22,7 @@ import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row, Told, Value } from './execution.ts'
 import type { Reading } from './reading.ts'
 import { shardOfRun } from './shards.ts'
-import { startInOrder, type StartingParts } from './sharded-starting.ts'
+import { startInOrder, type StartingParts } from './ordered-starting.ts'
 import { translated } from './sql-state.ts'
 import type { Steering } from './steering.ts'
 
