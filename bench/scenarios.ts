@@ -10,5 +10,6 @@ import { parked } from './scenarios/parked.ts'
 import { replay } from './scenarios/replay.ts'
 import { runs } from './scenarios/runs.ts'
 import { steps } from './scenarios/steps.ts'
+import { wake } from './scenarios/wake.ts'
 
-export const scenarios: readonly Scenario[] = [disk, runs, ceiling, latency, steps, parked, enqueue, replay, idle]
+export const scenarios: readonly Scenario[] = [disk, runs, ceiling, latency, steps, wake, parked, enqueue, replay, idle]

@@ -2,7 +2,8 @@
 // that object; two of them in one process know nothing of each other.
 
 import { cancelRuns, retryRuns, type BulkOptions, type BulkOutcome } from './client/bulk.ts'
-import { Client, type JournalOptions, type VersionFor } from './client/client.ts'
+import { Client, type ActiveRun, type JournalOptions, type VersionFor } from './client/client.ts'
+import { discardDeadLetter, listDeadLetters, replayDeadLetter } from './client/dead-letters.ts'
 import {
   checkRuns,
   countRuns,
@@ -12,33 +13,35 @@ import {
   type FindOptions,
   type RunPage,
 } from './client/finding.ts'
+import { operation, type AnswerOf, type Operation } from './client/operation.ts'
 import type { RunHandle } from './client/run-handle.ts'
-import { idOf, type RunReference } from './client/run-reference.ts'
+import type { RunReference } from './client/run-reference.ts'
 import type { JournalEntry, RunView } from './client/run-view.ts'
+import type { SignalOptions } from './client/sending.ts'
+import type { Sends } from './client/sends.ts'
 import type { StartOptions } from './client/start-options.ts'
-import {
-  cancelRun,
-  pauseRun,
-  removeRun,
-  resumeRun,
-  retryRun,
-  type Cancelled,
-  type CancelOptions,
-  type Paused,
-  type PauseOptions,
-  type RemoveOptions,
-  type ResumeOptions,
-  type NoteOptions,
+import type {
+  Cancelled,
+  CancelOptions,
+  NoteOptions,
+  Paused,
+  PauseOptions,
+  RemoveOptions,
+  ResumeOptions,
+  Revived,
 } from './client/steering.ts'
 import type { Starts } from './client/starts.ts'
 import { Submission } from './client/submission.ts'
+import { Submitter } from './client/submitting.ts'
+import type { Target } from './client/target.ts'
 import { usingTransaction, type Using } from './client/using.ts'
 import { jsonCodec, type Codec } from './core/codec.ts'
+import type { Topic } from './core/declared-topic.ts'
 import type { Definition } from './core/definition.ts'
+import { toMs, type Duration } from './core/duration.ts'
 import { HoldfastError } from './core/error.ts'
 import { Payloads, type Offload } from './core/payload.ts'
 import { harmless, type Cancel, type Clock, type Logger, type Ports } from './core/ports.ts'
-import type { RunStatus } from './core/run.ts'
 import { checkOptions, didYouMean, shown } from './core/suggest.ts'
 import { Engine } from './engine/engine.ts'
 import { transactionsOf, type OwnTransaction } from './engine/transacting.ts'
@@ -65,6 +68,8 @@ export type HoldfastOptions = {
    * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
    */
   readonly transaction?: OwnTransaction
+  /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
+  readonly pauseCheckInterval?: Duration
   /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
   readonly codec?: Codec
   /** Where large payloads go instead of the journal. */
@@ -80,9 +85,9 @@ export type HoldfastOptions = {
   readonly ports?: Partial<Omit<Ports, 'logger'>>
 } & ({} extends Services ? { readonly services?: Services } : { readonly services: Services })
 
-export interface Holdfast extends Starts {
+export interface Holdfast extends Starts, Sends {
   /**
-   * Holdfast inside a transaction of yours: what is started, delivered or cancelled with it takes effect if and only if your
+   * Holdfast inside a transaction of yours: what is started, sent or cancelled with it takes effect if and only if your
    * transaction commits. `tx` is what your library calls a transaction; `docs/transactions.md` has an example for each.
    *
    * @example
@@ -92,12 +97,14 @@ export interface Holdfast extends Starts {
    * await client.query('commit')
    */
   using(tx: unknown): Using
-  /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
-  submit(type: string, payload?: unknown): Submission
   /** A handle on a run that exists. */
   run<Output = unknown>(reference: RunReference): RunHandle<Output>
   /** How a run stands, with its output or error once it has ended. */
   get(reference: RunReference): Promise<RunView>
+  /** The last value that a run has exposed under this name, also after its end; undefined if it has exposed none. */
+  query(reference: RunReference, name: string): Promise<unknown>
+  /** What this process knows of a run from its own memory, without asking the store; null if nothing. It may lag behind. */
+  active(reference: RunReference): ActiveRun | null
   /** Everything that happened to a run, in order. */
   journal(reference: RunReference, options?: JournalOptions): Promise<readonly JournalEntry[]>
   /** Runs that match, newest first, by pages. */
@@ -129,12 +136,6 @@ export interface Holdfast extends Starts {
   close(): Promise<void>
 }
 
-/** What became of a run that was let go on. */
-export interface Revived<Outcome> {
-  readonly outcome: Outcome
-  readonly status: RunStatus
-}
-
 export interface RunningWorker {
   /** What was taken over at the start from workers that had died. */
   readonly tookOver: TookOver
@@ -153,6 +154,7 @@ const optionNames = [
   'services',
   'versionFor',
   'transaction',
+  'pauseCheckInterval',
   'codec',
   'offload',
   'migrate',
@@ -172,13 +174,15 @@ const optionNames = [
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, optionNames, 'createHoldfast()')
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
+  const pauseCheckMs = toMs(options.pauseCheckInterval ?? '1h', 'pauseCheckInterval')
   const system = systemPorts(logger)
   const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
   const ownsStore = typeof options.store === 'string'
   const store = typeof options.store === 'string' ? await openStore(options.store, ports) : checkStore(options.store)
   const definitions = collect(workflows)
   const transaction = checkTransaction(options.transaction, store)
-  const engine = new Engine({ store, ports, payloads: new Payloads(codec, offload), definitions, transaction })
+  const payloads = new Payloads(codec, offload)
+  const engine = new Engine({ store, ports, payloads, definitions, transaction, pauseCheckMs })
   const isLeftToDeployment = isProduction() && typeof options.store === 'string' && isPostgres(options.store)
   try {
     await engine.open({ migrate: options.migrate ?? !isLeftToDeployment })
@@ -208,23 +212,18 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     if (ownsStore) await engine.store.close()
   }
   const closeOnce = (): Promise<void> => (closing ??= close())
-  const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
-    client.start(workflow, input, options)
+  engine.prepare = client.prepareChild
 
   return {
-    start,
+    ...changes(engine, client),
     using: (tx) => usingTransaction(engine, client, tx),
-    submit: (type, payload) => new Submission((options) => client.start(type, payload, options)),
     run: <Output>(reference: RunReference) => client.handle(reference) as RunHandle<Output>,
     get: (reference) => client.get(reference),
+    query: (reference, name) => client.query(reference, name),
+    active: (reference) => client.active(reference),
     journal: (reference, options) => client.journal(reference, options),
     find: (options) => findRuns(engine, options),
     count: (filter, options) => countRuns(engine, filter, options),
-    cancel: (reference, options) => cancelRun(engine, idOf(reference), options),
-    pause: (reference, options) => pauseRun(engine, idOf(reference), options),
-    resume: (reference, options) => resumeRun(engine, idOf(reference), options),
-    retry: (reference, options) => retryRun(engine, idOf(reference), options),
-    remove: (reference, options) => removeRun(engine, idOf(reference), options),
     cancelMany: (filter, options) => cancelRuns(engine, filter, options),
     retryMany: (filter, options) => retryRuns(engine, filter, options),
     check: () => checkRuns(engine),
@@ -254,6 +253,44 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
       }
     },
     close: closeOnce,
+  }
+}
+
+type Changes = Starts & Sends & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
+
+/** All that changes something: each method submits its operation. */
+function changes(engine: Engine, client: Client): Changes {
+  const submitter = new Submitter(engine, client)
+  const submit = submitter.submit.bind(submitter) as <const Asked extends Operation>(
+    asked: Asked,
+  ) => Promise<AnswerOf<Asked>>
+  const submitBatch = submitter.submitBatch.bind(submitter) as Sends['submitBatch']
+  const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
+    submit({ kind: 'start', workflow, input, options })
+  return {
+    start,
+    signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
+      submit(operation.signal(to, name, payload, options)),
+    signals: (signals) => submitBatch(signals.map((signal) => ({ ...signal, kind: 'signal' as const }))),
+    broadcast: (to, payload, options) => submit(operation.broadcast(to, payload, options)),
+    sendOrStart: (workflow, key, name, payload, input, options) =>
+      submit(operation.sendOrStart(workflow, key, name, payload, input, options)),
+    startMany: ((starts) =>
+      submitBatch(starts.map((one) => ({ ...one, kind: 'start' as const })))) as Sends['startMany'],
+    complete: (token, value) => submit(operation.complete(token, value)),
+    submit: ((asked: Operation | string, payload?: unknown) =>
+      typeof asked === 'string'
+        ? new Submission((options) => start(asked, payload, options))
+        : submit(asked)) as Sends['submit'],
+    submitBatch,
+    deadLetters: (options) => listDeadLetters(engine, options),
+    replayDeadLetter: (letter, options) => replayDeadLetter(engine, letter, options),
+    discardDeadLetter: (letter) => discardDeadLetter(engine, letter),
+    cancel: (run, options) => submit(operation.cancel(run, options)),
+    pause: (run, options) => submit(operation.pause(run, options)),
+    resume: (run, options) => submit(operation.resume(run, options)),
+    retry: (run, options) => submit(operation.retry(run, options)),
+    remove: (run, options) => submit(operation.remove(run, options)),
   }
 }
 

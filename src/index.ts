@@ -5,19 +5,43 @@ export {
   createMemoryStore,
   type Holdfast,
   type HoldfastOptions,
-  type Revived,
   type RunningWorker,
 } from './holdfast.ts'
 export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/workflow.ts'
-export type { Context, Services, StepOptions, Transaction, Transactions } from './functions/context.ts'
+export type {
+  ChildOptions,
+  Context,
+  ReceiveOptions,
+  Services,
+  StepOptions,
+  Transaction,
+  Transactions,
+  UntilOptions,
+} from './functions/context.ts'
 export type { StepTools } from './core/attempt.ts'
-export type { TimeReached, Wait } from './functions/wait.ts'
+export type { Gathered, Raced, TokenWait, Wait } from './functions/wait.ts'
+export type { OnParentEnd, RunOutcome, TimeReached } from './functions/way.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
-export type { JournalOptions, VersionChoice, VersionFor } from './client/client.ts'
+export type { ActiveRun, JournalOptions, VersionChoice, VersionFor } from './client/client.ts'
 export type { RunReference } from './client/run-reference.ts'
 export type { StartOptions } from './client/start-options.ts'
 export type { Starts } from './client/starts.ts'
-export type { DeliverOptions, Using } from './client/using.ts'
+export type { Using } from './client/using.ts'
+export type { Sends } from './client/sends.ts'
+export { operation, type AnswerOf, type Operation, type OperationKind, type Settled } from './client/operation.ts'
+export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/sending.ts'
+export type { SendOrStartOptions, SendOrStartOutcome } from './client/send-or-start.ts'
+export type { CompleteOutcome } from './client/completing.ts'
+export type { KeyReference, Target } from './client/target.ts'
+export type {
+  DeadLetterOptions,
+  DeadLetterPage,
+  DeadLetterReference,
+  DeadLetterView,
+  ReplayOptions,
+  ReplayOutcome,
+} from './client/dead-letters.ts'
+export { topic, type Topic, type TopicOptions } from './core/declared-topic.ts'
 export type { OwnTransaction } from './engine/transacting.ts'
 export type { JournalEntry, RunView, WishView } from './client/run-view.ts'
 export type { Counted, Filter, FindOptions, RunPage } from './client/finding.ts'
@@ -30,6 +54,7 @@ export type {
   PauseOptions,
   RemoveOptions,
   ResumeOptions,
+  Revived,
 } from './client/steering.ts'
 export type { Amendment } from './client/amending.ts'
 export type { Submission } from './client/submission.ts'

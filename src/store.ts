@@ -5,15 +5,19 @@
 // All times are the store's own: a caller learns them from answers and never compares its own clock with a lease.
 // What a store hands out is a copy: it does not change later, and changing it does not change the store.
 
-import type { Draft, Entry } from './core/entry.ts'
-import type { KeyScope } from './core/key.ts'
-import type { Message } from './core/message.ts'
+import type { Entry, EntryKind } from './core/entry.ts'
+import type { Letter } from './core/exchange.ts'
+import type { Delivered, Fate, Message } from './core/message.ts'
+import type { NewRun } from './core/new-run.ts'
 import type { Lease, Run, RunStatus, Wish } from './core/run.ts'
 import type { Steered, SteerRequest } from './core/steering.ts'
 import type { RescueFailure, TakeoverRules } from './core/takeover.ts'
-import type { Due, Transition } from './core/transition.ts'
+import type { NewBroadcast } from './core/topic.ts'
+import type { Transition } from './core/transition.ts'
 
-export type { Message } from './core/message.ts'
+export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
+export type { NewRun } from './core/new-run.ts'
+export type { NewBroadcast } from './core/topic.ts'
 export type { Steered, SteerRequest } from './core/steering.ts'
 export type { RescueFailure } from './core/takeover.ts'
 
@@ -36,7 +40,10 @@ export interface Store {
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
-  /** Reads what a holder needs to go on: a page of each run's journal and its mailbox. One answer per request, in order. */
+  /**
+   * Reads what a holder needs to go on: a page of each run's journal, and what it asks for of its mailbox. One answer per
+   * request, in order.
+   */
   load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>
 
   /**
@@ -47,10 +54,11 @@ export interface Store {
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]>
 
   /**
-   * Puts messages into mailboxes and wakes runs that wait; one that is due already keeps its place. One answer per
-   * message, in order.
+   * Puts messages into mailboxes and wakes runs that wait; one that is due already keeps its place. What is sent to a topic
+   * goes to those who wait on it, by the rules of `exchange.ts`. One answer per message, in order; of two, the second finds
+   * what the first made of everything.
    */
-  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]>
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
 
   /**
    * Does what people ask of runs from outside, each by the rules of `steering.ts`. One answer per request, in order. Of two
@@ -84,7 +92,8 @@ export interface Store {
   changes(after: number, limit: number): Promise<readonly Change[]>
 
   /**
-   * Calls back when something may have become claimable, now or at a time nearer than was known, or a run has ended.
+   * Calls back when something may have become claimable, now or at a time nearer than was known, when a run has ended, or
+   * when a message came for one that is being performed.
    * A hint comes after what it tells of can be read, and never after unsubscribing. It may be lost; polling is the truth.
    */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
@@ -100,6 +109,12 @@ export interface StoreAdmin {
 
   /** How many match, counted no further than to `atMost`. */
   count(filter: RunFilter, atMost: number): Promise<number>
+
+  /** Messages that gave up because their run had ended, the newest first. */
+  deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]>
+
+  /** A dead letter is dead no more: it was sent again, or is not wanted. False if it was not dead. */
+  settleDeadLetter(letter: { readonly runId: string; readonly id: string }, fate: Fate): Promise<boolean>
 
   /**
    * Checks what must be true of every committed state, whatever crashed or raced: all invariants of docs/invariants.md that
@@ -127,6 +142,19 @@ export interface StoreTransactions {
 /** The parts of a store that can take place inside a user's transaction. They bypass every batch, and never lease. */
 export type Within = Pick<Store, 'start' | 'commit' | 'deliver' | 'steer' | 'load'>
 
+export interface DeadLetterFilter {
+  /** The name of the signal or topic. */
+  readonly name?: string
+  readonly runId?: string
+}
+
+/** A message that its run had not read when it ended, or that came later, and whose policy is to keep it. */
+export interface DeadLetter extends Message {
+  /** What its run had become. */
+  readonly status: RunStatus
+  readonly endedAt: number | null
+}
+
 export interface Checked {
   /** The invariant. */
   readonly name: string
@@ -146,34 +174,6 @@ export interface Capabilities {
   readonly shards?: number
   /** It takes part in transactions of its users: it has `StoreTransactions`, too. @default false */
   readonly transactions?: boolean
-}
-
-export interface NewRun {
-  readonly id: string
-  readonly shard: number
-  readonly type: string
-  readonly version: number
-  readonly key: string | null
-  readonly keyScope: KeyScope
-  readonly idempotencyKey: string | null
-  readonly parentId: string | null
-  readonly tags: readonly string[]
-  /** The text of a JSON object. */
-  readonly metadata: string | null
-  readonly priority: number
-  /** Not to be claimed before this; null for at once. */
-  readonly due: Due | null
-  /** It fails if it has not ended by then, counted from the insert; null for never. */
-  readonly timeoutMs: number | null
-  /** It fails if nobody has begun it by then, counted from the insert; null for never. */
-  readonly expiresInMs: number | null
-  /** Leases the run to the caller in the same insert, unless the caller's session has ended. */
-  readonly lease: Lease | null
-  /** The deadline of that lease; null if only the session's heartbeat keeps it. */
-  readonly leaseMs: number | null
-  /** Makes the repetition of this start a no-op: it is told that it created the run, as long as the run exists. */
-  readonly transition: string
-  readonly first: Draft
 }
 
 export interface Started {
@@ -239,6 +239,8 @@ export interface HeldClaim {
   readonly token: number
   /** Moves the deadline of the claim to so many milliseconds from now; null to leave it. */
   readonly extendMs: number | null
+  /** How many messages its holder knows to have arrived. @default it does not want to know */
+  readonly inbox?: number
 }
 
 export interface Beat {
@@ -253,6 +255,8 @@ export interface Beat {
   readonly strays: readonly { readonly runId: string; readonly token: number }[]
   /** Runs that this session holds and that somebody wants cancelled or paused. */
   readonly wished: readonly { readonly runId: string; readonly wish: Wish }[]
+  /** Those of `held` for which more messages have arrived than its holder knows of. */
+  readonly mail: readonly { readonly runId: string; readonly inbox: number }[]
   /** Runs that this session holds although the time for the whole run is over: their holder must fail them. */
   readonly timedOut: readonly string[]
   readonly now: number
@@ -294,6 +298,16 @@ export interface LoadRequest {
   /** Entries with a higher `seq` than this. */
   readonly after: number
   readonly limit: number
+  /** Only the last entry of this kind and name, whatever `after` and `limit` say. */
+  readonly latest?: { readonly kind: EntryKind; readonly name: string }
+  /** What of the mailbox. @default the first 1,000 messages, whatever their names */
+  readonly mail?: MailRequest
+}
+
+/** The first so many messages of each of these names. */
+export interface MailRequest {
+  readonly names: readonly string[]
+  readonly limit: number
 }
 
 export interface Loaded {
@@ -329,24 +343,11 @@ export type Committed =
  */
 export type Refusal = 'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'key-taken' | 'busy'
 
-export interface NewMessage {
-  /**
-   * Client-made, unique within its run. Delivering an id again that was accepted changes nothing and answers as the first
-   * time, whatever has become of the run.
-   */
-  readonly id: string
-  readonly runId: string
-  readonly name: string
-  readonly data: string
-}
-
-export type Delivered =
-  /** The run was waiting and has been woken. */
-  | { readonly outcome: 'delivered' }
-  /** The message lies in the mailbox of a run that is busy, not begun or paused. */
-  | { readonly outcome: 'queued' }
-  | { readonly outcome: 'target-terminated'; readonly status: RunStatus }
-  | { readonly outcome: 'target-not-found' }
+/**
+ * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes
+ * nothing and answers as the first time, whatever has become of the run.
+ */
+export type NewMessage = Letter
 
 export interface Change {
   readonly position: number
@@ -355,7 +356,10 @@ export interface Change {
 }
 
 export type Hint =
-  { readonly kind: 'ready'; readonly type: string } | { readonly kind: 'ended'; readonly runId: string }
+  | { readonly kind: 'ready'; readonly type: string }
+  | { readonly kind: 'ended'; readonly runId: string }
+  /** A message came for a run that somebody holds. */
+  | { readonly kind: 'mail'; readonly runId: string }
 
 /** Everything that is given must match; lists match any of their members. Deleted runs match only when asked for. */
 export interface RunFilter {

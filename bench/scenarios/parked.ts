@@ -1,7 +1,8 @@
-// What a run costs that waits for a day: memory after a collection, minus memory before, by the number of runs. Once
+// What a run costs that waits, for a day or for a signal: memory after a collection, minus memory before, by the number of runs. Once
 // with every frame kept in memory, once with none. On the memory store both include the stored run itself. On Postgres,
 // where every look is a way to the server and back, few must do.
 
+import { setTimeout } from 'node:timers/promises'
 import { workflow, type Holdfast } from 'holdfast'
 import { withHoldfast, type Case, type Reading, type Scenario } from '../scenario.ts'
 import { storeKindOf } from '../stores.ts'
@@ -11,42 +12,64 @@ const sleeper = workflow('bench.sleeper', async (ctx, order: number) => {
   return order
 })
 
+const waiter = workflow('bench.waiter', async (ctx, order: number) => {
+  await ctx.signal('go')
+  return order
+})
+
 export const parked: Scenario = {
   name: 'parked',
-  about: 'resident bytes per run that sleeps',
+  about: 'resident bytes per run that waits, and what thousands of them cost while nothing happens',
   cases: ({ store, quick }) =>
     (storeKindOf(store) === 'postgres' ? [10_000] : [10_000, quick ? 20_000 : 100_000]).flatMap((runs) => [
-      parkedCase(store, runs, 'frames kept', runs),
-      parkedCase(store, runs, 'frames dropped', 0),
+      parkedCase(store, runs, sleeper, 'sleeping, frames kept', runs),
+      parkedCase(store, runs, sleeper, 'sleeping, frames dropped', 0),
+      parkedCase(store, runs, waiter, 'waiting for a signal, frames kept', runs),
     ]),
 }
 
-function parkedCase(store: string, runs: number, name: string, frames: number): Case {
+type Waiting = typeof sleeper
+
+function parkedCase(store: string, runs: number, waiting: Waiting, name: string, frames: number): Case {
   return {
-    name: `${runs.toLocaleString('en-US')} runs, ${name}`,
+    name: `${runs.toLocaleString('en-US')} runs ${name}`,
     isolated: true,
-    sample: () => withHoldfast(store, [sleeper], (holdfast) => measure(holdfast, runs, frames)),
+    sample: () => withHoldfast(store, [waiting], (holdfast) => measure(holdfast, waiting, runs, frames)),
   }
 }
 
-async function measure(holdfast: Holdfast, runs: number, frames: number): Promise<readonly Reading[]> {
+/** How long nothing happens. */
+const idleMs = 5_000
+
+async function measure(
+  holdfast: Holdfast,
+  waiting: Waiting,
+  runs: number,
+  frames: number,
+): Promise<readonly Reading[]> {
   await holdfast.work({ concurrency: 1_000, parked: frames })
-  await park(holdfast, 1_000)
+  await park(holdfast, waiting, 1_000)
   const before = await settledMemory()
-  await park(holdfast, runs)
+  await park(holdfast, waiting, runs)
   const after = await settledMemory()
+  // What is left of the work before must be over.
+  await setTimeout(3_000)
+  const cpu = process.cpuUsage()
+  await setTimeout(idleMs)
+  const { user, system } = process.cpuUsage(cpu)
   return [
+    { metric: 'CPU while idle', unit: '% of a core', value: (user + system) / idleMs / 10 },
     { metric: 'heap per run', unit: 'bytes', value: (after.heapUsed - before.heapUsed) / runs },
     { metric: 'RSS per run', unit: 'bytes', value: (after.rss - before.rss) / runs },
   ]
 }
 
 /** Starts so many runs and waits until each of them is parked. */
-async function park(holdfast: Holdfast, runs: number): Promise<void> {
+async function park(holdfast: Holdfast, waiting: Waiting, runs: number): Promise<void> {
   const ids: string[] = []
   while (ids.length < runs) {
     const batch = Array.from({ length: Math.min(1_000, runs - ids.length) }, (_, order) =>
-      holdfast.start(sleeper, order),
+      holdfast.start(waiting, order),
     )
     for (const run of await Promise.all(batch)) ids.push(run.id)
   }
@@ -67,5 +90,5 @@ async function settledMemory(): Promise<NodeJS.MemoryUsage> {
 }
 
 function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 5))
+  return setTimeout(5)
 }

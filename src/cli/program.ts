@@ -7,6 +7,7 @@ import type { HoldfastError } from '../core/error.ts'
 import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOptions } from './call.ts'
 import { registerCancel } from './commands/cancel.ts'
 import { registerCheck } from './commands/check.ts'
+import { registerDeadLetters } from './commands/dead-letters.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerJournal } from './commands/journal.ts'
 import { registerMigrate } from './commands/migrate.ts'
@@ -16,6 +17,7 @@ import { registerResume } from './commands/resume.ts'
 import { registerRetry } from './commands/retry.ts'
 import { registerRuns } from './commands/runs.ts'
 import { registerShow } from './commands/show.ts'
+import { registerSignal } from './commands/signal.ts'
 import { registerStart } from './commands/start.ts'
 import { registerWatch } from './commands/watch.ts'
 import { registerWorker } from './commands/worker.ts'
@@ -24,8 +26,8 @@ import { OutputClosed, type Io } from './io.ts'
 import { quoted, usage } from './usage.ts'
 
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
-  ['Make runs move:', [registerWorker, registerStart]],
-  ['Look at runs:', [registerRuns, registerShow, registerJournal, registerWatch]],
+  ['Make runs move:', [registerWorker, registerStart, registerSignal]],
+  ['Look at runs:', [registerRuns, registerShow, registerJournal, registerWatch, registerDeadLetters]],
   ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor]],
 ]

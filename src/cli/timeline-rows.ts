@@ -4,9 +4,11 @@
 import type { JournalEntry, RunView } from '../client/run-view.ts'
 import { formatMs } from '../core/duration.ts'
 import { isTerminal } from '../core/run.ts'
+import type { WokenBy } from '../core/entry.ts'
+import { tokenPrefix } from '../core/token.ts'
 import type { Condition } from '../core/wait.ts'
 import { visible } from './escape.ts'
-import { messageOf } from './plain-json.ts'
+import { jsonLine, messageOf } from './plain-json.ts'
 import { pointInTime, type Colour } from './text.ts'
 
 export interface Row {
@@ -140,7 +142,7 @@ class Rows {
     const stretch = row.stretches.at(-1)
     if (stretch !== undefined) stretch.to = at
     const winner = meta.winner === '' || name.startsWith(meta.winner) ? '' : `: ${visible(meta.winner)} came first`
-    row.told = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}`
+    row.told = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byTold(meta.by)}`
   }
 
   /** What is a moment only. */
@@ -224,6 +226,10 @@ function turnOf(entry: JournalEntry): Turn {
     }
     case 'logged':
       return { ...quiet, told: visible(messageOf(entry.data)), isNotable: false }
+    case 'issued':
+      return { ...quiet, told: 'a token was issued', isNotable: false }
+    case 'exposed':
+      return { ...quiet, told: `exposed ${jsonLine(entry.data)}`, isNotable: false }
     default:
       return { ...quiet, isNotable: false }
   }
@@ -242,6 +248,22 @@ function pauseTold({ meta }: Of<'paused'>): string {
   return meta.reason + (meta.note === null ? '' : `: ${visible(meta.note)}`)
 }
 
+/** What ended a wait, if it was not time. */
+function byTold({ kind, name }: WokenBy): string {
+  switch (kind) {
+    case 'ended':
+      return `, until run ${visible(name)} ended`
+    case 'refused':
+      return `: run ${visible(name)} could not be started`
+    case 'broadcast':
+      return `, until the topic ${visible(name)} told it`
+    default:
+      return name.startsWith(tokenPrefix)
+        ? ', until its token was completed'
+        : `, until the signal ${visible(name)} came`
+  }
+}
+
 function conditionTold(condition: Condition): string {
   switch (condition.kind) {
     case 'time':
@@ -249,8 +271,10 @@ function conditionTold(condition: Condition): string {
     case 'delay':
       return `for ${formatMs(condition.ms)}`
     case 'signal':
-      return `for the signal ${visible(condition.name)}`
+      return `for the ${condition.topic === undefined ? 'signal' : 'topic'} ${visible(condition.name)}`
     case 'run':
       return `for run ${visible(condition.runId)}`
+    case 'start':
+      return `for the start of run ${visible(condition.runId)}`
   }
 }

@@ -4,6 +4,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isTopic, type Topic } from '../core/declared-topic.ts'
 import type { Definition } from '../core/definition.ts'
 import type { HoldfastError } from '../core/error.ts'
 import type { HoldfastOptions } from '../holdfast.ts'
@@ -15,6 +16,8 @@ export interface WorkflowModule {
   /** As the user named it. */
   readonly name: string
   readonly definitions: readonly Definition[]
+  /** The topics that it exports. */
+  readonly topics: readonly Topic[]
   /** What the module exports as `holdfast`. */
   readonly options: Partial<HoldfastOptions>
   /** The names of everything that it exports. */
@@ -25,9 +28,11 @@ export async function loadModule(name: string, cwd: string): Promise<WorkflowMod
   const path = locate(name, cwd)
   const module = await importModule(name, path)
   // A CommonJS module is seen twice, by its names and as the default: the set makes one of it.
-  const definitions = new Set(Object.values(module).flatMap(definitionsIn))
+  const definitions = new Set(Object.values(module).flatMap((value) => membersOf(value, isDefinition)))
+  const topics = new Set(Object.values(module).flatMap((value) => membersOf(value, isTopic)))
   const exported = Object.keys(module).toSorted()
-  return { name, definitions: [...definitions], options: optionsOf(name, module['holdfast']), exported }
+  const options = optionsOf(name, module['holdfast'])
+  return { name, definitions: [...definitions], topics: [...topics], options, exported }
 }
 
 const endings = ['.ts', '.mts', '.js', '.mjs', '/index.ts', '/index.js']
@@ -76,13 +81,13 @@ export function loadFault(name: string, error: unknown): HoldfastError {
   return usage(`The module ${quoted(name)} cannot be loaded: ${message}. ${hint}`, { module: name }, error)
 }
 
-/** A definition, or those in a list or an object: `export const workflows = [order, refund]`. */
-function definitionsIn(exported: unknown): readonly Definition[] {
-  if (isDefinition(exported)) return [exported]
+/** What is sought, or what of it is in a list or an object: `export const workflows = [order, refund]`. */
+function membersOf<Sought>(exported: unknown, is: (value: unknown) => value is Sought): readonly Sought[] {
+  if (is(exported)) return [exported]
   if (typeof exported !== 'object' || exported === null) return []
   const prototype: unknown = Object.getPrototypeOf(exported)
   if (!Array.isArray(exported) && prototype !== Object.prototype && prototype !== null) return []
-  return Object.values(exported).filter(isDefinition)
+  return Object.values(exported).filter(is)
 }
 
 function isDefinition(value: unknown): value is Definition {

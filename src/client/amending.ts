@@ -5,6 +5,7 @@ import type { Draft, Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
 import { runNotFound } from './run-reference.ts'
 
 export type Amendment =
@@ -53,7 +54,7 @@ async function encoded(
 
 async function outcomeAt({ store }: Engine, runId: string, seq: number): Promise<Entry> {
   if (!Number.isInteger(seq) || seq < 1) throw notAnOutcome(seq, 'no entry')
-  const [page] = await store.load([{ runId, after: seq - 1, limit: 1 }])
+  const [page] = await store.load([{ runId, after: seq - 1, limit: 1, mail: noMail }])
   const entry = page?.entries[0]
   if (entry === undefined) throw notAnOutcome(seq, 'no entry')
   if (entry.kind === 'step-succeeded' || entry.kind === 'step-failed' || entry.kind === 'woken') return entry

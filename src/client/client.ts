@@ -1,19 +1,31 @@
 // Starts runs and reads them. It runs no user code but the check of an input and the choice of a version.
 
-import type { Definition } from '../core/definition.ts'
+import { checkSignalName } from '../core/declared-topic.ts'
+import type { Definition, NewChild } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
+import type { Letter } from '../core/exchange.ts'
 import { shardOf } from '../core/id.ts'
 import { shardForNew, type Routed } from '../core/routing.ts'
 import { holds, isTerminal, type Lease, type Run } from '../core/run.ts'
 import { isSameValue } from '../core/same-value.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
 import type { NewRun, Started, Store, Within } from '../store.ts'
 import { RunHandle } from './run-handle.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
 import { entryView, readData, viewOf, type JournalEntry, type RunView } from './run-view.ts'
-import { checkId, checkStartOptions, describeRun, startedMeta, type StartOptions } from './start-options.ts'
+import {
+  checkChildOptions,
+  checkId,
+  checkStartOptions,
+  describeRun,
+  startedMeta,
+  type ChildOptions,
+  type Described,
+  type StartOptions,
+} from './start-options.ts'
 
 /** What there is to choose from when a run is started by the name of its workflow. */
 export interface VersionChoice {
@@ -35,16 +47,26 @@ export interface JournalOptions {
   readonly limit?: number
 }
 
+/** A run that this process has in its memory. */
+export interface ActiveRun {
+  readonly id: string
+  /** `moving`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
+  readonly state: 'moving' | 'parked'
+}
+
 const entriesAtOnce = 1_000
 
-/** A start that has been checked, up to its input. */
-interface Prepared {
+/** A start that has been checked and encoded. */
+export interface ReadyStart {
   readonly definition: Definition
-  readonly described: ReturnType<typeof describeRun>
+  readonly described: Described
   readonly id: string
   readonly meta: ReturnType<typeof startedMeta>
-  /** What the run will see, as soon as the workflow's schema has looked at it. */
-  readonly checked: unknown
+  readonly options: StartOptions | undefined
+  /** What the run will see. */
+  readonly value: unknown
+  /** The same, as its first entry keeps it. */
+  readonly data: string
 }
 
 export class Client {
@@ -57,30 +79,54 @@ export class Client {
   }
 
   async start(workflow: Definition | string, input: unknown, options?: StartOptions): Promise<RunHandle<unknown>> {
-    const { engine } = this
-    const prepared = this.prepare(workflow, input, options)
-    const { id, described } = prepared
-    const value = isPromise(prepared.checked) ? await prepared.checked : prepared.checked
-    const kept = this.keep(id, value)
-    const data = typeof kept === 'string' ? kept : await kept
+    const ready = this.ready(workflow, input, options)
+    return this.launch(ready instanceof Promise ? await ready : ready)
+  }
 
+  /** Checks a start and encodes its input; at once, unless the workflow's schema or an offload needs time. */
+  ready(
+    workflow: Definition | string,
+    input: unknown,
+    options: StartOptions | undefined,
+    parentId: string | null = null,
+  ): ReadyStart | Promise<ReadyStart> {
+    const { engine } = this
+    engine.assertOpen()
+    if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
+    const definition = this.choose(workflow, input, options)
+    const described = describeRun(options, definition)
+    const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
+    const meta = options === undefined ? null : startedMeta(options)
+    const encoded = (value: unknown): ReadyStart | Promise<ReadyStart> => {
+      const kept = this.keep(id, value)
+      if (typeof kept === 'string') return { definition, described, id, meta, value, options, data: kept }
+      return kept.then((data) => ({ definition, described, id, meta, value, options, data }))
+    }
+    const checked = definition.validate(input)
+    return checked instanceof Promise ? checked.then(encoded) : encoded(checked)
+  }
+
+  /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
+  async launch(ready: ReadyStart): Promise<RunHandle<unknown>> {
+    const { engine } = this
+    const { id, described, data } = ready
     const { desk } = engine
     const lease = described.due === null ? (desk?.reserve() ?? null) : null
     let isReserved = lease !== null
     try {
-      const run = this.newRun(prepared, data, lease)
+      const run = this.newRun(ready, lease)
       const { transition } = run
       const started = await engine.start(run)
       // A session that was found dead meanwhile gets no lease: then the run waits to be claimed.
       if (lease !== null && started.created && holds(started.run, lease)) {
         const at = started.run.createdAt
-        const { meta } = prepared
+        const { meta } = ready
         const entry: Entry = { kind: 'started', name: null, meta, data, seq: 1, at, transition }
         isReserved = false
         desk?.begin(started.run, lease, [entry])
         return new RunHandle(engine, id, true, described.key)
       }
-      if (!started.created) return await this.existing(engine.store, started, run, { value, options })
+      if (!started.created) return await this.existing(engine.store, started, run, ready)
       engine.onReady()
       return new RunHandle(engine, id, true, described.key)
     } finally {
@@ -95,29 +141,37 @@ export class Client {
     input: unknown,
     options?: StartOptions,
   ): Promise<RunHandle<unknown>> {
-    const prepared = this.prepare(workflow, input, options)
-    const { id, described } = prepared
-    const value = await prepared.checked
-    const run = this.newRun(prepared, await this.keep(id, value), null)
+    const ready = await this.ready(workflow, input, options)
+    const run = this.newRun(ready, null)
     const [started] = (await within.start([run])) as [Started]
-    if (started.created) return new RunHandle(this.engine, id, true, described.key)
-    return this.existing(within, started, run, { value, options })
+    if (started.created) return new RunHandle(this.engine, ready.id, true, ready.described.key)
+    return this.existing(within, started, run, ready)
   }
 
-  private prepare(workflow: Definition | string, input: unknown, options: StartOptions | undefined): Prepared {
-    const { engine } = this
-    engine.assertOpen()
-    if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
-    const definition = this.choose(workflow, input, options)
-    const described = describeRun(options, definition)
-    const id = options?.id === undefined ? this.newId(described) : this.givenId(options.id, described)
-    const meta = options === undefined ? null : startedMeta(options)
-    return { definition, described, id, meta, checked: definition.validate(input) }
+  /** Starts a run that has mail from the beginning; if something is in its way, tells what, and nothing has happened. */
+  async startWithMail(
+    { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
+    mailFor: (runId: string) => Promise<Letter>,
+  ): Promise<Started> {
+    const ready = await this.ready(workflow, input, options)
+    const mail = [await mailFor(ready.id)]
+    // Not leased: whoever begins it has to read its mail, as with any run that somebody else started.
+    return this.engine.start({ ...this.newRun(ready, null), mail })
+  }
+
+  /** A run that another one starts, ready to be inserted with a commit of that. Without a key it lives in the same shard. */
+  readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
+    const asked = options as ChildOptions
+    checkChildOptions(asked, workflow.type)
+    const ready = this.ready(workflow, input, { ...asked, parent: parentId }, parentId)
+    return ready instanceof Promise ? ready.then((later) => this.newRun(later, null)) : this.newRun(ready, null)
   }
 
   /** A new id names the shard in which whatever is unique about the run is known. */
-  private newId(described: Routed): string {
+  private newId(described: Routed, parentId: string | null): string {
     const { runIds, ports } = this.engine
+    const isAnywhere = described.key === null && described.idempotencyKey === null
+    if (parentId !== null && isAnywhere) return runIds.next(shardOf(parentId) % this.shards)
     return runIds.next(shardForNew(described, this.shards, ports.random))
   }
 
@@ -139,7 +193,7 @@ export class Client {
     return payloads.keep(payloads.encode(value, place), place)
   }
 
-  private newRun({ id, definition, described, meta }: Prepared, data: string, lease: Lease | null): NewRun {
+  private newRun({ id, definition, described, meta, data }: ReadyStart, lease: Lease | null): NewRun {
     const { key, keyScope, idempotencyKey, parentId, tags, metadata, priority, due, timeoutMs, expiresInMs } = described
     // Field by field: spreading took a tenth of the time of a whole run.
     return {
@@ -171,7 +225,7 @@ export class Client {
     const [run] = await store.get([id])
     if (run === undefined) throw runNotFound(id)
     const isOver = isTerminal(run.status)
-    const [last] = isOver ? await store.load([{ runId: id, after: run.seq - 1, limit: 1 }]) : []
+    const [last] = isOver ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMail }]) : []
     return viewOf(run, last?.entries[0], payloads)
   }
 
@@ -184,12 +238,34 @@ export class Client {
     const entries: JournalEntry[] = []
     while (entries.length < limit) {
       const atOnce = Math.min(entriesAtOnce, limit - entries.length)
-      const [page] = await store.load([{ runId: id, after: after + entries.length, limit: atOnce }])
+      const [page] = await store.load([{ runId: id, after: after + entries.length, limit: atOnce, mail: noMail }])
       for (const entry of page?.entries ?? []) entries.push(await entryView(id, entry, payloads))
       if ((page?.entries.length ?? 0) < atOnce) break
     }
     if (entries.length === 0 && (await store.get([id]))[0] === undefined) throw runNotFound(id)
     return entries
+  }
+
+  /** The last value that a run has exposed under that name; undefined if it has exposed none. */
+  async query(reference: RunReference, name: string): Promise<unknown> {
+    const runId = idOf(reference)
+    checkSignalName(name, 'What a run exposes')
+    this.engine.assertOpen()
+    const { store, payloads } = this.engine
+    const latest = { kind: 'exposed', name } as const
+    const [page] = await store.load([{ runId, after: 0, limit: 1, latest, mail: noMail }])
+    const entry = page?.entries[0]
+    if (entry !== undefined) return readData(runId, entry, payloads)
+    if ((await store.get([runId]))[0] === undefined) throw runNotFound(runId)
+    return undefined
+  }
+
+  /** What this process knows of a run by itself: nothing is asked of the store. */
+  active(reference: RunReference): ActiveRun | null {
+    const id = idOf(reference)
+    const { desk } = this.engine
+    if (desk?.isMoving(id) === true) return { id, state: 'moving' }
+    return desk?.isParked(id) === true ? { id, state: 'parked' } : null
   }
 
   /** A handle on a run that exists, or may. */
@@ -213,7 +289,7 @@ export class Client {
     store: Pick<Store, 'load'>,
     { taken, run }: Started,
     asked: NewRun,
-    { value, options }: { readonly value: unknown; readonly options: StartOptions | undefined },
+    { value, options }: Pick<ReadyStart, 'value' | 'options'>,
   ): Promise<RunHandle<unknown>> {
     if (taken === 'key' && options?.onConflict !== 'return') {
       throw new HoldfastError(
@@ -237,7 +313,7 @@ export class Client {
   /** Whoever repeats a start means the same; another input under the same name is a mistake that must not pass in silence. */
   private async assertSameInput(store: Pick<Store, 'load'>, run: Run, input: unknown, taken: string): Promise<void> {
     const { payloads } = this.engine
-    const [first] = await store.load([{ runId: run.id, after: 0, limit: 1 }])
+    const [first] = await store.load([{ runId: run.id, after: 0, limit: 1, mail: noMail }])
     const entry = first?.entries[0]
     const place = { runId: run.id, seq: 1, name: null }
     // As it would be read back: a codec may keep less than it is given.
@@ -250,8 +326,4 @@ export class Client {
       { details: { runId: run.id, taken } },
     )
   }
-}
-
-function isPromise(value: unknown): value is Promise<unknown> {
-  return value instanceof Promise
 }

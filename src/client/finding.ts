@@ -5,6 +5,7 @@ import { isRunId } from '../core/id.ts'
 import { runStatuses, type RunStatus } from '../core/run.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
 import type { Checked, RunFilter, StoreAdmin } from '../store.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import { listedView, type RunView } from './run-view.ts'
@@ -89,7 +90,9 @@ export async function findRuns(engine: Engine, options: FindOptions = {}): Promi
   const found = await admin.find(filterOf(filter), page)
   const runs = found.slice(0, limit)
   const failed = runs.filter(({ status }) => status === 'failed')
-  const loaded = await engine.store.load(failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1 })))
+  const loaded = await engine.store.load(
+    failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMail })),
+  )
   const last = new Map(failed.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
   return {
     runs: await Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads))),

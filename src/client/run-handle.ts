@@ -1,5 +1,6 @@
 // A run that somebody started or asked for, and what they can do with it from outside.
 
+import type { Topic } from '../core/declared-topic.ts'
 import { formatMs, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
 import type { Cancel } from '../core/ports.ts'
@@ -8,6 +9,7 @@ import { checkOptions } from '../core/suggest.ts'
 import type { Ending, Watcher } from '../engine/endings.ts'
 import type { Engine } from '../engine/engine.ts'
 import { runNotFound } from './run-reference.ts'
+import { signalRun, type SignalOptions, type SignalOutcome } from './sending.ts'
 import { cancelRun, type Cancelled, type CancelOptions } from './steering.ts'
 
 export interface ResultOptions {
@@ -70,6 +72,13 @@ export class RunHandle<Output> {
   /** Stops the run; see `holdfast.cancel`. */
   cancel(options?: CancelOptions): Promise<Cancelled> {
     return cancelRun(this.engine, this.id, options)
+  }
+
+  /** Sends a signal to the run; see `holdfast.signal`. */
+  signal<Payload>(topic: Topic<Payload>, payload: Payload, options?: SignalOptions): Promise<SignalOutcome>
+  signal(name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
+  signal(named: string | Topic, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome> {
+    return signalRun(this.engine, this.id, named, payload, options)
   }
 
   private ending(timeoutMs: number | null): Promise<Ending> {

@@ -113,10 +113,15 @@ function dateOf(time: number | null): Date | null {
 
 export async function entryView(runId: string, entry: Entry, payloads: Payloads): Promise<JournalEntry> {
   const { seq, at, kind, name, meta } = entry
-  return { seq, at: new Date(at), kind, name, meta, data: await readData(runId, entry, payloads) } as JournalEntry
+  // Whoever may read a journal need not be able to complete its waits.
+  const data = kind === 'issued' ? undefined : await readData(runId, entry, payloads)
+  return { seq, at: new Date(at), kind, name, meta, data } as JournalEntry
 }
 
-export async function readData(runId: string, { seq, name, data }: Entry, payloads: Payloads): Promise<unknown> {
+export async function readData(runId: string, entry: Entry, payloads: Payloads): Promise<unknown> {
+  const { seq, name, data } = entry
   if (data === null) return undefined
-  return payloads.decode(await payloads.fetch(data), { runId, seq, name })
+  // What a wait got stands in the journal as it was left in the mailbox, written for the place that it came from.
+  const by = entry.kind === 'woken' ? entry.meta.by : undefined
+  return payloads.decode(await payloads.fetch(data), by?.place ?? { runId, seq, name })
 }

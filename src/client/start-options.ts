@@ -7,7 +7,7 @@ import { isRunId } from '../core/id.ts'
 import { checkKey, checkScope, compositeKey, type KeyScope } from '../core/key.ts'
 import { checkMetadata, checkTags } from '../core/labels.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
-import type { Due } from '../core/transition.ts'
+import type { Due } from '../core/due.ts'
 import type { NewRun } from '../store.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 
@@ -42,7 +42,7 @@ export interface StartOptions {
   readonly expiresIn?: Duration
 }
 
-const names = [
+export const startOptionNames: readonly string[] = [
   'id',
   'key',
   'scope',
@@ -60,7 +60,16 @@ const names = [
 ]
 
 export function checkStartOptions(options: StartOptions, type: string): void {
-  checkOptions(options, names, `start of "${type}"`)
+  checkOptions(options, startOptionNames, `start of "${type}"`)
+}
+
+/** What a run may say about another one that it starts: it is its parent, and learns of a conflict as it happens. */
+export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict'>
+
+const childOptionNames = startOptionNames.filter((name) => name !== 'parent' && name !== 'onConflict')
+
+export function checkChildOptions(options: ChildOptions, type: string): void {
+  checkOptions(options, childOptionNames, `start of "${type}" by a run`)
 }
 
 /** What most starts say: nothing. */
@@ -77,7 +86,7 @@ const plain = {
   expiresInMs: null,
 } as const
 
-type Described = Pick<NewRun, keyof typeof plain>
+export type Described = Pick<NewRun, keyof typeof plain>
 
 /** The part of the row that the options and the workflow's own say. Throws INVALID_OPTION or INVALID_NAME. */
 export function describeRun(options: StartOptions | undefined, definition: Definition): Described {

@@ -7,6 +7,7 @@ import { isTerminal, type PauseReason, type Run, type RunStatus } from '../core/
 import type { CancelMode, Steer, Steered, SteerRefusal, SteerRequest } from '../core/steering.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
 import { amendments, causeOf, type Amendment } from './amending.ts'
 import { runNotFound } from './run-reference.ts'
 
@@ -47,6 +48,12 @@ export interface ResumeOptions {
 
 export interface NoteOptions {
   readonly note?: string
+}
+
+/** What became of a run that was let go on. */
+export interface Revived<Outcome> {
+  readonly outcome: Outcome
+  readonly status: RunStatus
 }
 
 export interface RemoveOptions {
@@ -92,11 +99,7 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
   return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
 }
 
-export async function resumeRun(
-  engine: Engine,
-  id: string,
-  options: ResumeOptions = {},
-): Promise<{ readonly outcome: 'resumed'; readonly status: RunStatus }> {
+export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<Revived<'resumed'>> {
   checkOptions(options, ['note', 'amend'], 'resume()')
   const note = textOf(options.note, 'note')
   const { amend, seq } = await amendments(engine, id, options.amend ?? [])
@@ -108,11 +111,7 @@ export async function resumeRun(
   return { outcome: 'resumed', status: answer.run.status }
 }
 
-export async function retryRun(
-  engine: Engine,
-  id: string,
-  options: NoteOptions = {},
-): Promise<{ readonly outcome: 'retried'; readonly status: RunStatus }> {
+export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<Revived<'retried'>> {
   checkOptions(options, ['note'], 'retry()')
   const [run] = await engine.store.get([id])
   if (run === undefined) throw runNotFound(id)
@@ -129,7 +128,9 @@ export async function retryRequests(
   { note }: NoteOptions,
 ): Promise<readonly SteerRequest[]> {
   const failed = runs.filter(({ status }) => status === 'failed')
-  const loaded = await engine.store.load(failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1 })))
+  const loaded = await engine.store.load(
+    failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMail })),
+  )
   return failed.map(({ id, seq }, index) => {
     const cause = causeOf(loaded[index]?.entries[0])
     const drop = { kind: 'amended', name: null, data: null } as const

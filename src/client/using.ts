@@ -3,35 +3,46 @@
 // anything before it is certain that it exists.
 
 import type { Definition } from '../core/definition.ts'
+import type { Topic } from '../core/declared-topic.ts'
 import { HoldfastError } from '../core/error.ts'
-import { checkKey } from '../core/key.ts'
-import { messagePlace } from '../core/message.ts'
-import { isPrintable } from '../core/printable.ts'
-import { checkOptions, shown } from '../core/suggest.ts'
+import { isRunId } from '../core/id.ts'
+import { checkOptions } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { transactionsOf } from '../engine/transacting.ts'
-import type { Delivered, Steered, Within } from '../store.ts'
+import type { Delivered, Steered } from '../store.ts'
 import type { Client } from './client.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import type { RunHandle } from './run-handle.ts'
+import {
+  broadcastOf,
+  broadcastOutcome,
+  contentOf,
+  letterTo,
+  signalOutcome,
+  type BroadcastOptions,
+  type BroadcastOutcome,
+  type SignalOptions,
+  type SignalOutcome,
+} from './sending.ts'
 import type { StartOptions } from './start-options.ts'
 import type { Starts } from './starts.ts'
 import { cancelledOf, cancelRequest, type Cancelled, type CancelOptions } from './steering.ts'
 
-export interface DeliverOptions {
-  /** Makes a repeated delivery harmless: a run takes each id once. @default a new one */
-  readonly id?: string
-}
-
 /** Holdfast inside a transaction of yours. A handle that it gives back can be asked for its result after the commit. */
 export interface Using extends Starts {
-  /** Leaves a message in the mailbox of a run, and wakes it if it waits. */
-  deliver(reference: RunReference, name: string, data?: unknown, options?: DeliverOptions): Promise<Delivered>
+  /** Sends a signal to a run; see `holdfast.signal`. A run that is being performed learns of it after the commit. */
+  signal<Payload>(
+    reference: RunReference,
+    topic: Topic<Payload>,
+    payload: Payload,
+    options?: SignalOptions,
+  ): Promise<SignalOutcome>
+  signal(reference: RunReference, name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
+  /** Sends something to a topic; see `holdfast.broadcast`. The topic is locked until the commit. */
+  broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): Promise<BroadcastOutcome>
   /** Stops a run for good; see `holdfast.cancel`. One that is being performed learns of it with its next heartbeat. */
   cancel(reference: RunReference, options?: CancelOptions): Promise<Cancelled>
 }
-
-const longestName = 200
 
 /** Throws INVALID_OPTION if the store has no transactions, or does not know this kind. */
 export function usingTransaction(engine: Engine, client: Client, tx: unknown): Using {
@@ -49,8 +60,24 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
     client.startWithin(within, workflow, input, options)
   return {
     start,
-    deliver: (reference, name, data, options) =>
-      deliverOne(engine, within, { runId: idOf(reference), name, data }, options),
+    async signal(
+      reference: RunReference,
+      named: string | Topic,
+      payload?: unknown,
+      options: SignalOptions = {},
+    ): Promise<SignalOutcome> {
+      const runId = idOf(reference)
+      checkOptions(options, ['id'], 'signal()')
+      const content = await contentOf(engine, named, payload, options.id)
+      if (!isRunId(runId)) return { outcome: 'target-not-found' }
+      const [delivered] = await within.deliver([await letterTo(engine, runId, content)])
+      return signalOutcome(runId, content.id, delivered as Delivered)
+    },
+    async broadcast(topic, payload, options = {}) {
+      const mail = await broadcastOf(engine, topic, payload, options)
+      const [delivered] = await within.deliver([mail])
+      return broadcastOutcome(mail.id, delivered as Delivered)
+    },
     async cancel(reference, options = {}) {
       const runId = idOf(reference)
       const request = { ...cancelRequest(options), id: engine.transitionId(), runId }
@@ -58,23 +85,4 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
       return cancelledOf(runId, answer as Steered)
     },
   }
-}
-
-async function deliverOne(
-  engine: Engine,
-  within: Within,
-  { runId, name, data }: { readonly runId: string; readonly name: string; readonly data: unknown },
-  options: DeliverOptions = {},
-): Promise<Delivered> {
-  checkOptions(options, ['id'], 'deliver()')
-  if (typeof name !== 'string' || name === '' || name.length > longestName || !isPrintable(name)) {
-    throw new HoldfastError(
-      'INVALID_NAME',
-      `A message needs a name: printable text of 1 to ${longestName} characters. Got ${shown(name)}.`,
-    )
-  }
-  const id = options.id === undefined ? engine.transitionId() : checkKey(options.id, 'The id of a message')
-  const text = engine.payloads.encode(data, messagePlace(runId, id))
-  const [answer] = await within.deliver([{ id, runId, name, data: text }])
-  return answer as Delivered
 }

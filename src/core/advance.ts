@@ -1,7 +1,8 @@
 // What a holder's transition makes of the row of its run. Stores that keep rows as such write what they are given here.
 
 import { isTerminal, type Readiness, type Run } from './run.ts'
-import { dueAt, undoAfter, type NextStatus, type Transition } from './transition.ts'
+import { undoAfter, type NextStatus, type Transition } from './transition.ts'
+import { dueAt } from './due.ts'
 
 /** The row after a transition with which the lease stays. */
 export function advanced<Row extends Run>(row: Row, { append, undo, continues }: Transition, now: number): Row {

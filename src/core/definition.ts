@@ -3,6 +3,7 @@
 
 import type { Entry } from './entry.ts'
 import type { Message } from './message.ts'
+import type { NewRun } from './new-run.ts'
 import type { Payloads } from './payload.ts'
 import type { Ports } from './ports.ts'
 import type { KeyScope } from './key.ts'
@@ -38,20 +39,31 @@ export interface Claim {
   readonly lease: Lease
   /** The whole journal from the run's `base` on; not read when a frame is resumed. */
   readonly entries: readonly Entry[]
-  /** What lies in its mailbox; not read when a frame is resumed, or when the run begins anew. */
-  readonly messages: readonly Message[]
+  /**
+   * What lies in its mailbox: the first `mailAtOnce` messages; when a frame is resumed, those that it wants. Null if nobody
+   * has looked.
+   */
+  readonly messages: readonly Message[] | null
 }
 
 /** The execution of one run in this process. While the run is parked, its frame may stay in memory. */
 export interface Frame {
   /** The `seq` up to which this frame knows the journal: it can be resumed while that is the run's. Null if never. */
   readonly seq: number | null
+  /** The commit with which it leaves is on its way: soon it departs, or goes on. */
+  readonly isLeaving: boolean
   /** Moves the run on until it ends, parks, is due again later, or is lost. */
   start(): Promise<Departure>
   /** Moves a parked run on, under a new lease and without replay. */
   resume(claim: Claim): Promise<Departure>
   /** Somebody wants the run cancelled or paused: obeys as soon as it can. May be told more than once. */
   obey(wish: Wish): void
+  /** How many messages it knows to have arrived; null if it does not want to know of more. */
+  readonly arrived: number | null
+  /** The names of the messages that can move it on; null if they are too many to ask for by name. */
+  readonly wants: readonly string[] | null
+  /** More messages have arrived: so many by now, null if that is not known. May be told more than once, and late. */
+  mail(inbox: number | null): void
   /** Ends the run with an error, after undoing what there is to undo. */
   fail(error: unknown): void
   /** Stops at once: aborts what is running and commits nothing any more. */
@@ -68,7 +80,13 @@ export type Departure =
       readonly reason: string | null
     }
   /** The run begins anew under the same lease: `input` is the entry that it begins with. */
-  | { readonly kind: 'continued'; readonly as: Continuation; readonly input: Entry }
+  | {
+      readonly kind: 'continued'
+      readonly as: Continuation
+      readonly input: Entry
+      /** How many messages are known to have arrived. */
+      readonly inbox: number
+    }
   /** The run waits. Its frame may be kept for when it is claimed again. */
   | { readonly kind: 'parked' }
   /** The run is pending again, or paused. */
@@ -86,14 +104,30 @@ export interface Host {
   heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
-  /** Reads the mailbox of a run that this process holds. */
-  mailbox(runId: string): Promise<readonly Message[]>
+  /** How often a condition is checked that nobody tells of. */
+  readonly pauseCheckMs: number
+  /**
+   * Reads what lies in the mailbox of a run that this process holds: the first `mailAtOnce` messages of each of these names,
+   * or of all if there are none.
+   */
+  mailbox(runId: string, names: readonly string[] | null): Promise<readonly Message[]>
+  /** Checks and encodes what a run wants to start, and gives it an id. Rejects with what is wrong with it. */
+  prepare(child: NewChild): NewRun | Promise<NewRun>
   /** An id for a transition, unique over all processes. */
   transitionId(): string
   /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING or RUN_EXISTS when the store refuses. */
   commit(transition: Transition): Promise<Acknowledged>
   /** Lets work take place in a transaction of the user's; null where the store has none. */
   readonly transact: Transact | null
+}
+
+/** A run that another one starts. */
+export interface NewChild {
+  readonly parentId: string
+  readonly workflow: Definition
+  readonly input: unknown
+  /** As given to `ctx.child` or `ctx.start`, and not checked yet; but for what the run that asks knows of. */
+  readonly options: Readonly<Record<string, unknown>>
 }
 
 /** Never rejects. The transaction is begun anew, for as long as it is wanted, while the store cannot be reached. */

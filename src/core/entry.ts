@@ -2,6 +2,8 @@
 // `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
 // itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
 
+import type { Place } from './codec.ts'
+import type { Ended, MessageKind, Refused } from './message.ts'
 import type { PauseReason } from './run.ts'
 import type { Condition } from './wait.ts'
 
@@ -23,7 +25,7 @@ export type Draft =
   | { readonly kind: 'patched'; readonly name: string; readonly meta: null; readonly data: null }
   /** The body waits. Relative times count from the time of this entry. */
   | { readonly kind: 'waiting'; readonly name: string; readonly meta: WaitingMeta; readonly data: null }
-  /** A wait is over. */
+  /** A wait is over. `data` is the payload of the message that ended it, as it was left; null if it was time. */
   | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
   /**
    * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
@@ -44,6 +46,10 @@ export type Draft =
   | { readonly kind: 'timer-cancelled'; readonly name: string; readonly meta: null; readonly data: null }
   /** A line of the run's own log. */
   | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A secret that lets somebody outside complete a wait: `data`. */
+  | { readonly kind: 'issued'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A value that the run shows to others: `name` is what they ask for, `data` the value. The last one counts. */
+  | { readonly kind: 'exposed'; readonly name: string; readonly meta: ExposedMeta; readonly data: string }
   /** How far the run says it is. */
   | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: null }
   /** Its holder died, or held it past its deadline: the run was taken from it. */
@@ -139,6 +145,19 @@ export interface RetryMeta extends AttemptMeta {
 
 export interface WaitingMeta {
   readonly conditions: readonly Condition[]
+  /** Runs that were started with it, by their ids. */
+  readonly started?: Readonly<Record<string, StartedChild>>
+}
+
+export interface StartedChild {
+  readonly type: string
+  /** The run does not end before this one has. */
+  readonly outlasted?: true
+}
+
+export interface ExposedMeta {
+  /** The identity of the call. */
+  readonly call: string
 }
 
 export interface WokenMeta {
@@ -148,6 +167,20 @@ export interface WokenMeta {
   readonly trueAt: number
   /** When the holder saw it. */
   readonly seenAt: number
+  /** What ended it; left out if it was time. */
+  readonly by?: WokenBy
+}
+
+/** The message that ended a wait. Its payload was encoded for that place. */
+export interface WokenBy {
+  readonly id: string
+  readonly kind: MessageKind
+  readonly name: string
+  readonly place: Place
+  /** How that run has ended, if its end was waited for; its last payload is the data. */
+  readonly ended?: { readonly status: Ended['status']; readonly reason: string | null }
+  /** Why that run could not be started. */
+  readonly refused?: Refused
 }
 
 export interface ProgressMeta {
@@ -205,4 +238,14 @@ export interface FoundCall {
   readonly name: string
   /** The file, line and column of the call; null if they are not known. */
   readonly place: string | null
+}
+
+/**
+ * Tells whether the run has something to do before it may fail or be cancelled: a step to undo, or a child that it must
+ * outlast. So nobody who does not hold it can end it.
+ */
+export function obliges(draft: Draft): boolean {
+  if (draft.kind === 'step-succeeded') return draft.meta.undo === true
+  if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
+  return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
 }

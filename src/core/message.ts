@@ -1,20 +1,133 @@
-// What others leave for a run, in the order in which they left it.
+// What others leave for a run, in the order in which they left it: signals, what a topic passes on, and what became of
+// other runs. All of it lies in one mailbox, so there is one way in which a run is woken from outside.
 
 import type { Place } from './codec.ts'
+import { isTerminal, type Run, type RunStatus } from './run.ts'
+import type { Broadcast, MessagePolicy } from './topic.ts'
 
 export interface Message {
   /** Client-made, unique within its run. */
   readonly id: string
   readonly runId: string
+  readonly kind: MessageKind
+  /** What a wait asks for: the name of a signal or a topic, or the id of another run. */
   readonly name: string
-  /** The payload after the codec. */
+  /** The payload after the codec; of a run that has ended, the text of an `Ended`; of a refused child, of a `Refused`. */
   readonly data: string
+  readonly policy: MessagePolicy | null
   /** The run's `inbox` after this message: first in, first out. */
   readonly position: number
   readonly at: number
 }
 
+export type MessageKind =
+  /** Somebody sent it to this run. */
+  | 'signal'
+  /** Somebody sent it to this run in the name of a topic, whose policy it takes. */
+  | 'topic-signal'
+  /** A topic passed it on. */
+  | 'broadcast'
+  /** A run that this one watches has ended, or never existed. */
+  | 'ended'
+  /** A run that this one wanted to start could not be: `name` is the id that it would have had. */
+  | 'refused'
+
+/** How many messages are read at once: of a whole mailbox, or of each name that was asked for. */
+export const mailAtOnce = 1_000
+
+/** What became of a message that nobody waits for any more. */
+export type Fate = 'discarded' | 'broadcast' | 'dead' | 'replayed'
+
+/** What the sender of a message is told. */
+export type Delivered =
+  | {
+      /**
+       * `delivered`: a run that was waiting has been woken, or at least one was subscribed to the topic. `queued`: it lies in
+       * the mailbox of a run that is busy, woken already, not begun or paused; or it waits for somebody who waits on its
+       * topic.
+       */
+      readonly outcome: 'delivered' | 'queued'
+      /** To how many runs it went when it was sent; only of what was sent to a topic. */
+      readonly runs?: number
+      /** This id was known: nothing has changed. */
+      readonly repeated?: true
+    }
+  /** The run is over. What becomes of the message is what its policy says. */
+  | { readonly outcome: 'target-terminated'; readonly status: RunStatus; readonly repeated?: true }
+  | { readonly outcome: 'target-not-found' }
+
+/** What became of a message when it was put into the mailbox of a run. */
+export type Reception = 'delivered' | 'queued' | 'target-terminated'
+
+/** What the sender of a message to that run is told. One that has been woken already is not woken again. */
+export function receptionOf({ status, readiness }: Pick<Run, 'status' | 'readiness'>): Reception {
+  if (isTerminal(status)) return 'target-terminated'
+  return status === 'waiting' && readiness !== 'ready' ? 'delivered' : 'queued'
+}
+
+/** How a run ended, for those who watch it. */
+export type Ended =
+  | {
+      readonly status: 'succeeded' | 'failed' | 'cancelled'
+      /** The last entry of its journal: its payload belongs to that place. */
+      readonly seq: number
+      readonly data: string | null
+      /** Why it was cancelled, if somebody said so. */
+      readonly reason: string | null
+    }
+  | { readonly status: 'not-found' }
+
+/** Why a child could not be started: what it needs to have for itself is taken by that run. */
+export interface Refused {
+  readonly taken: 'id' | 'idempotency-key' | 'key'
+  readonly by: string
+}
+
 /** Where the payload of a message stands: before every entry, because it has no place in the journal yet. */
 export function messagePlace(runId: string, id: string): Place {
   return { runId, seq: 0, name: id }
+}
+
+/** Where the payload of a broadcast stands. It is the same for everyone who gets it, also when it was passed on. */
+export function topicPlace(topic: string, id: string): Place {
+  return { runId: '', seq: 0, name: `${topic}:${originalId(id)}` }
+}
+
+/**
+ * The id that a broadcast has in the mailbox of a run: no message that somebody sends to the run can have it, nor a
+ * broadcast of another topic, whatever colons are in their names. With the position, because a run may outlive what its topic
+ * knows of ids: one that is sent again after that is another broadcast.
+ */
+export function broadcastMessageId({ topic, id, position }: Pick<Broadcast, 'topic' | 'id' | 'position'>): string {
+  return `broadcast:${position}:${topic.length}:${topic}:${id}`
+}
+
+/**
+ * The id under which what a run did not read goes to its topic. With the run and the place in its mailbox, because one id
+ * may have gone to several runs, and each of them passes on its own.
+ */
+export function passedOnId(message: Message): string {
+  return `${originalId(sentId(message))}@${message.runId}.${message.position}`
+}
+
+/** The id with which it was sent: to the run, or to its topic. */
+export function sentId({ kind, id, name }: Pick<Message, 'kind' | 'id' | 'name'>): string {
+  if (kind !== 'broadcast') return id
+  const [prefix = ''] = /^broadcast:\d+:\d+:/.exec(id) ?? []
+  return id.slice(prefix.length + name.length + 1)
+}
+
+const passedOn = /@[0-9a-f-]{36}\.\d+$/
+
+function originalId(id: string): string {
+  return id.replace(passedOn, '')
+}
+
+/** Where the payload of that message stands, whatever its kind. */
+export function placeOf(message: Message): Place {
+  const { kind, runId, id, name, data } = message
+  if (kind === 'broadcast' || kind === 'topic-signal') return topicPlace(name, sentId(message))
+  if (kind === 'signal' || kind === 'refused') return messagePlace(runId, id)
+  const ended = JSON.parse(data) as Ended
+  return { runId: name, seq: ended.status === 'not-found' ? 0 : ended.seq, name: null }
 }

@@ -109,6 +109,8 @@ export interface Run {
   readonly base: number
   /** How many messages were ever put into its mailbox. */
   readonly inbox: number
+  /** Somebody is to be told of its end, or ends with it. */
+  readonly watched: boolean
   /** What its holder is asked to do; null if nothing, or if nobody holds it. */
   readonly wish: Wish | null
   readonly undo: Undo

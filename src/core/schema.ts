@@ -27,9 +27,20 @@ export function isSchema(value: unknown): value is Schema {
   return typeof standard?.validate === 'function'
 }
 
-/** Gives back what the schema makes of a value, or throws INVALID_INPUT with every issue and its path. */
-export async function validate<Output>(schema: Schema<unknown, Output>, value: unknown, what: string): Promise<Output> {
-  const result = await schema['~standard'].validate(value)
+/**
+ * Gives back what the schema makes of a value, or throws INVALID_INPUT with every issue and its path. As synchronous as the
+ * schema is: a promise only if it needs one.
+ */
+export function validate<Output>(
+  schema: Schema<unknown, Output>,
+  value: unknown,
+  what: string,
+): Output | Promise<Output> {
+  const result = schema['~standard'].validate(value)
+  return result instanceof Promise ? result.then((later) => accepted(later, what)) : accepted(result, what)
+}
+
+function accepted<Output>(result: SchemaResult<Output>, what: string): Output {
   if (result.issues === undefined) return result.value
   const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
   const lines = issues.map(({ path, message }) => `${path}: ${message}`)

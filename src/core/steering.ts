@@ -87,9 +87,23 @@ function cancel(run: Run, reason: string | null, now: number): Steering {
     return wished(rewrite(run, [], { status: 'cancelling', wish, timeoutAt: null }, now))
   }
   if (run.undo === 'none') return done(cancelled(run, reason, [], now))
+  return done(beginCancelling(run, reason, now))
+}
+
+/**
+ * Cancels a run because the one that started it has ended; null if there is nothing to do. It does not end here, because
+ * its own end would have to be told, too: whoever can perform it claims it, undoes what there is to undo, and ends it.
+ */
+export function cancelForParent(run: Run, reason: string, now: number): Rewrite | null {
+  if (isTerminal(run.status) || run.status === 'cancelling' || run.deletedAt !== null) return null
+  if (run.session !== null) return cancel(run, reason, now).write
+  return beginCancelling(run, reason, now)
+}
+
+function beginCancelling(run: Run, reason: string | null, now: number): Rewrite {
   const entry: Draft = { kind: 'cancelling', name: null, meta: { reason }, data: null }
   const change = { status: 'cancelling', undo: 'due', timeoutAt: null, expiresAt: null, ...ready(run, now) } as const
-  return done(rewrite(run, [entry], change, now))
+  return rewrite(run, [entry], change, now)
 }
 
 function cancelNow(run: Run, reason: string | null, now: number): Steering {

@@ -4,19 +4,17 @@
 // Transitions of one run that queue up behind a flush are merged into one, because two rows of one run in a single
 // UPDATE corrupt silently. Merging is associative, and the merged transition does what the two would have done one
 // after the other. Nothing can follow a transition that gives the lease away, so such a one is never merged into; nor is
-// one that lets the run begin anew, because it says so of its last entry.
+// one that lets the run begin anew, because it says so of its last entry, nor one that reaches others.
 // Only what was never sent may be merged into: a merged transition has the id of its first, and a store that knows that
 // id from an earlier sending takes the whole for a repetition.
 
 import { bug } from './error.ts'
+import type { Due } from './due.ts'
 import type { Draft } from './entry.ts'
+import type { ChildBond } from './exchange.ts'
+import type { Watched } from './watched.ts'
+import type { NewRun } from './new-run.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type Undo } from './run.ts'
-
-/** When a run is next due: the earlier of a point in time and a delay from the commit, in store time. */
-export interface Due {
-  readonly at: number | null
-  readonly afterMs: number | null
-}
 
 /** What a holder may make of its run. `running` is not among them: only a claim leads there. */
 export type NextStatus = Exclude<RunStatus, 'running'>
@@ -53,14 +51,29 @@ export interface Transition {
   readonly continues: Continuation | null
   /** Ids of the messages that leave the mailbox with it. */
   readonly takes: readonly string[]
+  /** What it does beyond its own run, with at least one entry; null or left out if nothing. */
+  readonly reach?: Reach | null
+  /**
+   * Of meaning only for an end: the mailbox was empty, but for what this takes, when that many messages had arrived. Left
+   * out if that is not known: then the store looks for what nobody has read.
+   */
+  readonly emptyAt?: number
 }
 
-/** The point in time that a due time means at a commit; null if it names none. */
-export function dueAt(due: Due | null, now: number): number | null {
-  if (due === null) return null
-  const afterwards = due.afterMs === null ? null : now + due.afterMs
-  if (due.at === null || afterwards === null) return due.at ?? afterwards
-  return Math.min(due.at, afterwards)
+/** What a transition does to others, in the same commit. */
+export interface Reach {
+  /** Runs that begin to exist, in this order. One that cannot is told as `refused` in the mailbox. */
+  readonly starts: readonly ChildStart[]
+  /** What the run watches from here on: what it has missed, or the end of a run that is over, comes into its mailbox. */
+  readonly watches: readonly Watched[]
+  /** What it watches no more. */
+  readonly unwatches: readonly Watched[]
+}
+
+/** A run that is started by another one. */
+export interface ChildStart extends ChildBond {
+  /** Its `parentId` is the run that starts it. It is not leased. */
+  readonly run: NewRun
 }
 
 /** Parking without an entry leaves no id behind, but only its holder can have parked a run under that token. */
@@ -69,8 +82,11 @@ export function isParkedBy(run: Pick<Run, 'status' | 'token' | 'seq'>, { append,
 }
 
 /** Throws at what only a defect of the engine could ask of a run that has this status. */
-export function assertLegal(from: RunStatus, { runId, append, status, parkIf, continues }: Transition): void {
+export function assertLegal(from: RunStatus, transition: Transition): void {
+  const { runId, append, status, parkIf, continues, reach } = transition
   if (append.length === 0 && status !== 'waiting') throw bug('A transition appends nothing', { runId })
+  // Without an entry its repetition could not be told from it, and others would be reached twice.
+  if (append.length === 0 && isFar(reach)) throw bug('A transition that reaches others appends nothing', { runId })
   // A holder that has not noticed the cancellation may ask for what it could have had: it is told, not blamed.
   const asked = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
   if (status !== null && !mayMove(asked, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
@@ -80,6 +96,12 @@ export function assertLegal(from: RunStatus, { runId, append, status, parkIf, co
   if (continues !== null && append.at(-1)?.kind !== 'continued') {
     throw bug('A run that begins anew needs an input', { runId })
   }
+}
+
+function isFar(reach: Reach | null | undefined): boolean {
+  return (
+    reach !== null && reach !== undefined && Object.values(reach).some((list: readonly unknown[]) => list.length > 0)
+  )
 }
 
 /**
@@ -116,6 +138,7 @@ export function mayMerge(first: Transition, second: Transition): boolean {
     first.runId === second.runId &&
     first.status === null &&
     first.continues === null &&
+    (first.reach ?? null) === null &&
     first.guard.lease.token === second.guard.lease.token &&
     first.guard.lease.session === second.guard.lease.session &&
     first.guard.seq + first.append.length === second.guard.seq
@@ -136,5 +159,7 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     undo: first.undo === null ? second.undo : undoAfter(first.undo, second.undo),
     continues: second.continues,
     takes: [...first.takes, ...second.takes],
+    reach: second.reach ?? null,
+    ...(second.emptyAt === undefined ? {} : { emptyAt: second.emptyAt }),
   }
 }

@@ -2,28 +2,35 @@
 // The first condition that came true in store time wins; equal times go to the one declared first. Whoever next
 // holds the run decides that, from facts, and journals the winner: this file is that decision, and it is pure.
 
+import type { Watched } from './watched.ts'
+import type { Message } from './message.ts'
+import type { TopicRules } from './topic.ts'
+
 export type Condition =
   /** True at a point in time. */
   | { readonly tag: string; readonly kind: 'time'; readonly at: number }
   /** True some time after the entry that registered it. */
   | { readonly tag: string; readonly kind: 'delay'; readonly ms: number }
-  /** True when a signal of that name was accepted. */
-  | { readonly tag: string; readonly kind: 'signal'; readonly name: string }
-  /** True when that run has ended. */
+  /** True when a signal of that name was accepted, or something sent to that topic. */
+  | { readonly tag: string; readonly kind: 'signal'; readonly name: string; readonly topic?: TopicRules }
+  /** True when that run has ended, or could not be started. */
   | { readonly tag: string; readonly kind: 'run'; readonly runId: string }
+  /** True when that run was started, or could not be. */
+  | { readonly tag: string; readonly kind: 'start'; readonly runId: string }
 
 export interface Facts {
   readonly now: number
-  /** Store time at which the wait was registered. */
-  readonly registeredAt: number
-  /** Unconsumed signals, oldest first. */
-  readonly signals: readonly { readonly name: string; readonly at: number }[]
-  readonly ended: readonly { readonly runId: string; readonly at: number }[]
+  /** Store time at which the wait was registered; null if that is not durable yet. */
+  readonly registeredAt: number | null
+  /** Messages that were not taken, first in first out. */
+  readonly messages: readonly Message[]
 }
 
 export interface Winner {
   readonly tag: string
   readonly trueAt: number
+  /** What made it true; null if it was time. */
+  readonly message: Message | null
 }
 
 /** The point in time at which a condition comes true by itself, or null if only somebody else can make it true. */
@@ -43,26 +50,51 @@ export function earliestDue(conditions: readonly Condition[], registeredAt: numb
   return earliest
 }
 
+/** The name of the messages that can make a condition true; null if none can. */
+export function mailOf(condition: Condition): string | null {
+  if (condition.kind === 'signal') return condition.name
+  return condition.kind === 'run' || condition.kind === 'start' ? condition.runId : null
+}
+
+/** What has to be watched for a condition to come true; null if it comes true without that. */
+export function watchedBy(condition: Condition): Watched | null {
+  if (condition.kind === 'run') return { kind: 'run', runId: condition.runId }
+  if (condition.kind !== 'signal' || condition.topic === undefined) return null
+  return { kind: 'topic', ...condition.topic }
+}
+
 /** The condition that came true first, or null while none has. */
 export function winnerOf(conditions: readonly Condition[], facts: Facts): Winner | null {
   let winner: Winner | null = null
   for (const condition of conditions) {
-    const trueAt = trueSince(condition, facts)
-    if (trueAt !== null && (winner === null || trueAt < winner.trueAt)) winner = { tag: condition.tag, trueAt }
+    const candidate = judged(condition, facts)
+    if (candidate !== null && (winner === null || candidate.trueAt < winner.trueAt)) winner = candidate
   }
   return winner
 }
 
-function trueSince(condition: Condition, facts: Facts): number | null {
-  switch (condition.kind) {
-    case 'time':
-    case 'delay': {
-      const due = dueOf(condition, facts.registeredAt)
-      return due !== null && due <= facts.now ? due : null
-    }
-    case 'signal':
-      return facts.signals.find((signal) => signal.name === condition.name)?.at ?? null
-    case 'run':
-      return facts.ended.find((end) => end.runId === condition.runId)?.at ?? null
+function judged(condition: Condition, facts: Facts): Winner | null {
+  const { tag } = condition
+  const name = mailOf(condition)
+  if (name === null) {
+    // A relative time counts from a commit that has yet to come.
+    const due =
+      condition.kind === 'delay' && facts.registeredAt === null ? null : dueOf(condition, facts.registeredAt ?? 0)
+    return due !== null && due <= facts.now ? { tag, trueAt: due, message: null } : null
   }
+  const message = firstOf(facts.messages, name)
+  if (message !== undefined) return { tag, trueAt: message.at, message }
+  if (condition.kind !== 'start' || facts.registeredAt === null) return null
+  return { tag, trueAt: facts.registeredAt, message: null }
+}
+
+/** What was sent to this run comes before what was sent to anybody; each first in, first out. */
+function firstOf(messages: readonly Message[], name: string): Message | undefined {
+  let passedOn: Message | undefined
+  for (const message of messages) {
+    if (message.name !== name) continue
+    if (message.kind !== 'broadcast') return message
+    passedOn ??= message
+  }
+  return passedOn
 }

@@ -12,12 +12,14 @@
 //                        that one; what gathered is sent as usual
 //   any      → lost      the store refused it, or nobody knows what became of it
 
+import { Attachments, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from './definition.ts'
-import type { Draft } from './entry.ts'
+import { obliges, type Draft } from './entry.ts'
 import { bug, isHoldfastError } from './error.ts'
 import { growingPauses } from './pause.ts'
 import type { Lease, Undo, Wish } from './run.ts'
-import type { Continuation, Due, NextStatus, Transition } from './transition.ts'
+import type { Continuation, NextStatus, Transition } from './transition.ts'
+import type { Due } from './due.ts'
 
 interface Barrier {
   readonly seq: number
@@ -36,6 +38,8 @@ export interface Exit {
   readonly status: Exclude<NextStatus, 'waiting'> | null
   readonly due: Due | null
   readonly continues: Continuation | null
+  /** The mailbox is known to be empty when so many messages had arrived; undefined if that is not known. */
+  readonly emptyAt?: number | undefined
 }
 
 /** How a run is left by a batch of any kind. */
@@ -43,30 +47,24 @@ interface Sending {
   readonly status: NextStatus | null
   readonly due: Due | null
   readonly continues: Continuation | null
+  readonly emptyAt?: number | undefined
 }
 
 /** What an empty list is before its first member, which gets a list of its own size: most never have a second. */
 const none: never[] = []
 
-/** A message that leaves the mailbox together with the entry of that place. */
-interface Taken {
-  readonly id: string
-  readonly seq: number
-}
-
 export class Writer {
   /** The place of the last entry appended. */
   seq = 0
-  /** How many messages were ever left for the run, as far as the store has told. */
+  /** How many messages were ever left for the run, as far as the store has told. It only grows. */
   arrived: number
   private readonly runId: string
   private readonly host: Host
   private readonly owner: WriterOwner
   private lease: Lease
-  private inbox: number
   private unsent: Draft[] = none
-  /** Messages that are to leave the mailbox, until it is durable that they did. */
-  private taken: Taken[] = none
+  /** What entries do besides, until they are durable. */
+  private readonly attachments = new Attachments()
   private sent = 0
   private durable = 0
   /** What was sent and is not durable. */
@@ -88,14 +86,24 @@ export class Writer {
     this.owner = owner
     this.runId = claim.run.id
     this.lease = claim.lease
-    this.inbox = this.arrived = claim.run.inbox
+    this.arrived = claim.run.inbox
     this.seq = this.sent = this.durable = claim.run.seq
   }
 
   /** Goes on under a new lease; the journal has not moved since. */
   renew(claim: Claim): void {
     this.lease = claim.lease
-    this.inbox = this.arrived = claim.run.inbox
+    this.heard(claim.run.inbox)
+  }
+
+  /** So many messages have arrived by now. */
+  heard(inbox: number): void {
+    if (inbox > this.arrived) this.arrived = inbox
+  }
+
+  /** The messages that are to leave the mailbox, as long as that is not durable. */
+  get taken(): readonly string[] {
+    return this.attachments.taken
   }
 
   /** Everything appended has been committed. */
@@ -109,34 +117,28 @@ export class Writer {
   }
 
   /**
-   * Takes the next place in the journal. A payload past the offload threshold is moved away before it is sent. The
-   * message that it tells of, if there is one, leaves the mailbox with it.
+   * Takes the next place in the journal. A payload past the offload threshold is moved away before it is sent. What is
+   * attached happens with it.
    */
-  append(draft: Draft, takes: string | null = null): void {
+  append(draft: Draft, attachment: Attachment | null = null): void {
     this.seq += 1
-    if (takes !== null) this.take({ id: takes, seq: this.seq })
+    if (attachment !== null) this.attachments.attach(this.seq, attachment)
     if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
     this.keep(draft, this.seq)
   }
 
   private keep(draft: Draft, seq: number): void {
-    // A recorded value is needed at once on replay, so it always stays in the journal.
-    if (draft.data === null || draft.kind === 'recorded') return
+    if (draft.data === null || staysInline.has(draft.kind)) return
     const kept = this.host.payloads.keep(draft.data, { runId: this.runId, seq, name: draft.name })
     if (kept !== draft.data) this.offloads = Promise.all([this.offloads, this.offload(draft, seq, kept)])
-  }
-
-  private take(taken: Taken): void {
-    if (this.taken.length === 0) this.taken = [taken]
-    else this.taken.push(taken)
   }
 
   /** Forgets what was appended and not sent. */
   discard(): void {
     this.unsent = []
     this.seq = this.sent
-    this.taken = this.taken.filter(({ seq }) => seq <= this.sent)
+    this.attachments.forgetAfter(this.sent)
     this.barriers = this.barriers.filter(({ seq }) => seq <= this.sent)
   }
 
@@ -249,17 +251,16 @@ export class Writer {
     this.flying = none
     this.sent = this.durable
     this.seq = this.durable + this.unsent.length
-    this.taken = this.taken.filter(({ seq }) => seq <= this.seq)
+    this.attachments.forgetAfter(this.seq)
     this.leaving = false
   }
 
   /**
    * Sends everything together with parking. False if a message or a wish came in between: look again. `inbox` is how many
-   * messages the owner has seen; one that reads none leaves it out.
+   * messages the owner has seen, or does not want to see; it is all that have arrived, if it is left out.
    */
-  async park(due: Due, inbox = this.inbox): Promise<boolean> {
+  async park(due: Due, inbox = this.arrived): Promise<boolean> {
     const answer = await this.send({ status: 'waiting', due, continues: null }, { inbox })
-    this.inbox = answer.inbox
     this.acknowledged(answer)
     return answer.released
   }
@@ -276,18 +277,19 @@ export class Writer {
     this.unsent = isAll ? none : unsent.slice(append.length)
     this.sent = upTo
     this.flying = this.flying.length === 0 ? append : [...this.flying, ...append]
-    const { status, due, continues } = exit ?? checkpoint
+    const { status, due, continues, emptyAt } = exit ?? checkpoint
     const undo = undoOf(append)
-    const takes = this.taken.length === 0 ? none : takenBetween(this.taken, seq, upTo)
+    const { takes, reach } = this.attachments.between(seq, upTo)
     const id = host.transitionId()
-    return { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes }
+    const transition = { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes, reach }
+    return emptyAt === undefined ? transition : { ...transition, emptyAt }
   }
 
   private readonly acknowledged = (answer: Acknowledged): void => {
     this.flying = answer.seq === this.sent ? none : this.flying.slice(answer.seq - this.durable)
     this.durable = answer.seq
-    this.arrived = Math.max(this.arrived, answer.inbox)
-    if (this.taken.length > 0) this.taken = this.taken.filter(({ seq }) => seq > answer.seq)
+    this.heard(answer.inbox)
+    this.attachments.settle(answer.seq)
     // Before any barrier is passed: what somebody wants may keep a step from beginning.
     this.owner.obey(answer.wish)
     while (!this.lost && this.barriers[0] !== undefined && this.barriers[0].seq <= this.durable) {
@@ -334,9 +336,8 @@ export class Writer {
 
 const checkpoint: Exit = { status: null, due: null, continues: null }
 
-function takenBetween(taken: readonly Taken[], after: number, upTo: number): readonly string[] {
-  return taken.filter(({ seq }) => seq > after && seq <= upTo).map(({ id }) => id)
-}
+/** Recorded values and secrets are needed at once on replay; what a message brought is already as it is kept. */
+const staysInline: ReadonlySet<Draft['kind']> = new Set(['recorded', 'issued', 'woken'])
 
 /** Tells whether the store refused a last batch in a way that the run can live with. */
 function isTakenBack(error: unknown): boolean {
@@ -348,7 +349,7 @@ function undoOf(append: readonly Draft[]): Undo | null {
   let undo: Undo | null = null
   for (const draft of append) {
     if (draft.kind === 'failing') return 'due'
-    if (draft.kind === 'step-succeeded' && draft.meta.undo === true) undo = 'possible'
+    if (obliges(draft)) undo = 'possible'
   }
   return undo
 }

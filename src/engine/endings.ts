@@ -4,6 +4,7 @@
 import { isTerminal, type Run, type TerminalStatus } from '../core/run.ts'
 import type { Cancel, Ports } from '../core/ports.ts'
 import type { Store } from '../store.ts'
+import { noMail } from './mail.ts'
 
 /** How a run ended. `data` is the payload of its last entry, as it stands in the journal. */
 export interface Ending {
@@ -74,7 +75,9 @@ export class Endings {
     const runs = await this.store.get(runIds)
     const over = runs.filter((run) => run !== undefined && isTerminal(run.status)) as Run[]
     if (over.length === 0) return runs
-    const loaded = await this.store.load(over.map((run) => ({ runId: run.id, after: run.seq - 1, limit: 1 })))
+    const loaded = await this.store.load(
+      over.map((run) => ({ runId: run.id, after: run.seq - 1, limit: 1, mail: noMail })),
+    )
     over.forEach((run, index) => {
       const last = loaded[index]?.entries[0]
       const reason = last?.kind === 'cancelled' ? last.meta.reason : null

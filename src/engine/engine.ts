@@ -1,18 +1,19 @@
 // What client and worker of one Holdfast share: the store, the way to it, and what this process knows.
 
-import type { Acknowledged, Definition, Transact } from '../core/definition.ts'
+import type { Acknowledged, Definition, Host, Transact } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
-import { HoldfastError } from '../core/error.ts'
+import { bug, HoldfastError } from '../core/error.ts'
 import { createRunIds, type RunIds } from '../core/id.ts'
-import type { Message } from '../core/message.ts'
 import type { Payloads } from '../core/payload.ts'
 import type { Cancel, Ports } from '../core/ports.ts'
 import type { Lease, Run } from '../core/run.ts'
 import type { Transition } from '../core/transition.ts'
-import type { NewRun, Started, Store } from '../store.ts'
+import type { Delivered, NewRun, Started, Store } from '../store.ts'
 import { Batcher } from './batcher.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { Endings } from './endings.ts'
+import { MailReader } from './mail-reader.ts'
+import { Mailer, type Mail } from './mail.ts'
 import { Registry } from './registry.ts'
 import { StoreClock } from './store-clock.ts'
 import { createTransact, type OwnTransaction } from './transacting.ts'
@@ -24,6 +25,8 @@ export interface EngineOptions {
   readonly definitions: Iterable<Definition>
   /** How the user's own library begins a transaction. @default the store does */
   readonly transaction?: OwnTransaction | undefined
+  /** How often `ctx.until` looks whether something is so, unless it says so itself. @default 1 h */
+  readonly pauseCheckMs?: number
 }
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
@@ -36,8 +39,12 @@ export interface Desk {
   cancel(): void
   /** Somebody has steered a run: if it is moving here, it learns of that at once. */
   steered(run: Run): void
+  /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
+  mailed(runId: string): void
   /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
+  /** Tells whether the frame of a run that waits is kept here. */
+  isParked(runId: string): boolean
 }
 
 /** How long what was accepted may take to reach the store once a Holdfast is being closed. */
@@ -56,23 +63,32 @@ export class Engine {
   desk: Desk | null = null
   /** Called when something may have become claimable. */
   onReady: () => void = () => undefined
+  /** Makes of what a run wants to start a run that can be inserted. Whoever starts runs knows how. */
+  prepare: Host['prepare'] = () => {
+    throw bug('Nobody here prepares children')
+  }
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
+  readonly pauseCheckMs: number
   private readonly committer: Committer
   private readonly starter: Batcher<NewRun, Started, Started>
+  private readonly mailReader: MailReader
+  private readonly mailer: Mailer
   private transitions = 0
   private closed = false
   private unlisten: () => void = () => undefined
 
-  constructor({ store, ports, payloads, definitions, transaction }: EngineOptions) {
+  constructor({ store, ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000 }: EngineOptions) {
     this.store = store
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
     this.endings = new Endings(store, ports)
     this.clock = new StoreClock(ports.clock)
+    this.mailReader = new MailReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
+    this.pauseCheckMs = pauseCheckMs
     const onTime = (at: number): void => this.clock.observe(at)
     this.committer = createCommitter(store, ports, { onTime })
     this.transact = createTransact({ store, own: transaction, ports, onTime })
@@ -86,6 +102,7 @@ export class Engine {
       sizeOf: (run) => 200 + (run.first.data?.length ?? 0),
       resultOf: (_run, started) => started,
     })
+    this.mailer = new Mailer(store, ports, (mail, answers) => this.told(mail, answers))
   }
 
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
@@ -93,6 +110,7 @@ export class Engine {
     await (migrate ? this.store.migrate() : this.store.get([this.session]))
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') this.onReady()
+      else if (hint.kind === 'mail') this.desk?.mailed(hint.runId)
       else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)
     })
   }
@@ -118,20 +136,22 @@ export class Engine {
     return this.starter.isFull ? this.starter.room().then(() => this.starter.submit(run)) : this.starter.submit(run)
   }
 
+  /** Leaves a message for a run, or sends one to a topic. */
+  send(mail: Mail): Promise<Delivered> {
+    return this.mailer.send(mail)
+  }
+
   /** Commits a transition of a run that this process holds. */
   readonly commit = (transition: Transition): Promise<Acknowledged> => this.committer.submit(transition)
 
-  /** What lies in the mailbox of a run. */
-  async mailbox(runId: string): Promise<readonly Message[]> {
-    const [loaded] = await this.store.load([{ runId, after: 0, limit: 0 }])
-    return loaded?.messages ?? []
-  }
+  /** What lies in the mailbox of a run, under these names or under any. Whoever asks in the same turn is answered by one load. */
+  readonly mailbox: Host['mailbox'] = (runId, names) => this.mailReader.read(runId, names)
 
   /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
   async drain(withinMs: number): Promise<void> {
     let cancel: Cancel = () => undefined
     const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(withinMs, resolve)))
-    await Promise.race([Promise.all([this.starter.drain(), this.committer.drain()]), timeout])
+    await Promise.race([Promise.all([this.starter.drain(), this.mailer.drain(), this.committer.drain()]), timeout])
     cancel()
   }
 
@@ -146,6 +166,18 @@ export class Engine {
     this.endings.close()
     this.unlisten()
     this.starter.close()
+    this.mailer.close()
     this.committer.close()
+  }
+
+  /** What was sent may wake runs, and those that move here need not wait for a hint. */
+  private told(mail: readonly Mail[], answers: readonly Delivered[]): void {
+    let isReady = false
+    mail.forEach((one, at) => {
+      const outcome = answers[at]?.outcome
+      isReady ||= outcome === 'delivered'
+      if (outcome === 'queued' && !('topic' in one)) this.desk?.mailed(one.runId)
+    })
+    if (isReady) this.onReady()
   }
 }

@@ -1,16 +1,29 @@
 // The calls that a body has made and that have not settled yet. A call is settled by its outcome in the journal, once.
 
 import type { RetryPolicy } from '../core/retry.ts'
-import type { Condition } from '../core/wait.ts'
+import type { WokenMeta } from '../core/entry.ts'
+import { mailOf, type Condition } from '../core/wait.ts'
 import type { Attempt, StepTools } from '../core/attempt.ts'
+import type { Way } from './way.ts'
 
 export type Call = StepCall | WaitCall
 
 export interface CallOutcome {
   readonly failed: boolean
   readonly value: unknown
-  /** The entry that says so. */
+  /** The entry that says so; null if none does, because nothing of it was recorded. */
+  readonly seq: number | null
+}
+
+/** An outcome that stands in the journal. */
+export interface RecordedOutcome extends CallOutcome {
   readonly seq: number
+}
+
+/** How a wait ended, as the journal has it. */
+export interface WokenOutcome {
+  readonly meta: WokenMeta
+  readonly data: string | null
 }
 
 /** How the work of a step is undone: gets what the step returned. */
@@ -93,13 +106,30 @@ export interface Delay {
 
 export class WaitCall extends Pending {
   readonly kind = 'wait'
-  readonly conditions: readonly Condition[]
+  /** What it waits on; nothing until that is known. */
+  conditions: readonly Condition[] = []
+  /** The names of the messages that can end it. */
+  mail: readonly string[] = []
   /** The time of the entry that registered it; null until that is durable. */
-  registeredAt: number | null
+  registeredAt: number | null = null
+  /** Its place among the waits of the body. */
+  order = 0
+  private readonly ways: readonly Way[]
 
-  constructor(name: string, conditions: readonly Condition[], registeredAt: number | null) {
+  constructor(name: string, ways: readonly Way[]) {
     super(name)
+    this.ways = ways
+  }
+
+  register(conditions: readonly Condition[], at: number | null): void {
     this.conditions = conditions
-    this.registeredAt = registeredAt
+    this.registeredAt = at
+    const mail = conditions.map(mailOf).filter((name) => name !== null)
+    this.mail = mail.length > 1 ? [...new Set(mail)] : mail
+  }
+
+  /** What the body gets for it. Throws what the body is to catch. */
+  read(meta: WokenMeta, value: unknown): unknown {
+    return this.ways.find(({ tag }) => tag === meta.winner)?.read(meta, value)
   }
 }

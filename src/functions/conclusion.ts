@@ -10,13 +10,16 @@ import type { FailedMeta, FoundCall } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure, type RetryPolicy } from '../core/retry.ts'
 import { isTerminal, type Run, type Wish } from '../core/run.ts'
-import type { Due } from '../core/transition.ts'
+import type { Due } from '../core/due.ts'
+import type { Dependants } from './dependants.ts'
 import { describeDrift, foundCalls } from './drift.ts'
-import type { Outcome } from './history.ts'
+import type { RecordedEntry } from './history.ts'
+import type { Mailbox } from './mailbox.ts'
 import type { Phase } from './phase.ts'
 import type { Settler } from './settler.ts'
 import type { Stage } from './stage.ts'
 import type { StepRunner } from './step-runner.ts'
+import { watchedIn } from './waking.ts'
 import type { Exit } from '../core/writer.ts'
 
 /** How a run ends that has something to undo before, or attempts to wait for. */
@@ -25,6 +28,8 @@ export type Ending =
   | { readonly status: 'failed'; readonly error: unknown; readonly cause: number | null }
 
 export interface ConclusionOwner extends Stage {
+  readonly mailbox: Mailbox
+  readonly dependants: Dependants
   readonly run: Run
   readonly wish: Wish | null
   readonly settler: Settler
@@ -59,6 +64,7 @@ export class Conclusion {
 
   returned(value: unknown): void {
     const { owner } = this
+    if (owner.dependants.outlast(() => this.returned(value))) return
     const unasked = owner.settler.unasked()
     if (unasked !== undefined) return this.drifted(unasked)
     let data: string
@@ -79,7 +85,7 @@ export class Conclusion {
       owner.steps.causeOf(error) === null
         ? afterFailure(this.bodyPolicy(), attempt, error, host.ports.random)
         : { retry: false as const }
-    if (!next.retry) return this.fail(error)
+    if (!next.retry) return owner.dependants.outlast(() => this.fail(error)) ? undefined : this.fail(error)
     const ms = Math.round(host.ports.clock.monotonic() - owner.startedAt)
     const meta = { attempt, ms, delayMs: next.delayMs }
     writer.append({ kind: 'attempt-failed', name: null, meta, data: owner.encodeFailure(error, null) })
@@ -132,13 +138,24 @@ export class Conclusion {
   /** Everything is undone, but for these. */
   unwound(notUndone: readonly string[]): void {
     const { ending, owner } = this
-    if (ending === null) return
+    if (ending === null || this.waitsForDependants()) return
     if (ending.status === 'failed') this.appendFailed(ending.error, ending.cause, notUndone)
     else {
       const meta = { reason: ending.reason, notUndone }
       owner.writer.append({ kind: 'cancelled', name: null, meta, data: null })
     }
     this.leave(ending.status)
+  }
+
+  /** Children may have to end first: then the run is released until it looks again. */
+  private waitsForDependants(): boolean {
+    const { dependants, wish, history } = this.owner
+    const ms = dependants.lookAgainIn(wish?.at ?? history.cancelling?.at ?? history.failing?.at ?? null)
+    if (typeof ms === 'number') {
+      dependants.note()
+      this.releaseFor(ms)
+    }
+    return ms !== null
   }
 
   /** Pauses the run here, if somebody wants that. */
@@ -156,7 +173,7 @@ export class Conclusion {
     this.leave(this.ending?.status === 'cancelled' ? 'cancelling' : 'pending', { at: null, afterMs: ms })
   }
 
-  drifted(unasked: Outcome): void {
+  drifted(unasked: RecordedEntry): void {
     const { owner } = this
     const found = foundCalls(owner.settler.all())
     owner.leaving()
@@ -177,11 +194,16 @@ export class Conclusion {
     const { owner } = this
     const { type, version, validate } = target ?? this.definition
     const value = await validate(input)
+    await new Promise<void>((resolve) => {
+      if (!owner.dependants.outlast(resolve)) resolve()
+    })
     if (owner.isWriting) {
       const unasked = owner.settler.unasked()
       if (unasked === undefined) {
         const data = owner.encode(value, null)
-        owner.writer.append({ kind: 'continued', name: null, meta: { type, version }, data })
+        const unwatches = [...watchedIn(owner.resting.conditions)]
+        const attachment = unwatches.length === 0 ? null : { unwatches }
+        owner.writer.append({ kind: 'continued', name: null, meta: { type, version }, data }, attachment)
         this.send({ status: null, due: null, continues: { type, version } })
       } else this.drifted(unasked)
     }
@@ -195,7 +217,9 @@ export class Conclusion {
   }
 
   private leave(status: NonNullable<Exit['status']>, due: Due | null = null): void {
-    this.send({ status, due, continues: null })
+    // Of a run that ends, the store need not look for what nobody has read if there is nothing.
+    const emptyAt = isTerminal(status) ? this.owner.mailbox.emptyAt : undefined
+    this.send({ status, due, continues: null, emptyAt })
   }
 
   private send(exit: Exit): void {
@@ -215,7 +239,7 @@ export class Conclusion {
     const last = writer.lastSent
     if (continues !== null) {
       const input = { ...last, seq: writer.seq, at, transition: null }
-      return owner.gone({ kind: 'continued', as: continues, input })
+      return owner.gone({ kind: 'continued', as: continues, input, inbox: writer.arrived })
     }
     if (status !== null && isTerminal(status)) {
       const reason = this.ending?.status === 'cancelled' ? this.ending.reason : null

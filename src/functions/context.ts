@@ -1,22 +1,15 @@
 // What the body of a function is given. Every call here is recorded under its identity, so that a replay of the body
 // finds what it found before; a call that was not recorded yet happens now.
 
-import type { Definition } from '../core/definition.ts'
+import type { Topic } from '../core/declared-topic.ts'
 import type { TypedDefinition } from '../core/definition.ts'
-import { toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError } from '../core/error.ts'
-import type { Entry, WokenMeta } from '../core/entry.ts'
-import { randomFraction } from '../core/ports.ts'
-import { retryPolicy, type Retry } from '../core/retry.ts'
-import type { Run } from '../core/run.ts'
-import { checkOptions } from '../core/suggest.ts'
-import { fatal } from '../core/verdict.ts'
-import type { Condition } from '../core/wait.ts'
+import type { Duration } from '../core/duration.ts'
+import type { KeyScope } from '../core/key.ts'
+import type { Retry } from '../core/retry.ts'
+import type { Schema } from '../core/schema.ts'
 import type { StepTools } from '../core/attempt.ts'
-import { StepCall, WaitCall, type Perform, type Undo } from './call.ts'
-import { checkName, type Scope } from './scope.ts'
-import type { Stage } from './stage.ts'
-import { Wait, type TimeReached } from './wait.ts'
+import type { Gathered, Raced, TokenWait, Wait } from './wait.ts'
+import type { OnParentEnd, RunOutcome, TimeReached } from './way.ts'
 
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
@@ -53,6 +46,41 @@ export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : 
 
 /** An input that may be left out need not be given. */
 export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
+
+export interface ReceiveOptions<Payload> {
+  /** Checks what was sent when it is received; what does not fit is INVALID_INPUT. Any Standard Schema library. */
+  readonly schema?: Schema<unknown, Payload>
+}
+
+export interface ChildOptions {
+  /**
+   * What becomes of it when this run ends first: it is cancelled, or left alone, or this run does not end before it has.
+   * @default 'cancel' for `ctx.child`, 'abandon' for `ctx.start`
+   */
+  readonly onParentEnd?: OnParentEnd
+  /** The business key: a live run that has it keeps this one from starting (CHILD_REFUSED). */
+  readonly key?: string
+  readonly scope?: KeyScope
+  readonly idempotencyKey?: string
+  /** Which version of the workflow. @default the one that is given */
+  readonly version?: number
+  readonly tags?: readonly string[]
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly maxAttempts?: number
+  /** Higher goes first. @default 0 */
+  readonly priority?: number
+  /** Not to be begun before this point in time, or this long from now. @default at once */
+  readonly runAt?: Date | Duration
+  readonly timeout?: Duration
+  readonly expiresIn?: Duration
+}
+
+export interface UntilOptions {
+  /** How long to wait between two checks. @default `pauseCheckInterval` of `createHoldfast`, 1 h */
+  readonly every?: Duration
+}
+
+export type Falsy = false | 0 | 0n | '' | null | undefined
 
 export interface Context {
   /** The run that this is. */
@@ -99,6 +127,77 @@ export interface Context {
   sleep(duration: Duration): Wait<TimeReached>
   sleepUntil(time: Date | number): Wait<TimeReached>
 
+  /**
+   * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
+   * was sent to this run, and otherwise the first that the topic passed on.
+   *
+   * @example
+   * const { by } = await ctx.signal('approved', { schema: z.object({ by: z.string() }) })
+   */
+  signal<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
+  signal<Sent>(sender: Topic<Sent>): Wait<Sent>
+  signal<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
+
+  /**
+   * Waits for whatever of these comes true first; equal times go to the one that is named first. The others are withdrawn:
+   * what was sent to them stays for the next wait, and a child goes on. Steps cannot be raced, because they run to their end.
+   *
+   * @example
+   * const { tag, value } = await ctx.race({ approved: ctx.signal('approved'), late: ctx.sleep('2 days') })
+   */
+  race<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Wait<Raced<Waits>>
+
+  /** Waits for all of these, and fails with the first that does. */
+  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<Gathered<Waits>>
+  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<Gathered<Waits>>
+
+  /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
+  waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
+
+  /**
+   * Starts a run of a workflow, once, and waits for what it returns. It is started when this is awaited, alone or in a race.
+   * A failure of it is CHILD_FAILED, with its error as the cause; CHILD_CANCELLED and CHILD_REFUSED tell why there is no result.
+   *
+   * @example
+   * const invoice = await ctx.child(makeInvoice, { order: 42 }, { onParentEnd: 'wait' })
+   */
+  child<Input, Output>(
+    workflow: TypedDefinition<Input, Output>,
+    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
+  ): Wait<Output>
+
+  /** Starts a run of a workflow, once, and goes on without it. */
+  start<Input>(
+    workflow: TypedDefinition<Input, unknown>,
+    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
+  ): Promise<{ readonly id: string }>
+
+  /**
+   * A wait that somebody outside completes, once, with `holdfast.complete(token, value)`.
+   *
+   * @example
+   * const approval = ctx.token({ schema: z.boolean() })
+   * await ctx.step('ask', () => mail(`https://example.com/approve/${approval.token}`))
+   * const isApproved = await approval
+   */
+  token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
+
+  /** Shows a value to others: `holdfast.query(run, name)` gives the last one, also after the end of the run. */
+  expose(name: string, value: unknown): void
+
+  /**
+   * Waits until something is so: `check` is a step, and what it returns is the result if it is truthy. It is checked again
+   * every so often, and at once when a signal of that name comes.
+   *
+   * @example
+   * const file = await ctx.until('file-there', () => findFile('/in/orders.csv'), { every: '10 min' })
+   */
+  until<Result>(
+    name: string,
+    check: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: UntilOptions,
+  ): Promise<Exclude<Awaited<Result>, Falsy>>
+
   /** The time, the same on every replay. */
   now(): Date
   /** A number in [0, 1), the same on every replay. */
@@ -131,256 +230,4 @@ export interface Context {
     release: (resource: Resource) => unknown,
     use: (resource: Resource) => Promise<Result>,
   ): Promise<Result>
-}
-
-export function createContext(stage: Stage, scope: Scope, run: Run): Context {
-  return new FunctionContext(stage, scope, { id: run.id, type: run.type, version: run.version })
-}
-
-class FunctionContext implements Context {
-  readonly run: Context['run']
-  private readonly stage: Stage
-  private readonly scope: Scope
-
-  constructor(stage: Stage, scope: Scope, run: Context['run']) {
-    this.stage = stage
-    this.scope = scope
-    this.run = run
-  }
-
-  get services(): Services {
-    return this.stage.host.services as Services
-  }
-
-  get abortSignal(): AbortSignal {
-    return this.stage.abortSignal
-  }
-
-  isCancelled(): boolean {
-    return this.stage.isCancelled
-  }
-
-  step<Result>(
-    name: string,
-    perform: (step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions<NoInfer<Awaited<Result>>>,
-  ): Promise<Result> {
-    checkName(name, 'A step')
-    if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
-    return this.enter(name, perform, options as StepOptions | undefined, false) as Promise<Result>
-  }
-
-  transaction<Result>(
-    name: string,
-    perform: (tx: never, step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions<NoInfer<Awaited<Result>>>,
-  ): Promise<Result> {
-    checkName(name, 'A transaction')
-    if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
-    if (this.stage.host.transact === null) throw noTransactions(name)
-    const within: Perform = (step, tx) => perform(tx as never, step)
-    return this.enter(name, within, options as StepOptions | undefined, true) as Promise<Result>
-  }
-
-  private enter(
-    name: string,
-    perform: Perform,
-    options: StepOptions | undefined,
-    isTransaction: boolean,
-  ): Promise<unknown> {
-    const { stage } = this
-    if (stage.performing !== null) throw insideStep(`Step "${name}"`, stage.performing)
-    if (!stage.admits()) return never()
-    let policy = stage.policy
-    let timeoutMs: number | undefined
-    let undo: Undo | undefined
-    if (options !== undefined) {
-      const where = `step "${name}"`
-      checkOptions(options, ['retry', 'timeout', 'undo'], where)
-      undo = options.undo
-      if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)
-      policy = retryPolicy(options.retry, policy, `${where}: retry`)
-      timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, `The timeout of ${where}`)
-    }
-    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs, undo, isTransaction })
-    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, isTransaction ? 'transaction' : 'step')
-    stage.enterStep(call)
-    return call.promise
-  }
-
-  branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result> {
-    checkName(name, 'A branch')
-    if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
-    const ctx = new FunctionContext(this.stage, this.scope.child(name), this.run)
-    return quietly((async () => body(ctx))())
-  }
-
-  sleep(duration: Duration): Wait<TimeReached> {
-    const ms = toMs(duration, 'ctx.sleep')
-    return this.time({ tag: 'sleep', kind: 'delay', ms }, 'sleep')
-  }
-
-  sleepUntil(time: Date | number): Wait<TimeReached> {
-    const at = typeof time === 'number' ? time : time.getTime()
-    if (!Number.isFinite(at)) {
-      throw new HoldfastError('INVALID_DURATION', 'ctx.sleepUntil needs a valid Date or milliseconds since 1970.')
-    }
-    return this.time({ tag: 'sleep', kind: 'time', at }, 'sleepUntil')
-  }
-
-  now(): Date {
-    return new Date(this.record('now', () => this.stage.host.now()))
-  }
-
-  random(): number {
-    return this.record('random', () => randomFraction(this.stage.host.ports.random))
-  }
-
-  uuid(): string {
-    return this.record('uuid', () => randomUuid(() => this.stage.host.ports.random.uint32()))
-  }
-
-  log(message: string, data?: unknown): void {
-    const { stage } = this
-    if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
-    const name = this.note('log')
-    if (name === null) return
-    const line = data === undefined ? { message } : { message, data }
-    stage.writer.append({ kind: 'logged', name, meta: null, data: stage.encode(line, name) })
-    stage.host.ports.logger.info(message, {
-      run: this.run.id,
-      type: this.run.type,
-      ...(data === undefined ? {} : { data }),
-    })
-    stage.stir()
-  }
-
-  progress(fraction: number, text?: string): void {
-    const { stage } = this
-    if (!(fraction >= 0 && fraction <= 1)) {
-      throw new HoldfastError('INVALID_OPTION', `ctx.progress needs a fraction from 0 to 1. Got ${String(fraction)}.`)
-    }
-    const name = this.note('progress')
-    if (name === null) return
-    stage.writer.append({ kind: 'progressed', name, meta: { fraction, text: text ?? null }, data: null })
-    stage.stir()
-  }
-
-  withResource<Resource, Result>(
-    acquire: () => Resource | Promise<Resource>,
-    release: (resource: Resource) => unknown,
-    use: (resource: Resource) => Promise<Result>,
-  ): Promise<Result> {
-    if (!this.stage.admits()) return never()
-    return quietly(this.stage.resources.use(acquire, release, use))
-  }
-
-  patched(id: string): boolean {
-    checkName(id, 'A change')
-    if (this.stage.performing !== null) throw insideStep('ctx.patched', this.stage.performing)
-    return this.stage.patched(id)
-  }
-
-  continueAsNew(input: unknown): Promise<never> {
-    return this.begin(null, input)
-  }
-
-  continueAs<Input>(workflow: TypedDefinition<Input, unknown>, ...[input]: InputOf<Input>): Promise<never> {
-    const { type, validate }: Partial<Definition> = workflow ?? {}
-    if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
-    throw new HoldfastError('INVALID_OPTION', 'ctx.continueAs needs a workflow, made by workflow(), and its input.')
-  }
-
-  private begin(target: Definition | null, input: unknown): Promise<never> {
-    if (this.stage.performing !== null) throw insideStep('ctx.continueAsNew', this.stage.performing)
-    return this.stage.admits() ? quietly(this.stage.continueAs(target, input)) : never()
-  }
-
-  private time(condition: Condition, method: 'sleep' | 'sleepUntil'): Wait<TimeReached> {
-    const place = this.stage.sites?.find<Context>(this, method) ?? null
-    return new Wait(async () => {
-      const { trueAt, seenAt } = await this.wait('sleep', [condition], place)
-      return { scheduledAt: new Date(trueAt), firedAt: new Date(seenAt) }
-    })
-  }
-
-  private wait(name: string, conditions: readonly Condition[], place: string | null): Promise<WokenMeta> {
-    const { stage } = this
-    if (stage.performing !== null) throw insideStep(`ctx.${name}`, stage.performing)
-    if (!stage.admits()) return never()
-    const identity = this.scope.next('wait', name)
-    const recorded = stage.history.wait(identity)
-    if (recorded === undefined && stage.isWriting) {
-      stage.writer.append({ kind: 'waiting', name: identity, meta: { conditions }, data: null })
-    }
-    const call = new WaitCall(identity, recorded?.meta.conditions ?? conditions, recorded?.at ?? null)
-    call.place = place
-    stage.enterWait(call)
-    return call.promise as Promise<WokenMeta>
-  }
-
-  private read({ data, seq, name }: Extract<Entry, { kind: 'recorded' }>): unknown {
-    try {
-      return this.stage.decode(data, seq, name)
-    } catch (error) {
-      this.stage.unreadable(error)
-      throw error
-    }
-  }
-
-  private record<Value>(name: string, make: () => Value): Value {
-    const { stage } = this
-    const identity = this.scope.next('value', name)
-    const recorded = stage.history.value(identity)
-    if (recorded !== undefined) return this.read(recorded) as Value
-    const value = make()
-    if (stage.admits() && stage.isWriting) {
-      stage.writer.append({ kind: 'recorded', name: identity, meta: null, data: stage.encode(value, identity) })
-      stage.stir()
-    }
-    return value
-  }
-
-  /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
-  private note(name: string): string | null {
-    const identity = this.scope.next('note', name)
-    const { history, isWriting } = this.stage
-    return history.hasNote(identity) || !this.stage.admits() || !isWriting ? null : identity
-  }
-}
-
-/** A body may begin something now and await it later. If it fails in between, that must not end the process. */
-function quietly<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => undefined)
-  return promise
-}
-
-function never<Value>(): Promise<Value> {
-  return new Promise(() => undefined)
-}
-
-/** A replay does not call the functions of recorded steps, so it would miss what they ask of the context. */
-function insideStep(what: string, step: string): Error {
-  const message =
-    `${what} was called inside of step "${step}". Call it in the body, before or after that step, ` +
-    'or use ctx.branch to group several steps.'
-  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step } }))
-}
-
-function noTransactions(name: string): Error {
-  const message =
-    `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
-    'keeps runs only; use ctx.step here.'
-  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
-}
-
-function notAFunction(what: string): HoldfastError {
-  return new HoldfastError('INVALID_OPTION', `${what} needs a function to perform.`)
-}
-
-function randomUuid(uint32: () => number): string {
-  const hex = (value: number): string => value.toString(16).padStart(8, '0')
-  const [a, b, c, d] = [hex(uint32()), hex(uint32()), hex(uint32()), hex(uint32())]
-  const variant = '89ab'[Number.parseInt(c.charAt(0), 16) & 3] ?? '8'
-  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-${variant}${c.slice(1, 4)}-${c.slice(4)}${d}`
 }

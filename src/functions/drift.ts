@@ -3,7 +3,7 @@
 
 import type { Drift, FoundCall } from '../core/entry.ts'
 import type { Call } from './call.ts'
-import type { Outcome } from './history.ts'
+import type { RecordedEntry } from './history.ts'
 
 /** How long a body may be silent, with nothing else to move it, before code and journal are said to disagree. */
 export const driftGraceMs = 1_000
@@ -12,7 +12,7 @@ export function foundCalls(calls: Iterable<Call>): readonly FoundCall[] {
   return Array.from(calls, ({ kind, name, place }): FoundCall => ({ kind, name, place }))
 }
 
-export function describeDrift({ seq, kind, name }: Outcome, found: readonly FoundCall[]): Drift {
+export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonly FoundCall[]): Drift {
   const asked = found.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : `, at ${place}`}`)
   const message = [
     'The code changed under a live run: its journal has what the code does not ask for.',

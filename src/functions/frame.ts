@@ -34,26 +34,33 @@ import type { CallSites } from './call-site.ts'
 import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
 import { Conclusion, reasonOf, type ConclusionOwner } from './conclusion.ts'
 import { Execution, type FunctionBody } from './execution.ts'
-import { History, type Outcome } from './history.ts'
+import { Dependants } from './dependants.ts'
+import { History, type RecordedEntry } from './history.ts'
+import { JournalText } from './journal-text.ts'
+import { Mailbox } from './mailbox.ts'
+import { warnOfStrayCode } from './misuse.ts'
 import { Patches } from './patches.ts'
 import { Replay } from './replay.ts'
 import { Resources } from './resources.ts'
 import { Resting } from './resting.ts'
-import { isAtCheckpoint, isResting, rest, wakeDue } from './rest.ts'
+import { isAtCheckpoint, isResting, rest } from './rest.ts'
 import { retrace } from './retracing.ts'
 import { Settler } from './settler.ts'
 import type { Phase } from './phase.ts'
 import { StepRunner } from './step-runner.ts'
-import { StopSignal } from '../core/stop-signal.ts'
+import { Stopping } from './stopping.ts'
 import { Undoables } from './undoables.ts'
 import { Unwinding, type UnwindingOwner } from './unwinding.ts'
+import { mustLook, wakeDue } from './waking.ts'
 import { Writer } from '../core/writer.ts'
 
-export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
+export class FunctionFrame extends JournalText implements Frame, ConclusionOwner, UnwindingOwner {
   readonly host: Host
   readonly policy: RetryPolicy
   readonly history: History
   readonly writer: Writer
+  readonly mailbox: Mailbox
+  readonly dependants: Dependants
   readonly resting = new Resting()
   readonly resources: Resources
   readonly settler: Settler
@@ -79,10 +86,11 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
   private unwinding: Unwinding | null = null
   /** The time for the run was over while it was being parked. */
   private failure: { readonly error: unknown } | null = null
-  private signal: StopSignal | null = null
+  private readonly stopping: Stopping
   private depart: (departure: Departure) => void = () => undefined
 
   constructor(body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null = null) {
+    super()
     this.body = body
     this.host = host
     this.claim = claim
@@ -92,8 +100,11 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     this.policy = body.policy
     this.history = new History(claim.entries)
     this.writer = new Writer(host, claim, this)
+    this.mailbox = new Mailbox(this, claim.run.inbox, claim.messages)
+    this.dependants = new Dependants(this)
     this.steps = new StepRunner(this)
     this.settler = new Settler(this)
+    this.stopping = new Stopping(this.settler)
     this.resources = new Resources(this)
     this.alarm = new Alarm(this)
     this.replay = new Replay(this)
@@ -104,6 +115,10 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
 
   get seq(): number | null {
     return this.phase === 'parked' ? this.writer.seq : null
+  }
+
+  get isLeaving(): boolean {
+    return this.phase === 'parking' || this.phase === 'leaving'
   }
 
   get runId(): string {
@@ -127,6 +142,7 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     this.run = claim.run
     this.wish = claim.run.wish
     this.writer.renew(claim)
+    this.mailbox.resume(claim.run.inbox, this.wants, claim.messages)
     return new Promise((resolve) => {
       this.depart = resolve
       this.obeyClaim()
@@ -157,6 +173,20 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     if (this.phase === 'parking') this.failure = { error }
   }
 
+  get arrived(): number | null {
+    return this.resting.wantsMail ? this.writer.arrived : null
+  }
+
+  get wants(): readonly string[] | null {
+    return this.mailbox.asked(this.resting.names)
+  }
+
+  mail(inbox: number | null): void {
+    if (inbox === null) this.mailbox.doubt()
+    else this.writer.heard(inbox)
+    if (this.isLive && this.resting.wantsMail) this.stir()
+  }
+
   abort(reason: unknown): void {
     if (this.phase === 'new' || this.phase === 'parked') this.phase = 'gone'
     else this.writer.lose(reason)
@@ -174,11 +204,6 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     return this.wish?.kind === 'pause' || this.sites !== null
   }
 
-  /** A step that the body asks for now may begin at once. */
-  private get mayBegin(): boolean {
-    return this.phase === 'live' && this.replay.isOver && !this.isPausing
-  }
-
   get isCancelled(): boolean {
     // A body that is replayed for its undo work did not know of it then.
     return this.conclusion.ending?.status === 'cancelled' && this.phase !== 'gathering'
@@ -194,8 +219,7 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
   }
 
   get abortSignal(): AbortSignal {
-    this.signal ??= new StopSignal()
-    return this.signal.abortSignal
+    return this.stopping.abortSignal
   }
 
   patched(id: string): boolean {
@@ -211,15 +235,8 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     if (this.isLive) return true
     if (this.isCancelled) return false
     this.spoil()
-    if (!this.warned) {
-      this.warned = true
-      const run = this.run.id
-      this.host.ports.logger.warn(
-        `Code of run ${run} went on after the run was parked, had ended or moved elsewhere. What it asks for now never ` +
-          'settles here: await every promise that the body makes, and do other work inside steps.',
-        { run, type: this.run.type },
-      )
-    }
+    if (!this.warned) warnOfStrayCode(this.host, this.run)
+    this.warned = true
     return false
   }
 
@@ -229,20 +246,27 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     else if (this.phase === 'parking') this.writer.lose(new Error('The body went on while its run was being parked.'))
   }
 
-  enterStep(call: StepCall): void {
+  private enter(call: Call): void {
     this.settler.enter(call)
     this.sites?.entered(call)
     this.stir()
-    if (!this.history.has('step', call.name)) this.steps.enter(call, this.mayBegin)
+  }
+
+  enterStep(call: StepCall): void {
+    this.enter(call)
+    if (!this.history.has('step', call.name))
+      this.steps.enter(call, this.isWriting && this.replay.isOver && !this.isPausing)
     else if (call.undo !== undefined) this.undoables.recall(call)
   }
 
   enterWait(call: WaitCall): void {
-    this.settler.enter(call)
-    this.sites?.entered(call)
-    this.stir()
-    if (this.history.has('wait', call.name)) return
+    this.enter(call)
+    if (call.conditions.length > 0 && !this.history.has('wait', call.name)) this.openWait(call)
+  }
+
+  openWait(call: WaitCall): void {
     this.resting.add(call)
+    this.stir()
     if (call.registeredAt !== null) return
     this.writer.whenDurable((at) => {
       call.registeredAt = at
@@ -274,6 +298,7 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     if (this.isPausing) return this.pauseHere()
     this.steps.beginHeldBack()
     if (this.resting.size > 0) {
+      if (mustLook(this)) return this.flush()
       wakeDue(this)
       // A step that begins may end at once and move the body on: then the next turn has it all.
       if (this.stirred || this.settleNext()) return
@@ -312,7 +337,7 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     this.stir()
   }
 
-  stuckAt(unasked: Outcome): void {
+  stuckAt(unasked: RecordedEntry): void {
     if (this.phase === 'live') return this.conclusion.drifted(unasked)
     this.execution.hasEnded = true
     this.unwind()
@@ -321,10 +346,6 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
   placesOf(calls: readonly FoundCall[]): Promise<readonly FoundCall[]> {
     if (this.sites !== null) return new Promise(() => undefined)
     return retrace(this.host, calls, (host, sites) => new FunctionFrame(this.body, host, this.claim, sites))
-  }
-
-  rememberFailure(error: unknown, seq: number): void {
-    this.steps.remember(error, seq)
   }
 
   unreadable(error: unknown): void {
@@ -349,7 +370,7 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
       this.busy = 0
       for (const { attempt } of this.settler.steps()) if (attempt?.isOpen === true) this.busy += 1
     }
-    if (this.isCancelled) this.tell(this.conclusion.whyCancelled())
+    if (this.isCancelled) this.stopping.tell(this.conclusion.whyCancelled())
   }
 
   leaving(): void {
@@ -374,26 +395,6 @@ export class FunctionFrame implements Frame, ConclusionOwner, UnwindingOwner {
     this.alarm.set(null)
     this.replay.goesOn()
     this.unwinding?.stop(reason)
-    for (const { attempt } of this.settler.steps()) attempt?.abort(reason())
-    if (this.signal !== null) this.signal.tell(reason())
-  }
-
-  /** Tells the body, and the attempts that are running, to stop; what these give back still counts. */
-  private tell(reason: unknown): void {
-    for (const { attempt } of this.settler.steps()) attempt?.tell(reason)
-    this.signal ??= new StopSignal()
-    this.signal.tell(reason)
-  }
-
-  encode(value: unknown, name: string | null): string {
-    return this.host.payloads.encode(value, { runId: this.run.id, seq: this.writer.seq + 1, name })
-  }
-
-  encodeFailure(error: unknown, name: string | null): string {
-    return this.host.payloads.encodeFailure(error, { runId: this.run.id, seq: this.writer.seq + 1, name })
-  }
-
-  decode(text: string, seq: number, name: string | null): unknown {
-    return this.host.payloads.decode(text, { runId: this.run.id, seq, name })
+    this.stopping.stop(reason)
   }
 }

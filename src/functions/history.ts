@@ -7,6 +7,7 @@
 
 import type { AmendedMeta, Entry } from '../core/entry.ts'
 import { bug } from '../core/error.ts'
+import { isEndName } from './scope.ts'
 
 /** Something that settles a call of the body, under the place at which its data is to be read. */
 export interface Outcome {
@@ -17,6 +18,9 @@ export interface Outcome {
   /** The entry whose data is the result in its stead. */
   readonly amended: EntryOf<'amended'> | null
 }
+
+/** Something that the journal has, as far as it matters when the code does not ask for it. */
+export type RecordedEntry = Pick<Entry, 'kind' | 'name' | 'seq'>
 
 type EntryOf<Kind extends Entry['kind']> = Extract<Entry, { kind: Kind }>
 
@@ -79,6 +83,21 @@ export class History {
     return this.recorded?.values.get(name)
   }
 
+  /** The secret that a call has issued. */
+  issued(name: string): EntryOf<'issued'> | undefined {
+    return this.recorded?.issued.get(name)
+  }
+
+  /** What that wait watched is watched no more: the run had ended since, and was let go on. */
+  hasEndedSince({ seq }: EntryOf<'waiting'>): boolean {
+    return seq < (this.recorded?.retriedAt ?? 0)
+  }
+
+  /** Children that the run must outlast, and that no wait of the body has seen end. */
+  get dependants(): ReadonlySet<string> {
+    return this.recorded?.dependants ?? nobodyElse
+  }
+
   hasNote(name: string): boolean {
     return this.recorded?.notes.has(name) ?? false
   }
@@ -124,6 +143,7 @@ export function callKind({ kind }: Pick<Outcome, 'kind'>): CallKind {
 
 const nothing: readonly never[] = []
 const nobody: ReadonlyMap<string, Outcome> = new Map()
+const nobodyElse: ReadonlySet<string> = new Set()
 
 interface Recorded {
   outcomes: Outcome[]
@@ -132,6 +152,8 @@ interface Recorded {
   readonly attempts: Map<string, EntryOf<'attempt-failed'>>
   readonly waits: Map<string, EntryOf<'waiting'>>
   readonly values: Map<string, EntryOf<'recorded'>>
+  readonly issued: Map<string, EntryOf<'issued'>>
+  readonly dependants: Set<string>
   readonly notes: Set<string>
   readonly patches: Set<string>
   readonly toUndo: Map<string, Outcome>
@@ -140,6 +162,8 @@ interface Recorded {
   failing: EntryOf<'failing'> | null
   cancelling: EntryOf<'cancelling'> | null
   bodyFailures: number
+  /** The entry with which somebody let the failed run go on. */
+  retriedAt: number
 }
 
 function arrange(entries: readonly Entry[]): Recorded {
@@ -150,6 +174,8 @@ function arrange(entries: readonly Entry[]): Recorded {
     attempts: new Map(),
     waits: new Map(),
     values: new Map(),
+    issued: new Map(),
+    dependants: new Set(),
     notes: new Set(),
     patches: new Set(),
     toUndo: new Map(),
@@ -158,6 +184,7 @@ function arrange(entries: readonly Entry[]): Recorded {
     failing: null,
     cancelling: null,
     bodyFailures: 0,
+    retriedAt: 0,
   }
   for (const entry of entries) add(recorded, entry)
   return recorded
@@ -174,10 +201,15 @@ function add(recorded: Recorded, entry: Entry): void {
       else recorded.attempts.set(entry.name, entry)
       return
     case 'waiting':
-      recorded.waits.set(entry.name, entry)
-      return
+      return addWait(recorded, entry)
     case 'recorded':
       recorded.values.set(entry.name, entry)
+      return
+    case 'issued':
+      recorded.issued.set(entry.name, entry)
+      return
+    case 'exposed':
+      recorded.notes.add(entry.meta.call)
       return
     case 'logged':
     case 'progressed':
@@ -192,6 +224,7 @@ function add(recorded: Recorded, entry: Entry): void {
       return
     case 'retried':
       recorded.bodyFailures = 0
+      recorded.retriedAt = entry.seq
       return
     default:
       return addEnd(recorded, entry)
@@ -222,12 +255,24 @@ function addEnd(recorded: Recorded, entry: Entry): void {
   }
 }
 
+function addWait({ waits, dependants }: Recorded, entry: EntryOf<'waiting'>): void {
+  // A wait may be registered again. Its times count from the first.
+  const first = waits.get(entry.name)
+  waits.set(entry.name, first === undefined ? entry : { ...entry, at: first.at })
+  for (const [id, { outlasted }] of Object.entries(entry.meta.started ?? {})) if (outlasted === true) dependants.add(id)
+  // Once the end of a run has waited for a child, it does so on every replay.
+  if (isEndName(entry.name)) for (const one of entry.meta.conditions) if (one.kind === 'run') dependants.add(one.runId)
+}
+
 function addOutcome(recorded: Recorded, entry: OutcomeEntry): void {
   const { kind, name, seq } = entry
   const outcome: Outcome = { kind, name, seq, entry, amended: null }
   recorded.outcomes.push(outcome)
   recorded.settled[callKind(entry)].add(name)
   if (entry.kind === 'step-succeeded' && entry.meta.undo === true) recorded.toUndo.set(name, outcome)
+  if (entry.kind !== 'woken' || isEndName(name)) return
+  const { by } = entry.meta
+  if (by?.ended !== undefined || by?.refused !== undefined) recorded.dependants.delete(by.name)
 }
 
 function drop(recorded: Recorded, { seq }: AmendedMeta): void {
@@ -235,6 +280,8 @@ function drop(recorded: Recorded, { seq }: AmendedMeta): void {
   if (dropped === undefined) return
   const { name } = dropped
   recorded.settled[callKind(dropped)].delete(name)
+  // What others had to tell was told: the body waits anew, and starts anew what it waits for.
+  if (recorded.waits.get(name)?.meta.conditions.some(isOfOthers) === true) recorded.waits.delete(name)
   recorded.attempts.delete(name)
   recorded.toUndo.delete(name)
 }
@@ -257,4 +304,8 @@ function loosen(recorded: Recorded, seq: number): Outcome | undefined {
   recorded.loose = recorded.loose.filter((outcome) => outcome !== taken)
   recorded.outcomes = recorded.outcomes.filter((outcome) => outcome.seq < seq)
   return taken
+}
+
+function isOfOthers({ kind }: EntryOf<'waiting'>['meta']['conditions'][number]): boolean {
+  return kind !== 'time' && kind !== 'delay'
 }

@@ -1,8 +1,6 @@
 // When a run rests. It is at a checkpoint when no attempt runs and the body has seen all there is: there it may be paused.
-// It rests when, besides, only time or a message can move its body on: then it is parked. Waits that have come due are
-// journalled here, in the order in which they came true.
+// It rests when, besides, only time or a message can move its body on: then it is parked.
 
-import type { Host } from '../core/definition.ts'
 import type { Phase } from './phase.ts'
 import type { Resources } from './resources.ts'
 import type { Resting } from './resting.ts'
@@ -11,7 +9,6 @@ import type { StepRunner } from './step-runner.ts'
 import type { Writer } from '../core/writer.ts'
 
 interface Owner {
-  readonly host: Host
   readonly busy: number
   readonly resting: Resting
   readonly settler: Settler
@@ -35,19 +32,8 @@ export function isAtCheckpoint({ busy, settler, resources }: Owner): boolean {
 
 export function isResting(owner: Owner): boolean {
   const { resting, settler, steps } = owner
-  return resting.size === settler.size && steps.inlineDelays === 0 && isAtCheckpoint(owner)
-}
-
-/** Journals the waits that have come due and begins the steps whose delay is over. */
-export function wakeDue({ host, resting, settler, steps, writer }: Owner): void {
-  const now = host.now()
-  const due = resting.takeDue(now)
-  for (const { call, winner } of due.woken) {
-    const meta = { winner: winner.tag, trueAt: winner.trueAt, seenAt: now }
-    writer.append({ kind: 'woken', name: call.name, meta, data: null })
-    settler.ripen(call, { failed: false, value: meta, seq: writer.seq })
-  }
-  for (const call of due.steps) steps.begin(call)
+  const isOnlyWaiting = resting.size === settler.size && !resting.isStarting && steps.inlineDelays === 0
+  return isOnlyWaiting && isAtCheckpoint(owner)
 }
 
 /** Parks the run, as soon as nothing of it is on its way to the store. */

@@ -7,6 +7,9 @@ import { isPrintable } from '../core/printable.ts'
 
 const longestName = 200
 
+/** What the identities of the waits at the end of a run begin with: no call of a body has such a one. */
+const endPrefix = '%end/'
+
 export class Scope {
   private readonly prefix: string
   private readonly counts = new Map<string, number>()
@@ -27,6 +30,16 @@ export class Scope {
   child(name: string): Scope {
     return new Scope(`${this.next('branch', name)}/`)
   }
+}
+
+/** The identity of the wait for a child that must have ended before its parent does. */
+export function endNameOf(runId: string): string {
+  return endPrefix + runId
+}
+
+/** Tells whether it is the end of a run, and no call of the body, that waits. */
+export function isEndName(name: string): boolean {
+  return name.startsWith(endPrefix)
 }
 
 /** Keeps a name that contains our separators from looking like another call's identity. */

@@ -1,13 +1,16 @@
 // Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order
-// in which their entries were appended. A loose outcome keeps no other from being shown. Whoever drives it lets all microtasks run out between two settlements. The first
-// execution and every replay settle by this one rule, which is why the body sees the same order each time.
+// in which their entries were appended. A loose outcome keeps no other from being shown. Whoever drives it lets all
+// microtasks run out between two settlements. The first execution and every replay settle by this one rule, which is why the
+// body sees the same order each time. What a message brought is read and checked when its turn has come, and nothing
+// overtakes that.
 //
 // The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be
 // a large part of what a run costs.
 
 import type { Host } from '../core/definition.ts'
+import { bug } from '../core/error.ts'
 import { fetchPatiently } from '../core/fetching.ts'
-import type { Call, CallOutcome, StepCall } from './call.ts'
+import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from './call.ts'
 import { callKind, type History, type Outcome } from './history.ts'
 
 export interface SettlerOwner {
@@ -17,8 +20,8 @@ export interface SettlerOwner {
   readonly isLive: boolean
   /** A call was settled. */
   stir(): void
-  /** The body is about to get this error from a failed step, which that entry tells of. */
-  rememberFailure(error: unknown, seq: number): void
+  /** Knows which errors the body got, and which entries tell of them. */
+  readonly steps: { remember(error: unknown, seq: number): void }
   /** A recorded outcome cannot be read. */
   unreadable(error: unknown): void
 }
@@ -99,7 +102,9 @@ export class Settler {
     const call = this.ripe[0]
     if (call === undefined || call.outcome === null) return false
     this.ripe.shift()
-    this.settle(call, call.outcome)
+    const { outcome } = call
+    if (call.kind === 'wait' && !outcome.failed) this.readWoken(call, outcome.value as WokenOutcome, outcome.seq, null)
+    else this.settle(call, outcome)
     return true
   }
 
@@ -140,7 +145,7 @@ export class Settler {
     if (call === undefined) return false
     const { entry, seq } = recorded
     this.owner.history.seen(recorded)
-    if (entry.kind === 'woken') this.settle(call, { failed: false, value: entry.meta, seq })
+    if (entry.kind === 'woken') this.readWoken(call as WaitCall, entry, seq, recorded.amended)
     else this.fetch((recorded.amended ?? entry).data ?? '', (text) => this.replay(call, recorded, text))
     return true
   }
@@ -157,9 +162,52 @@ export class Settler {
     this.settle(call, { failed: kind === 'step-failed', value, seq })
   }
 
+  /** The body gets what the way that came true makes of what the message brought. */
+  private readWoken(
+    call: WaitCall,
+    { meta, data }: WokenOutcome,
+    seq: number | null,
+    amended: Outcome['amended'],
+  ): void {
+    const { owner } = this
+    const kept = amended?.data ?? data
+    if (kept === null) return this.conclude(call, meta, undefined, seq)
+    const place = amended === null ? meta.by?.place : { runId: owner.runId, seq: amended.seq, name: amended.name }
+    if (place === undefined) throw bug('A payload has no place', { seq })
+    this.fetch(kept, (text) => {
+      let value: unknown
+      try {
+        value = owner.host.payloads.decode(text, place)
+      } catch (error) {
+        return owner.unreadable(error)
+      }
+      this.conclude(call, meta, value, seq)
+    })
+  }
+
+  private conclude(call: WaitCall, meta: WokenOutcome['meta'], value: unknown, seq: number | null): void {
+    const { owner } = this
+    const fail = (error: unknown): void => this.settle(call, { failed: true, value: error, seq })
+    try {
+      const read = call.read(meta, value)
+      if (!(read instanceof Promise)) return this.settle(call, { failed: false, value: read, seq })
+      this.fetching = true
+      const over = (settle: (result: unknown) => void) => (result: unknown) => {
+        this.fetching = false
+        if (owner.isLive) settle(result)
+      }
+      read.then(
+        over((later) => this.settle(call, { failed: false, value: later, seq })),
+        over(fail),
+      )
+    } catch (error) {
+      fail(error)
+    }
+  }
+
   private settle(call: Call, outcome: CallOutcome): void {
     this.remove(call)
-    if (outcome.failed) this.owner.rememberFailure(outcome.value, outcome.seq)
+    if (outcome.failed && outcome.seq !== null) this.owner.steps.remember(outcome.value, outcome.seq)
     call.settle(outcome)
     this.owner.stir()
   }

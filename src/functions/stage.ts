@@ -5,7 +5,7 @@ import type { Definition, Host } from '../core/definition.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
 import type { CallSites } from './call-site.ts'
-import type { History } from './history.ts'
+import type { History, RecordedEntry } from './history.ts'
 import type { Resources } from './resources.ts'
 import type { Resting } from './resting.ts'
 import type { Undoables } from './undoables.ts'
@@ -21,6 +21,8 @@ export interface Stage {
   readonly resting: Resting
   readonly resources: Resources
   readonly undoables: Undoables
+  /** Takes note of a child that the run must outlast. */
+  readonly dependants: { add(runId: string): void }
   /** Where calls are made from; null unless somebody wants to know. */
   readonly sites: CallSites | null
   /** Attempts that are running, or about to. */
@@ -42,8 +44,12 @@ export interface Stage {
   admits(): boolean
   /** Takes a step of the body: it settles when the journal has its outcome. */
   enterStep(call: StepCall): void
-  /** Takes a wait of the body. Its relative times count from the commit of its registration. */
+  /** Takes a wait of the body, which may not know yet what it waits on. */
   enterWait(call: WaitCall): void
+  /** A wait of the body has been registered. Its relative times count from the commit of that. */
+  openWait(call: WaitCall): void
+  /** The journal has this, and the code does not ask for it. */
+  stuckAt(recorded: RecordedEntry): void
   /** Gives the body the outcome of a call, whose entry has just been appended, as soon as its turn comes. */
   ripen(call: Call, outcome: CallOutcome): void
   /** Something happened: once the microtasks that follow from it have run out, see what comes next. */

@@ -8,7 +8,7 @@ import type { Draft, Entry } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure } from '../core/retry.ts'
 import { Attempt, type Undertaking } from '../core/attempt.ts'
-import type { CallOutcome, Delay, StepCall } from './call.ts'
+import type { Delay, RecordedOutcome, StepCall } from './call.ts'
 import type { Settler } from './settler.ts'
 import type { Stage } from './stage.ts'
 import { Transacting } from './transacting.ts'
@@ -142,7 +142,7 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   /** Appends what a transaction gave back, which is not certain before it is committed. */
-  place(call: StepCall, attempt: Attempt, value: unknown): CallOutcome {
+  place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
     const data = this.stage.encode(value, call.name)
     const decoded = this.readBack(data, call.name)
     const seq = this.record(call, attempt, data)
@@ -151,7 +151,7 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   /** What was placed is committed. */
-  landed(call: StepCall, outcome: CallOutcome): void {
+  landed(call: StepCall, outcome: RecordedOutcome): void {
     this.over(call)
     this.stage.ripen(call, outcome)
   }

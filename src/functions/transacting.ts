@@ -19,19 +19,19 @@
 import type { Attempt } from '../core/attempt.ts'
 import type { Acknowledged, Host } from '../core/definition.ts'
 import { bug, isHoldfastError } from '../core/error.ts'
-import type { CallOutcome, StepCall } from './call.ts'
+import type { RecordedOutcome, StepCall } from './call.ts'
 import type { Stage } from './stage.ts'
 
 interface Steps {
   /** Appends what the function gave back. */
-  place(call: StepCall, attempt: Attempt, value: unknown): CallOutcome
-  landed(call: StepCall, outcome: CallOutcome): void
+  place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome
+  landed(call: StepCall, outcome: RecordedOutcome): void
   failed(call: StepCall, attempt: Attempt, error: unknown, place?: number | null): void
 }
 
 /** How far a transaction got. */
 interface Progress {
-  placed: CallOutcome | null
+  placed: RecordedOutcome | null
   answer: Acknowledged | null
   isRefused: boolean
 }
@@ -100,7 +100,7 @@ export class Transacting {
     }
   }
 
-  private landed(call: StepCall, attempt: Attempt, placed: CallOutcome | null, answer: Acknowledged | null): void {
+  private landed(call: StepCall, attempt: Attempt, placed: RecordedOutcome | null, answer: Acknowledged | null): void {
     const { stage, steps } = this
     if (placed === null || answer === null) throw bug('A transaction was committed without its entry')
     stage.writer.landed(attempt, answer)

@@ -1,7 +1,7 @@
 // The row of a new run, as every store that keeps rows inserts it.
 
 import type { Run } from '../core/run.ts'
-import { dueAt } from '../core/transition.ts'
+import { dueAt } from '../core/due.ts'
 import type { NewRun } from '../store.ts'
 
 /** The row of a new run, leased to whoever asked for that if their session lives. */
@@ -31,6 +31,7 @@ export function newRow(given: NewRun, now: number, leased: boolean): Run {
     seq: 1,
     base: 1,
     inbox: 0,
+    watched: false,
     wish: null,
     undo: 'none',
     crashes: 0,

@@ -2,11 +2,16 @@
 // COMMITTED sees what was committed when it began, not what is committed while it waits for a lock. So the plan is a list of
 // what must stay apart, and the one rule behind it is: lock and look are two statements.
 //
-//   lock    takes rows, in the order of their ids, until the end of the transaction, and reads them as they are then
+//   lock    takes rows until the end of the transaction, and reads them as they are then: runs in the order of their ids, then
+//           topics in the order of their names
 //   look    reads; what it may rely on was locked by a statement before it
 //   write   changes rows that are locked, or judges and changes a row in one (a condition on the row itself is judged anew
 //           after a wait; one on any other row is not, and does not belong into a write)
 //   end     commits
+//
+// What reaches other runs and topics does not know them before it looks, and may not look before it has locked them. So it
+// looks twice: once without locks for who has to be locked (`candidates`), and once more under the locks (`look`). If somebody
+// is found then who is not locked, the transaction is rolled back and begins again. One rule decides for both.
 //
 // The read-committed store executes it; a test compares. SQLite has one lock for all, so there only the writes are the same.
 
@@ -19,11 +24,17 @@ export interface PlannedStatement {
   readonly kind: 'lock' | 'look' | 'write' | 'end'
   /** When it is executed; null for always. */
   readonly when: string | null
-  /** From here the plan may go back to this statement. */
-  readonly backTo?: string
+  /** From here the plan may go back to one of these statements. */
+  readonly backTo?: readonly string[]
 }
 
 const newEntries = 'there is something to append'
+const topics = 'a topic is among those who may be reached'
+const mayConclude = 'a run may end that is watched, or has mail'
+const toOthers = 'a message is put into a mailbox by a rule'
+const giveUps = 'a run ends with messages that it has not read'
+const newWaits = 'a wait begins, or is over'
+const toTopics = 'something is sent to a topic, or taken from it'
 
 /** Nothing is executed for an empty batch, and everything from the start again after 40P01 and 23505. */
 export const statementPlan = {
@@ -39,11 +50,13 @@ export const statementPlan = {
     { name: 'start.insert', kind: 'write', when: null },
     // Only for what was inserted. With the feed it may be one statement with the insert: neither of them looks.
     { name: 'start.append', kind: 'write', when: 'something was inserted' },
+    // The counters of the mailboxes are inserted with the rows.
+    { name: 'start.mail', kind: 'write', when: 'something was inserted that has mail from the beginning' },
     // With several shards, runs whose keys lie in another one come one after the other.
-    { name: 'start.feed', kind: 'write', when: 'something was inserted', backTo: 'start.session' },
+    { name: 'start.feed', kind: 'write', when: 'something was inserted', backTo: ['start.session'] },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
     // way may have ended since and be gone from the index: then the insert is tried again.
-    { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: 'start.insert' },
+    { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: ['start.insert'] },
     // Where each round is one statement, it is a transaction by itself as well: every run of it is started or not.
     { name: 'start.commit', kind: 'end', when: null },
   ],
@@ -59,7 +72,7 @@ export const statementPlan = {
     { name: 'claim.lease', kind: 'write', when: 'something was picked' },
     { name: 'claim.next', kind: 'look', when: null },
     // Who finds only then that something has come due has leased nothing yet, and begins again.
-    { name: 'claim.commit', kind: 'end', when: null, backTo: 'claim.promote' },
+    { name: 'claim.commit', kind: 'end', when: null, backTo: ['claim.promote'] },
   ],
 
   load: [
@@ -72,37 +85,58 @@ export const statementPlan = {
     // them, also after a wait: that is the whole of "no lost wake-up". It never counts messages.
     { name: 'commit.update', kind: 'write', when: 'a transition is a usual one' },
     // Those that did not fit, or are unusual, are taken first and judged by the core afterwards.
+    { name: 'commit.candidates', kind: 'look', when: 'one of those reaches others, or ends its run' },
     { name: 'commit.lock', kind: 'lock', when: 'a transition did not fit' },
-    // Apart from the lock: whether the journal knows the transition, and whether somebody has the key.
-    { name: 'commit.look', kind: 'look', when: 'a transition did not fit' },
+    { name: 'commit.lock-topics', kind: 'lock', when: topics },
+    // Apart from the locks: whether the journal knows the transition, whether somebody has the key, who waits, and for what.
+    { name: 'commit.look', kind: 'look', when: 'a transition did not fit', backTo: ['commit.candidates'] },
+    // Before the rows are written: the unique indexes decide whether a child is started, and its parent is told.
+    { name: 'commit.start', kind: 'write', when: 'a child is to be started' },
     // A key that is taken between the look and this is 23505: the unique index decides, the look only tells by whom.
     { name: 'commit.write', kind: 'write', when: 'one of those may write all the same' },
     // These three may be one statement with the update.
     { name: 'commit.append', kind: 'write', when: newEntries },
     { name: 'commit.take', kind: 'write', when: 'messages leave a mailbox' },
+    { name: 'commit.put', kind: 'write', when: toOthers },
+    { name: 'commit.settle', kind: 'write', when: giveUps },
+    { name: 'commit.waits', kind: 'write', when: newWaits },
+    { name: 'commit.broadcasts', kind: 'write', when: toTopics },
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
     { name: 'commit.feed', kind: 'write', when: newEntries },
-    // Those that did not fit may have a transaction of their own.
-    { name: 'commit.commit', kind: 'end', when: null, backTo: 'commit.lock' },
+    // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
+    { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.candidates', 'commit.lock'] },
   ],
 
   deliver: [
+    { name: 'deliver.candidates', kind: 'look', when: 'something is sent to a topic, or would go there' },
     // Always, whatever the run is doing: who parks it waits for this lock, or this waits for who parks it.
-    { name: 'deliver.lock', kind: 'lock', when: null },
-    // Apart from the lock: the same message may have been put in by whom the lock waited for.
-    { name: 'deliver.look', kind: 'look', when: null },
+    { name: 'deliver.lock', kind: 'lock', when: 'a run is among those who may be reached' },
+    // Who begins to wait on a topic has this lock, too: one of the two sees the other.
+    { name: 'deliver.lock-topics', kind: 'lock', when: topics },
+    // Apart from the locks: the same message may have been put in by whom they waited for, and somebody may wait since.
+    { name: 'deliver.look', kind: 'look', when: null, backTo: ['deliver.candidates'] },
     { name: 'deliver.bump', kind: 'write', when: 'a message is new' },
     // The position is the counter after the bump, under the lock: first in, first out.
     { name: 'deliver.insert', kind: 'write', when: 'a message is new' },
-    { name: 'deliver.commit', kind: 'end', when: null },
+    { name: 'deliver.settle', kind: 'write', when: 'its run is over, and its policy says what becomes of it' },
+    { name: 'deliver.waits', kind: 'write', when: newWaits },
+    { name: 'deliver.broadcasts', kind: 'write', when: toTopics },
+    // Who finds only under the lock that a run is over, and that something becomes of its mail, begins again.
+    { name: 'deliver.commit', kind: 'end', when: null, backTo: ['deliver.candidates', 'deliver.lock'] },
   ],
 
   steer: [
+    { name: 'steer.candidates', kind: 'look', when: 'a run may end' },
     { name: 'steer.lock', kind: 'lock', when: null },
-    // Apart from the lock: whether the request was obeyed before, and whether somebody has the key.
-    { name: 'steer.look', kind: 'look', when: null },
+    { name: 'steer.lock-topics', kind: 'lock', when: topics },
+    // Apart from the locks: whether the request was obeyed before, whether somebody has the key, and who waits.
+    { name: 'steer.look', kind: 'look', when: null, backTo: ['steer.candidates'] },
     { name: 'steer.write', kind: 'write', when: 'a run changes' },
     { name: 'steer.append', kind: 'write', when: newEntries },
+    { name: 'steer.put', kind: 'write', when: toOthers },
+    { name: 'steer.settle', kind: 'write', when: giveUps },
+    { name: 'steer.waits', kind: 'write', when: newWaits },
+    { name: 'steer.broadcasts', kind: 'write', when: toTopics },
     { name: 'steer.feed', kind: 'write', when: newEntries },
     { name: 'steer.commit', kind: 'end', when: null },
   ],
@@ -122,20 +156,37 @@ export const statementPlan = {
     { name: 'rescue.sessions', kind: 'write', when: null },
     { name: 'rescue.sessions-commit', kind: 'end', when: null },
     { name: 'rescue.pick', kind: 'look', when: null },
+    { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has mail' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
-    // old snapshot, in which the session of a new holder does not exist yet.
-    { name: 'rescue.lock', kind: 'lock', when: 'something was picked' },
+    // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over, unless
+    // somebody else is to be locked with it: then all are taken in order.
+    { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick'] },
+    { name: 'rescue.lock-topics', kind: 'lock', when: topics },
+    // Only what ends, and is watched or has mail, has anybody to look for.
+    { name: 'rescue.look', kind: 'look', when: mayConclude, backTo: ['rescue.pick', 'rescue.candidates'] },
     { name: 'rescue.write', kind: 'write', when: 'something was locked' },
     { name: 'rescue.append', kind: 'write', when: newEntries },
+    { name: 'rescue.put', kind: 'write', when: toOthers },
+    { name: 'rescue.settle', kind: 'write', when: giveUps },
+    { name: 'rescue.waits', kind: 'write', when: newWaits },
+    { name: 'rescue.broadcasts', kind: 'write', when: toTopics },
     { name: 'rescue.feed', kind: 'write', when: newEntries },
     { name: 'rescue.commit', kind: 'end', when: null },
     { name: 'rescue.next', kind: 'look', when: null },
   ],
 
   release: [
-    { name: 'release.lock', kind: 'lock', when: null },
+    // Hardly anything ends with this. So nobody looks for others before it is known that there may be some.
+    { name: 'release.candidates', kind: 'look', when: 'the first try found that others are to be locked' },
+    { name: 'release.lock', kind: 'lock', when: null, backTo: ['release.candidates'] },
+    { name: 'release.lock-topics', kind: 'lock', when: topics },
+    { name: 'release.look', kind: 'look', when: mayConclude, backTo: ['release.candidates'] },
     { name: 'release.write', kind: 'write', when: 'a lease still holds' },
     { name: 'release.append', kind: 'write', when: newEntries },
+    { name: 'release.put', kind: 'write', when: toOthers },
+    { name: 'release.settle', kind: 'write', when: giveUps },
+    { name: 'release.waits', kind: 'write', when: newWaits },
+    { name: 'release.broadcasts', kind: 'write', when: toTopics },
     { name: 'release.feed', kind: 'write', when: newEntries },
     { name: 'release.commit', kind: 'end', when: null },
   ],
@@ -156,6 +207,15 @@ export const statementPlan = {
 
   find: [{ name: 'find.read', kind: 'look', when: null }],
   count: [{ name: 'count.read', kind: 'look', when: null }],
+
+  deadLetters: [{ name: 'dead.read', kind: 'look', when: null }],
+
+  settleDeadLetter: [
+    // Judges and changes one row: of two that replay a letter, one is told that it did.
+    { name: 'dead.settle', kind: 'write', when: null },
+    { name: 'dead.commit', kind: 'end', when: 'a statement does not commit by itself' },
+  ],
+
   check: [{ name: 'check.read', kind: 'look', when: null }],
 } as const satisfies Readonly<Record<PlannedMethod, readonly PlannedStatement[]>>
 
@@ -172,7 +232,7 @@ export function unplanned(method: PlannedMethod, executed: readonly string[]): s
     const skipped = next === -1 ? undefined : plan.slice(at, next).find(({ when }) => when === null)
     if (skipped !== undefined) return `${name} came before ${skipped.name}`
     if (next !== -1) at = next + 1
-    else if (plan[at - 1]?.backTo === name) at = plan.findIndex((one) => one.name === name) + 1
+    else if (plan[at - 1]?.backTo?.includes(name)) at = plan.findIndex((one) => one.name === name) + 1
     else return `${name} has no place after ${plan[at - 1]?.name ?? 'the start'}`
   }
   const missing = plan.slice(at).find(({ when }) => when === null)

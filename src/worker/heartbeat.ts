@@ -36,6 +36,8 @@ export interface HeartbeatOwner {
   strayed(strays: Beat['strays']): void
   /** Somebody wants a run that is held cancelled or paused. */
   runWished(runId: string, wish: Wish): void
+  /** More messages have arrived for a run that is held: so many by now. */
+  runMailed(runId: string, inbox: number): void
   /** A run that is held has used up the time for the whole run. */
   runTimedOut(runId: string): void
 }
@@ -111,7 +113,7 @@ export class Heartbeat {
     }
     const sentAt = engine.ports.clock.monotonic()
     const held = owner.claims()
-    const { alive, lost, strays, wished, timedOut, now } = await store.beat({ session, leaseMs, held })
+    const { alive, lost, strays, wished, mail, timedOut, now } = await store.beat({ session, leaseMs, held })
     engine.clock.observe(now)
     if (this.stopped) return
     // The session was given up while this beat was on its way: whoever did that beats for the next one.
@@ -125,6 +127,7 @@ export class Heartbeat {
     if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) owner.claimLost(claim)
     owner.strayed(strays)
     for (const { runId, wish } of wished) owner.runWished(runId, wish)
+    for (const { runId, inbox } of mail) owner.runMailed(runId, inbox)
     for (const runId of timedOut) owner.runTimedOut(runId)
     if (this.state === 'healthy') return
     this.state = 'healthy'

@@ -15,6 +15,10 @@ export class Parked {
     return this.frames.size
   }
 
+  has(runId: string): boolean {
+    return this.frames.has(runId)
+  }
+
   put(runId: string, frame: Frame): void {
     if (this.limit === 0) return
     this.frames.delete(runId)

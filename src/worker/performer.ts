@@ -7,7 +7,9 @@ import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Lease, Run, Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Fresh, HeldClaim, Loaded } from '../store.ts'
+import type { Fresh, HeldClaim, Loaded, LoadRequest } from '../store.ts'
+import { mailRequest } from '../engine/mail-reader.ts'
+import { noMail } from '../engine/mail.ts'
 import { Isolation } from './isolation.ts'
 import { giveUp } from './last-resort.ts'
 import { Parked } from './parked.ts'
@@ -32,8 +34,17 @@ interface Held {
   readonly run: Run
   readonly lease: Lease
   readonly frame: Frame
+  /** Settles when what is left of it has been seen to. */
+  departed: Promise<void>
   /** When it was last known to be alive, for workflows whose claims have a deadline. */
   aliveAt: number
+}
+
+/** A claimed run about which something has to be read; its frame, if that is kept here. */
+interface Unread {
+  readonly run: Run
+  readonly frame: Frame | null
+  readonly request: LoadRequest
 }
 
 export interface Claims {
@@ -68,31 +79,40 @@ export class Performer {
     })
   }
 
-  /** Begins runs that were just claimed, each in a slot that is already taken. */
+  /**
+   * Begins runs that were just claimed, each in a slot that is already taken. Whatever they need to know is read at once: the
+   * journals of those that are not known here, and the mail of those that are.
+   */
   async beginAll(claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
-    const unknown: Run[] = []
+    const unread: Unread[] = []
     const firsts = new Map(fresh.map(({ runId, entry }) => [runId, entry]))
     for (const run of await this.admitted(claimed)) {
+      if (this.isStillLeaving(run, fresh)) continue
       this.supersede(run.id)
-      const frame = this.parked.take(run.id)
+      const parked = this.parked.take(run.id)
+      const frame = parked !== undefined && parked.seq === run.seq ? parked : null
       const first = firsts.get(run.id)
-      if (frame !== undefined && frame.seq === run.seq) this.resume(run, frame)
+      if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
+      else if (frame !== null) unread.push({ run, frame, request: mailRequest(run.id, frame.wants) })
       else if (first !== undefined) void this.beginLoaded(run, { entries: [first], messages: [] })
-      else unknown.push(run)
+      else unread.push({ run, frame, request: { runId: run.id, after: run.base - 1, limit: entriesAtOnce } })
     }
-    if (unknown.length === 0) return
-    const requests = unknown.map((run) => ({ runId: run.id, after: run.base - 1, limit: entriesAtOnce }))
+    if (unread.length === 0) return
     try {
-      const loaded = await this.engine.store.load(requests)
-      unknown.forEach((run, index) => void this.beginLoaded(run, loaded[index] ?? nothing))
+      const loaded = await this.engine.store.load(unread.map(({ request }) => request))
+      unread.forEach(({ run, frame }, index) => {
+        const read = loaded[index] ?? nothing
+        if (frame === null) void this.beginLoaded(run, read)
+        else this.resume(run, frame, read.messages)
+      })
     } catch (error) {
-      for (const run of unknown) void this.unreadable(run, error)
+      for (const { run } of unread) void this.unreadable(run, error)
     }
   }
 
   /** Begins a run that was just started here, in a slot that is already taken. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void {
-    if (!this.isolation.isAlone) return this.open({ run, lease, entries, messages: [] })
+    if (!this.isolation.isAlone) return this.open({ run, lease, entries, messages: run.inbox === 0 ? [] : null })
     this.slots.give(1)
     void this.release(run, lease)
   }
@@ -124,6 +144,10 @@ export class Performer {
     return this.held.has(runId)
   }
 
+  isParked(runId: string): boolean {
+    return this.parked.has(runId)
+  }
+
   /** What is moving here. The deadlines of the lively move on. */
   claims(lively: ReadonlySet<string>): Claims {
     const now = this.engine.ports.clock.monotonic()
@@ -132,7 +156,9 @@ export class Performer {
       const { token } = held.lease
       const ms = this.engine.registry.find(held.run.type, held.run.version)?.leaseMs ?? null
       const isLively = lively.has(runId)
-      const claim: HeldClaim = { runId, token, extendMs: isLively ? ms : null }
+      const inbox = held.frame.arrived
+      const wanted = inbox === null ? {} : { inbox }
+      const claim: HeldClaim = { runId, token, extendMs: isLively ? ms : null, ...wanted }
       if (isLively) held.aliveAt = now
       if (ms !== null && now - held.aliveAt > ms) overdue.push(claim)
       else claims.push(claim)
@@ -151,6 +177,11 @@ export class Performer {
     this.held.get(runId)?.frame.obey(wish)
   }
 
+  /** More messages have arrived for a run that may be moving here: so many, null if nobody has counted. */
+  mailed(runId: string, inbox: number | null): void {
+    this.held.get(runId)?.frame.mail(inbox)
+  }
+
   /** Ends a run that is moving here, after it has undone what there is to undo. */
   fail(runId: string, error: unknown): void {
     this.held.get(runId)?.frame.fail(error)
@@ -163,6 +194,17 @@ export class Performer {
     for (const { frame } of held) frame.abort(reason)
     this.parked.clear()
     return held.map(({ run, lease }) => ({ ...lease, runId: run.id }))
+  }
+
+  /**
+   * A run that is woken as soon as it was parked may be claimed here before the answer to the parking has come. It waits for
+   * that, which does not take long: then it goes on without replay.
+   */
+  private isStillLeaving(run: Run, fresh: readonly Fresh[]): boolean {
+    const held = this.held.get(run.id)
+    if (held?.frame.isLeaving !== true) return false
+    void held.departed.then(() => this.beginAll([run], fresh))
+    return true
   }
 
   /**
@@ -193,7 +235,7 @@ export class Performer {
       const entries = [...first]
       while (entries.length < run.seq - run.base + 1) {
         const after = run.base - 1 + entries.length
-        const [page] = await this.engine.store.load([{ runId: run.id, after, limit: entriesAtOnce }])
+        const [page] = await this.engine.store.load([{ runId: run.id, after, limit: entriesAtOnce, mail: noMail }])
         if (page === undefined || page.entries.length === 0) throw bug('A journal is shorter than its run says')
         entries.push(...page.entries)
       }
@@ -210,19 +252,19 @@ export class Performer {
     await this.release(run, leaseOf(run))
   }
 
-  private resume(run: Run, frame: Frame): void {
+  private resume(run: Run, frame: Frame, messages: Claim['messages']): void {
     const lease = leaseOf(run)
-    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages: [] }))
+    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages }))
   }
 
   private hold(run: Run, lease: Lease, frame: Frame): Held {
-    return { run, lease, frame, aliveAt: this.engine.ports.clock.monotonic() }
+    return { run, lease, frame, departed: Promise.resolve(), aliveAt: this.engine.ports.clock.monotonic() }
   }
 
   private follow(held: Held, departure: Promise<Departure>): void {
     const { id } = held.run
     this.held.set(id, held)
-    void departure.then((how) => {
+    held.departed = departure.then((how) => {
       const wasHeld = this.held.get(id) === held && this.held.delete(id)
       if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
       this.slots.give(1)
@@ -233,15 +275,15 @@ export class Performer {
   }
 
   /** Goes on in the same slot and under the same lease, if this process knows what the run has become. */
-  private beginAnew({ run, lease }: Held, { as, input }: Extract<Departure, { kind: 'continued' }>): void {
-    const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, undo: 'none', crashes: 0 }
+  private beginAnew({ run, lease }: Held, { as, input, inbox }: Extract<Departure, { kind: 'continued' }>): void {
+    const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, inbox, undo: 'none', crashes: 0 }
     if (this.engine.registry.find(as.type, as.version) === undefined) {
       this.slots.give(1)
       this.isolation.left()
       return void this.release(anew, lease)
     }
     // At once, without a look at the mailbox: between two frames the run would be known to nobody here.
-    this.open({ run: anew, lease, entries: [input], messages: [] })
+    this.open({ run: anew, lease, entries: [input], messages: inbox === 0 ? [] : null })
   }
 
   private depart({ run, lease, frame }: Held, departure: Departure): void {
@@ -290,6 +332,11 @@ export class Performer {
       }
     }
   }
+}
+
+/** Something has come that the frame may wait for. */
+function hasMail({ arrived, wants }: Frame, { inbox }: Run): boolean {
+  return arrived !== null && inbox > arrived && wants?.length !== 0
 }
 
 function leaseOf(run: Run): Lease {

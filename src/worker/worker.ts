@@ -73,7 +73,9 @@ export class Worker implements HeartbeatOwner {
       inlineRetryMs: toMs(inlineRetry, 'inlineRetry'),
       heartbeat: (runId) => void this.lively.add(runId),
       now: () => engine.clock.now(),
-      mailbox: (runId) => engine.mailbox(runId),
+      pauseCheckMs: engine.pauseCheckMs,
+      mailbox: engine.mailbox,
+      prepare: (child) => engine.prepare(child),
       transitionId: engine.transitionId,
       commit: engine.commit,
       transact: engine.transact,
@@ -178,6 +180,10 @@ export class Worker implements HeartbeatOwner {
     this.performer.obey(runId, wish)
   }
 
+  runMailed(runId: string, inbox: number): void {
+    this.performer.mailed(runId, inbox)
+  }
+
   private lose({ runId, token }: HeldClaim, why: string): void {
     const message = `Run ${runId} is lost here. ${why}, and others may go on with it.`
     this.performer.lose(runId, token, new HoldfastError('LEASE_LOST', message))
@@ -189,6 +195,7 @@ export class Worker implements HeartbeatOwner {
   }
 
   private readonly desk: Desk = {
+    isParked: (runId) => this.performer.isParked(runId),
     reserve: (): Lease | null => {
       if (this.slots.free <= 0 || this.claimer.hasBacklog || this.claimer.isPaused) return null
       this.slots.take(1)
@@ -197,6 +204,7 @@ export class Worker implements HeartbeatOwner {
     begin: (run, lease, entries) => this.performer.begin(run, lease, entries),
     cancel: () => this.slots.give(1),
     steered: (run) => this.steered(run),
+    mailed: (runId) => this.performer.mailed(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
 

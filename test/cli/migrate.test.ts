@@ -31,25 +31,25 @@ describe('migrating SQLite', () => {
   it('says from which version to which it went', async () => {
     const store = `sqlite:${join(folder(), 'app.db')}`
     const { stdout } = await cli(['migrate', '--store', store, '--json'])
-    expect(JSON.parse(stdout)).toEqual({ store, from: 0, to: 2, isCurrent: true })
+    expect(JSON.parse(stdout)).toEqual({ store, from: 0, to: 3, isCurrent: true })
     const again = await cli(['migrate', '--store', store, '--json'])
-    expect(JSON.parse(again.stdout)).toEqual({ store, from: 2, to: 2, isCurrent: true })
+    expect(JSON.parse(again.stdout)).toEqual({ store, from: 3, to: 3, isCurrent: true })
   })
 
   it('without doing it creates no file, and prints what would make the same tables', async () => {
     const path = join(folder(), 'app.db')
     const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
     expect(code).toBe(0)
-    expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to 2.\n`)
+    expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to 3.\n`)
     expect(existsSync(path)).toBe(false)
     // As if somebody had piped it into sqlite3.
     const database = new Database(path)
     database.exec(stdout)
     database.close()
     const after = await cli(['migrate', '--store', `sqlite:${path}`])
-    expect(after.stdout).toBe(`The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`)
+    expect(after.stdout).toBe(`The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`)
     const dry = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
-    expect(dry.stdout).toBe(`-- The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`)
+    expect(dry.stdout).toBe(`-- The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`)
   })
 
   it('without doing it leaves a file as it is, byte by byte', async () => {
@@ -60,7 +60,7 @@ describe('migrating SQLite', () => {
     const before = readFileSync(path)
     const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run', '--json'])
     expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ from: 0, to: 2 })
+    expect(JSON.parse(stdout)).toMatchObject({ from: 0, to: 3 })
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(existsSync(`${path}-wal`)).toBe(false)
   })
@@ -92,9 +92,9 @@ describe('migrating Postgres', () => {
     const { url, schema } = place
     const first = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '4'])
     expect(first.code).toBe(0)
-    expect(first.stdout).toMatch(/^The tables of \w+: went from version 0 to 1\.\n$/)
+    expect(first.stdout).toMatch(/^The tables of \w+: went from version 0 to 2\.\n$/)
     const again = await cli(['migrate', '--store', url, '--schema', schema, '--json'])
-    expect(JSON.parse(again.stdout)).toMatchObject({ from: 1, to: 1, schema, shards: 4, isCurrent: true })
+    expect(JSON.parse(again.stdout)).toMatchObject({ from: 2, to: 2, schema, shards: 4, isCurrent: true })
     expect(first.stdout + again.stdout).not.toContain(new URL(url).password || 'no password')
     const other = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '8'])
     expect(other.code).toBe(2)
@@ -105,7 +105,7 @@ describe('migrating Postgres', () => {
     const place = await postgres()
     const url = `${place.url}${place.url.includes('?') ? '&' : '?'}schema=${place.schema}`
     const { stdout } = await cli(['migrate', '--store', url, '--json'])
-    expect(JSON.parse(stdout)).toMatchObject({ schema: place.schema, from: 0, to: 1 })
+    expect(JSON.parse(stdout)).toMatchObject({ schema: place.schema, from: 0, to: 2 })
   })
 
   it('without doing it changes nothing, and prints what would do the same (PQ-S5)', async () => {
@@ -117,7 +117,7 @@ describe('migrating Postgres', () => {
     await rows(dry.stdout)
     expect(await schemasLike(place)).toEqual([schema, `${schema}_pgqrs`])
     const after = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run'])
-    expect(after.stdout).toMatch(/^-- The tables of \w+: are up to date: version 1, nothing to do\.\n$/)
+    expect(after.stdout).toMatch(/^-- The tables of \w+: are up to date: version 2, nothing to do\.\n$/)
   })
 
   it('makes views when it is asked to, and drops them (PQ-S1, SW-S1, IF-S2, WC-S2)', async () => {
@@ -156,7 +156,7 @@ describe('a worker that a newer Holdfast has left behind', () => {
     await cli(['migrate', '--store', store])
     const worker = begin(['worker', '--store', store, '--workflows', 'test/cli/workflows.ts', '--lease', '1s'])
     await worker.says('Works until it is stopped')
-    await rows(`update ${quoteSchema(schema)}.settings set value = '2' where shard = 0 and name = 'min-client'`)
+    await rows(`update ${quoteSchema(schema)}.settings set value = '3' where shard = 0 and name = 'min-client'`)
     const { code, stderr } = await worker.ended
     expect(code).toBe(2)
     expect(stderr).toContain('SCHEMA_TOO_NEW')

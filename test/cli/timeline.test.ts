@@ -165,6 +165,45 @@ describe('the timeline of a run', () => {
     expect(lines.at(-1)).toMatch(/race +·{20,} +waits for the signal approved, or until 2026-11-16 00:01:00Z/)
   })
 
+  it('shows what ended a wait, and what was issued and exposed', () => {
+    const other = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f71'
+    const topic = { name: 'news', delivery: 'topic', retainMs: 0 }
+    const woken = (winner: string, kind: string, name: string): object => ({
+      winner,
+      trueAt: 0,
+      seenAt: 0,
+      by: { id: 'm', kind, name, place: { runId: id, seq: 0, name: 'm' } },
+    })
+    const waiting = (...conditions: object[]): object => ({ conditions })
+    const lines = drawn(
+      succeeded,
+      journal(
+        [0, 'started'],
+        [100, 'waiting', 'race', waiting({ tag: 'ok', kind: 'signal', name: 'approved' })],
+        [200, 'woken', 'race', woken('ok', 'signal', 'approved')],
+        [300, 'waiting', 'news', waiting({ tag: 'news', kind: 'signal', name: 'news', topic })],
+        [400, 'woken', 'news', woken('news', 'broadcast', 'news')],
+        [500, 'waiting', 'child', waiting({ tag: 'child', kind: 'run', runId: other })],
+        [600, 'woken', 'child', woken('child', 'ended', other)],
+        [600, 'waiting', 'start', waiting({ tag: 'start', kind: 'start', runId: other })],
+        [700, 'woken', 'start', woken('start', 'refused', other)],
+        [700, 'issued', 'token'],
+        [800, 'waiting', 'form', waiting({ tag: 'form', kind: 'signal', name: 'token:10' })],
+        [900, 'woken', 'form', woken('form', 'signal', 'token:10')],
+        [900, 'exposed', 'stage', { call: 'stage' }, 'packing'],
+        [4_000, 'succeeded', null],
+      ),
+      200,
+    ).join('\n')
+    expect(lines).toMatch(/race .*waited 100 ms: ok came first, until the signal approved came/)
+    expect(lines).toMatch(/news .*waited 100 ms, until the topic news told it/)
+    expect(lines).toMatch(new RegExp(`child .*waited 100 ms, until run ${other} ended`))
+    expect(lines).toMatch(new RegExp(`start .*waited 100 ms: run ${other} could not be started`))
+    expect(lines).toMatch(/token .*a token was issued/)
+    expect(lines).toMatch(/form .*until its token was completed/)
+    expect(lines).toMatch(/stage .*exposed "packing"/)
+  })
+
   it('fits every width, wide letters included', () => {
     const wide = journal(
       [0, 'started'],
@@ -227,6 +266,9 @@ describe('the timeline of a run', () => {
         [1, 'attempt-failed', evil, { attempt: 1, ms: 1, delayMs: 1 }, evil],
         [1, 'waiting', evil, { conditions: [{ tag: evil, kind: 'signal', name: evil }] }],
         [1, 'woken', evil, { winner: evil, trueAt: 0, seenAt: 0 }],
+        [1, 'waiting', evil, { conditions: [{ tag: evil, kind: 'start', runId: evil }] }],
+        [1, 'woken', evil, { winner: evil, trueAt: 0, seenAt: 0, by: { id: evil, kind: 'signal', name: evil } }],
+        [1, 'exposed', evil, { call: evil }, evil],
         [1, 'undo-failed', evil, { attempt: 1, ms: 1 }, evil],
         [1, 'paused', null, { reason: 'operator', note: evil }],
         [1, 'paused', null, { reason: 'drift', message: evil }],

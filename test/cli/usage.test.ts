@@ -15,10 +15,12 @@ const someId = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const commands = [
   'worker',
   'start',
+  'signal',
   'runs',
   'show',
   'journal',
   'watch',
+  'dead-letters',
   'cancel',
   'pause',
   'resume',
@@ -81,6 +83,17 @@ describe('arguments that do not exist', () => {
     [['start', 't', '--on-conflict', 'replace'], 'one of error, return'],
     [['start', 't', '--run-at', 'soon'], '--run-at takes a time such as'],
     [['worker', '--lease', '10'], 'has no unit'],
+    [['signal'], 'Which run?'],
+    [['signal', someId], 'Which signal?'],
+    [['signal', 'order-42', 'paid'], '"order-42" is not the id of a run'],
+    [['signal', '--key', 'k', 'paid'], 'say also of which --type'],
+    [['signal', '--key', 'k', '--type', 't'], 'Which signal?'],
+    [['signal', someId, 'paid', '1', '--key', 'k', '--type', 't'], 'not by both'],
+    [['signal', someId, 'paid', '{a:1}'], 'line 1, column 2'],
+    [['dead-letters', someId], 'Which letter?'],
+    [['dead-letters', '--discard'], 'Which letter?'],
+    [['dead-letters', someId, 'x'], 'What is to become of it?'],
+    [['dead-letters', someId, 'x', '--discard', '--to-topic'], 'Say one of'],
   ])('%j is a usage error: %s', async (argv, told) => {
     const { code, stdout, stderr } = await cli(argv)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -119,6 +132,9 @@ describe('the store', () => {
     ['resume', someId],
     ['retry', someId],
     ['remove', someId],
+    ['signal', someId, 'paid'],
+    ['dead-letters'],
+    ['dead-letters', someId, 'x', '--discard'],
   ]
 
   it.each(reading)('must be named for %s', async (...argv) => {
@@ -172,8 +188,8 @@ describe('the store', () => {
   it('is created by migrate, which may be repeated, and comes from the environment, too', async () => {
     const path = join(folder(), 'app.db')
     const scene = { env: { HOLDFAST_STORE: `sqlite:${path}` } }
-    const made = `The tables of sqlite:${path} went from version 0 to 2.\n`
-    const kept = `The tables of sqlite:${path} are up to date: version 2, nothing to do.\n`
+    const made = `The tables of sqlite:${path} went from version 0 to 3.\n`
+    const kept = `The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`
     expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: made, stderr: '' })
     expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: kept, stderr: '' })
     expect((await cli(['runs'], scene)).stderr).toBe('No run matches.\n')

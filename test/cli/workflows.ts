@@ -1,6 +1,6 @@
 // The workflows of these tests, as a module that a user would name. Its steps are told what to do by their input.
 
-import { workflow } from '../../src/index.ts'
+import { topic, workflow } from '../../src/index.ts'
 
 export const greet = workflow('demo.greet', async (ctx, name: string) => {
   const greeting = await ctx.step('greet', () => `Hello, ${name}`)
@@ -12,6 +12,9 @@ export const fail = workflow('demo.fail', { retry: { maxAttempts: 1 } }, async (
     throw new Error(message)
   }),
 )
+
+/** What is sent in its name is kept if its run has ended. */
+export const paid = topic<{ readonly amount: number }>('paid', { onTargetTerminated: 'dead-letter' })
 
 /** Sleeps until it is cancelled. */
 export const sleepy = workflow('demo.sleepy', async (ctx) => {

@@ -169,6 +169,7 @@ describe('what is started', () => {
     expect(rows('select version, count(*) as times from migrations group by version')).toEqual([
       { version: 1, times: 1 },
       { version: 2, times: 1 },
+      { version: 3, times: 1 },
     ])
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })

@@ -203,8 +203,15 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
 }
 
-/** Codes that another test meets: below, in the tests of the SQLite store, and in those of the committer. */
-const metElsewhere: readonly ErrorCode[] = ['DRIFT', 'SCHEMA_TOO_NEW', 'RUN_CANCELLING']
+/** Codes that another test meets: below, in the tests of the SQLite store, of the committer and of children. */
+const metElsewhere: readonly ErrorCode[] = [
+  'DRIFT',
+  'SCHEMA_TOO_NEW',
+  'RUN_CANCELLING',
+  'CHILD_FAILED',
+  'CHILD_CANCELLED',
+  'CHILD_REFUSED',
+]
 
 describe('error codes', () => {
   it('are all provoked', () => {

@@ -92,7 +92,7 @@ describe('a run that was leased without an answer', () => {
     const holdfast = await open({ store: reach, workflows: [loop], logger })
     await holdfast.work()
     const run = await holdfast.start(loop, 1)
-    await store.deliver([{ id: 'm', runId: run.id, name: 'hello', data: '1' }])
+    await store.deliver([{ id: 'm', runId: run.id, kind: 'signal', name: 'hello', data: '1', policy: null }])
     expect(await after(run.result())).toBe(3)
     expect(logger.lines).toEqual([])
   })

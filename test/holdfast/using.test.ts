@@ -1,13 +1,15 @@
 // `holdfast.using(tx)`: what is done in a user's own transaction takes effect if and only if that commits.
 
 import { describe, expect, it } from 'vitest'
-import { workflow } from 'holdfast'
+import { topic, workflow } from 'holdfast'
 import { openSqliteStore } from 'holdfast/sqlite'
 import { settled, until } from './gate.ts'
 import { open } from './open.ts'
 import { insertOrder, ownTables } from './own-tables.ts'
 
 const double = workflow('double', (_ctx, n: number) => n * 2)
+const news = topic<string>('news')
+
 const patient = workflow('patient', async (ctx) => {
   await ctx.sleep('1 h')
 })
@@ -89,10 +91,11 @@ describe('a message and a cancellation in a transaction', () => {
     await until(async () => (await run.status()) === 'waiting')
     db.exec('begin immediate')
     const using = holdfast.using(db)
-    expect(await using.deliver(run, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual({ outcome: 'delivered' })
-    expect(await using.deliver(run.id, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual({ outcome: 'delivered' })
-    expect(await using.deliver('01900000-0000-7000-8000-000000000000', 'x')).toEqual({ outcome: 'target-not-found' })
-    await expect(using.deliver(run, '')).rejects.toMatchObject({ code: 'INVALID_NAME' })
+    const delivered = { outcome: 'delivered', runId: run.id }
+    expect(await using.signal(run, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual(delivered)
+    expect(await using.signal(run.id, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual({ ...delivered, repeated: true })
+    expect(await using.signal('01900000-0000-7000-8000-000000000000', 'x')).toEqual({ outcome: 'target-not-found' })
+    await expect(using.signal(run, '')).rejects.toMatchObject({ code: 'INVALID_NAME' })
     db.exec('commit')
     const [loaded] = await store.load([{ runId: run.id, after: 0, limit: 0 }])
     expect(loaded?.messages).toMatchObject([{ id: 'm-1', name: 'paid', data: '{"amount":3}' }])
@@ -104,12 +107,16 @@ describe('a message and a cancellation in a transaction', () => {
     const run = await holdfast.start(patient)
     db.exec('begin immediate')
     const using = holdfast.using(db)
-    expect(await using.deliver(run, 'paid')).toEqual({ outcome: 'queued' })
+    const queued = { outcome: 'queued', runId: run.id, signalId: 's-1' }
+    expect(await using.signal(run, 'paid', undefined, { id: 's-1' })).toEqual(queued)
+    expect(await using.broadcast(news, 'hello', { id: 'b-1' })).toEqual({ outcome: 'queued', signalId: 'b-1' })
     expect(await using.cancel(run, { reason: 'no longer needed' })).toMatchObject({ outcome: 'cancelled' })
     db.exec('rollback')
     expect(await run.status()).toBe('pending')
     const [loaded] = await store.load([{ runId: run.id, after: 0, limit: 0 }])
     expect(loaded?.messages).toEqual([])
+    // A topic that knew its id would say so.
+    expect(await holdfast.broadcast(news, 'hello', { id: 'b-1' })).toEqual({ outcome: 'queued', signalId: 'b-1' })
   })
 
   it('cancel a run that waits, at the commit', async () => {

@@ -100,7 +100,7 @@ for (const { name, open, missing } of handles) {
       insert('kept')
       const using = holdfast.using(db)
       const kept = await using.start(double, 21, { key: 'kept', tags: ['a', 'b'], timeout: '1 h' })
-      expect(await using.deliver(waiting, 'paid', 3)).toMatchObject({ outcome: expect.any(String) })
+      expect(await using.signal(waiting, 'paid', 3)).toMatchObject({ outcome: expect.any(String) })
       await using.cancel(waiting)
       db.exec('commit')
       expect(await kept.result()).toBe(42)

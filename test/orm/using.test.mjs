@@ -105,7 +105,7 @@ describe.skipIf(why !== null)(
         const run = await holdfast.start(patient)
         const rolledBack = library.transaction(async (tx) => {
           const using = holdfast.using(tx)
-          expect(await using.deliver(run, 'paid', { amount: 3 })).toMatchObject({
+          expect(await using.signal(run, 'paid', { amount: 3 })).toMatchObject({
             outcome: expect.stringMatching('queued|delivered'),
           })
           await using.cancel(run)

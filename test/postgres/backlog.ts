@@ -1,5 +1,5 @@
 // A schema as it is after a long standstill: hundreds of thousands of runs that are ready, scheduled, blocked, asleep, held
-// and over, with their journals, messages, tags and their place in the feed. Made by SQL, in the forms that the store writes.
+// and over, with their journals, messages, tags and their place in the feed, who waits on what, and what topics keep. Made by SQL, in the forms that the store writes.
 
 import { Client, escapeIdentifier } from 'pg'
 
@@ -21,6 +21,11 @@ const longest = { entries: 3_000, messages: 3_000 }
 
 /** About so many of the second type (one run in six is of it) are due, and not among the ready ones yet. */
 const dueAlready = 1_500
+
+const exchanged = ['waits', 'topics', 'broadcasts']
+
+/** On every topic so many wait. */
+const subscribers = 5
 
 export class Backlog {
   readonly url: string
@@ -55,20 +60,31 @@ export class Backlog {
   /** Whatever was there goes, row by row: nothing may tell the database that the tables are others now. */
   async fill(): Promise<void> {
     const at = escapeIdentifier(this.schema)
-    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions']
+    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
     await this.execute(...tables.map((table) => `delete from ${at}.${table}`))
-    await this.execute(this.runsSql(), this.journalSql(), this.restSql())
+    await this.execute(this.runsSql(), this.journalSql(), this.restSql(), this.exchangeSql())
   }
 
   /** Brings the statistics up to date. */
   async analyze(): Promise<void> {
-    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions', 'sequencer', 'keys', 'workflows']
+    const tables = [
+      'runs',
+      'journal',
+      'messages',
+      'tags',
+      'feed',
+      'sessions',
+      'sequencer',
+      'keys',
+      'workflows',
+      ...exchanged,
+    ]
     await this.execute(...tables.map((table) => `vacuum (analyze) ${escapeIdentifier(this.schema)}.${table}`))
   }
 
   /** From here on nobody but the test brings statistics up to date or cleans up. */
   async leaveAlone(): Promise<void> {
-    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions']
+    const tables = ['runs', 'journal', 'messages', 'tags', 'feed', 'sessions', ...exchanged]
     const at = escapeIdentifier(this.schema)
     await this.execute(...tables.map((table) => `alter table ${at}.${table} set (autovacuum_enabled = off)`))
   }
@@ -154,6 +170,34 @@ export class Backlog {
       insert into ${at}.sessions (shard, id, opened_at, alive_until, ended_at)
       select 0, 'holder-' || n, 1, ${alive}, null from generate_series(0, ${holders - 1}) as n
       union all select 0, 'gone-' || n, 1, 1, 1 from generate_series(1, 5000) as n;`
+  }
+
+  /**
+   * Topics on which few wait, and to which much was sent; a queue on which all wait who sleep; one on which nobody does, and
+   * that keeps much; and a dead letter of every tenth run that is over.
+   */
+  private exchangeSql(): string {
+    const at = escapeIdentifier(this.schema)
+    const groups = Math.max(1, Math.floor(this.sizes.asleep / subscribers))
+    return `
+      insert into ${at}.topics (shard, name, position)
+      select 0, 'topic-' || n, 100 from generate_series(0, ${groups - 1}) as n
+      union all values (0, 'idlers', 0), (0, 'jobs', 5000);
+      insert into ${at}.waits (shard, kind, target, run_id, effect, delivery, opened_at)
+      select 0, 'topic', 'topic-' || n % ${groups}, id, 'tell', 'topic', at from ${this.numbered} where kind = 'asleep'
+      union all select 0, 'topic', 'idlers', id, 'tell', 'queue', at from ${this.numbered} where kind = 'asleep'
+      union all select 0, 'run', ${idSql(this.baseMs, this.place('held', 1).toString())}::text, id, 'tell', null, at
+        from ${this.numbered} where kind = 'asleep';
+      insert into ${at}.broadcasts (shard, topic, position, id, delivery, data, at, expires_at, taken_by, told)
+      select 0, 'topic-' || n, position, 'b' || position, 'topic', '{}', ${this.baseMs}, null::bigint, null::uuid, 5
+      from generate_series(0, ${groups - 1}) as n cross join generate_series(1, 20) as position
+      union all select 0, 'jobs', n, 'b' || n, 'queue', '{}', ${this.baseMs}, null,
+        case when n <= 2500 then ${idSql(this.baseMs, '1')} end, 0 from generate_series(1, 5000) as n;
+      insert into ${at}.messages (shard, run_id, position, id, name, data, at, outcome, taken_by, policy, fate)
+      select 0, id, 1, 'dead', 'approved', '{}', at, 'queued', 1, '{"onTargetTerminated":"dead-letter"}', 'dead'
+      from ${this.numbered} where kind = 'over' and n % 10 = 0;
+      update ${at}.runs set inbox = 1 where shard = 0 and id in (
+        select run_id from ${at}.messages where shard = 0 and fate = 'dead');`
   }
 }
 

@@ -1,5 +1,6 @@
 // The calls whose cost must not grow with the tables, as a worker, a client and a dashboard make them.
 
+import type { Reach } from '../../src/core/transition.ts'
 import type { RunFilter } from '../../src/store.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { ending, inMs, waiting } from '../../src/testing/contract/drafts.ts'
@@ -162,6 +163,125 @@ const working: readonly Call[] = [
   },
 ]
 
+/** A transition that reaches others. */
+const reaching = (reach: Partial<Reach>) => ({ reach: { starts: [], watches: [], unwatches: [], ...reach } })
+
+const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const idlers = { name: 'idlers', delivery: 'queue', retainMs: 0 } as const
+/** Another one for every turn: what a turn has changed is not cleaned up. */
+const prices = (turn: string) =>
+  ({
+    name: `topic-${Array.from(turn).reduce((sum, one) => sum * 3 + one.charCodeAt(0), 0) % 97}`,
+    delivery: 'topic',
+    retainMs: 60_000,
+  }) as const
+
+const exchanged: readonly Call[] = [
+  {
+    name: 'broadcast to a topic on which few wait',
+    size: 5,
+    run: ({ store, broadcast, unique }, _, turn) =>
+      store.deliver([broadcast({ topic: prices(turn), id: unique(`news of ${turn}`) })]),
+  },
+  {
+    name: 'send to a queue on which many wait',
+    size: 1,
+    run: ({ store, broadcast, unique }, _, turn) =>
+      store.deliver([broadcast({ topic: idlers, id: unique(`job of ${turn}`) })]),
+  },
+  {
+    name: 'send to a queue that keeps much',
+    size: 1,
+    run: ({ store, broadcast, unique }, _, turn) =>
+      store.deliver([broadcast({ topic: jobs, id: unique(`job of ${turn}`) })]),
+  },
+  committed('wait on a queue that keeps much', 1, () => reaching({ watches: [{ kind: 'topic', ...jobs }] })),
+  committed('wait on a topic that keeps some', 10, (turn) =>
+    reaching({ watches: [{ kind: 'topic', ...prices(turn) }] }),
+  ),
+  committed('wait no more on a queue on which many do', 10, () =>
+    reaching({ unwatches: [{ kind: 'topic', ...idlers }] }),
+  ),
+  {
+    name: 'start 10 children, and end 10 that are watched',
+    size: 20,
+    async run(bench, _, turn) {
+      const { store, transition, unique, child } = bench
+      const parents = await heldBy(bench, unique(`parent of ${turn}`), 10)
+      const children = parents.map(({ runId }) => child(runId, charge))
+      const starts = parents.map((one, index) => {
+        const start = children[index]
+        return transition(one, {
+          id: unique(`${turn} starts`),
+          ...reaching({ starts: start === undefined ? [] : [start] }),
+        })
+      })
+      await store.commit(starts)
+      return store.commit(
+        parents.map((one) =>
+          transition(
+            { ...one, seq: 2 },
+            { id: unique(`${turn} ends`), append: [ending('succeeded')], status: 'succeeded' },
+          ),
+        ),
+      )
+    },
+  },
+  {
+    name: 'watch 10 runs, of which all are over',
+    size: 10,
+    async run(bench, backlog, turn) {
+      const { store, transition, unique } = bench
+      const held = await heldBy(bench, unique(`watcher of ${turn}`), 10)
+      return store.commit(
+        held.map((one, index) => {
+          const runId = backlog.id('over', 11 + index)
+          return transition(one, { id: unique(`${turn} watches`), ...reaching({ watches: [{ kind: 'run', runId }] }) })
+        }),
+      )
+    },
+  },
+  {
+    name: 'end 10 with messages that they have not read',
+    size: 10,
+    async run(bench, _, turn) {
+      const { store, transition, message, unique } = bench
+      const held = await heldBy(bench, unique(`deaf of ${turn}`), 10)
+      const policy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+      await store.deliver(
+        held.map(({ runId }) => message(runId, { id: unique(`unread of ${turn}`), name: 'jobs', policy })),
+      )
+      const end = { append: [ending('succeeded')], status: 'succeeded' } as const
+      return store.commit(held.map((one) => transition(one, { id: unique(`${turn} ends`), ...end })))
+    },
+  },
+  {
+    name: 'load messages by name',
+    size: 100,
+    run: ({ store }, backlog) =>
+      store.load(
+        ofEach(backlog, 'asleep', 100).map((runId) => ({
+          runId,
+          after: 0,
+          limit: 0,
+          mail: { names: ['approved', 'other'], limit: 10 },
+        })),
+      ),
+  },
+  {
+    name: 'dead letters, and one that is dead no more',
+    size: 20,
+    async run({ store }, backlog) {
+      const found = await store.deadLetters({}, { limit: 20 })
+      const last = found.at(-1)
+      const after = last === undefined ? {} : { after: `${last.runId} ${last.id}` }
+      await store.deadLetters({ name: 'approved' }, { limit: 20, ...after })
+      await store.deadLetters({ runId: backlog.id('over', 100) }, { limit: 20 })
+      return last === undefined ? null : store.settleDeadLetter(last, 'discarded')
+    },
+  },
+]
+
 const asked: readonly Call[] = [
   ...[1, 100].map((size): Call => ({
     name: `get ${size}`,
@@ -238,16 +358,20 @@ const listed: readonly Call[] = Object.entries(filters).flatMap(([name, filterOf
   ]
 })
 
-export const calls: readonly Call[] = [...working, ...asked, ...listed]
+export const calls: readonly Call[] = [...working, ...exchanged, ...asked, ...listed]
 
-function committed(name: string, size: number, changes: () => Parameters<ContractBench['transition']>[1]): Call {
+function committed(
+  name: string,
+  size: number,
+  changes: (turn: string) => Parameters<ContractBench['transition']>[1],
+): Call {
   return {
     name,
     size,
     async run(bench, _, turn) {
       const { store, transition, unique } = bench
       const held = await heldBy(bench, unique(`worker of ${turn}`), size)
-      return store.commit(held.map((one) => transition(one, { id: unique(`${turn} ${name}`), ...changes() })))
+      return store.commit(held.map((one) => transition(one, { id: unique(`${turn} ${name}`), ...changes(turn) })))
     },
   }
 }

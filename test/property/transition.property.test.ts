@@ -10,10 +10,11 @@ import {
   mergeTransitions,
   undoAfter,
   type Continuation,
-  type Due,
   type NextStatus,
+  type Reach,
   type Transition,
 } from '../../src/core/transition.ts'
+import type { Due } from '../../src/core/due.ts'
 
 interface Model {
   readonly entries: readonly Draft[]
@@ -25,19 +26,26 @@ interface Model {
   readonly type: string
   readonly base: number
   readonly refused: boolean
+  /** What was done to others, in order. */
+  readonly reached: readonly Reach[]
+  /** At which inbox the mailbox was known to be empty when it ended; null if that was not known. */
+  readonly emptyAt: number | null
 }
 
 const lease: Lease = { session: 's', token: 1 }
 const now = 1000
 
-function apply(run: Model, inbox: number, { guard, append, status, due, parkIf, undo, continues }: Transition): Model {
+function apply(run: Model, inbox: number, transition: Transition): Model {
+  const { guard, append, status, due, parkIf, undo, continues, reach = null, emptyAt = null } = transition
   if (run.refused || guard.seq !== run.seq || !holds({ ...run, token: 1 }, guard.lease))
     return { ...run, refused: true }
   const seq = run.seq + append.length
   const anew = continues === null ? {} : { type: continues.type, base: seq, undo: 'none' as const }
-  const appended = { ...run, entries: [...run.entries, ...append], seq, undo: undoAfter(run.undo, undo), ...anew }
+  const reached = reach === null ? run.reached : [...run.reached, reach]
+  const entries = [...run.entries, ...append]
+  const appended = { ...run, entries, seq, undo: undoAfter(run.undo, undo), reached, ...anew }
   const stays = status === null || (parkIf !== null && parkIf.inbox !== inbox)
-  return stays ? appended : { ...appended, status, session: null, due: dueAt(due) }
+  return stays ? appended : { ...appended, status, session: null, due: dueAt(due), emptyAt }
 }
 
 function dueAt(due: Due | null): number | null {
@@ -58,6 +66,8 @@ function runAt(seq: number): Model {
     type: 'a',
     base: 1,
     refused: false,
+    reached: [],
+    emptyAt: null,
   }
 }
 
@@ -76,6 +86,10 @@ const continues: fc.Arbitrary<Continuation | null> = fc.option(
   fc.record({ type: fc.constantFrom('a', 'b'), version: fc.constant(1) }),
 )
 
+const reach: fc.Arbitrary<Reach | null> = fc.option(
+  fc.constant<Reach>({ starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] }),
+)
+
 const ending = fc.record({
   append: fc.array(draft, { maxLength: 3 }),
   undo,
@@ -83,6 +97,8 @@ const ending = fc.record({
   status: fc.option(fc.constantFrom<NextStatus>('pending', 'waiting', 'paused', 'succeeded', 'failed', 'cancelled')),
   due,
   inbox: fc.nat(2),
+  reach,
+  emptyAt: fc.option(fc.nat(2)),
 })
 
 /** Checkpoints of one holder without a gap, the last of which may give the lease away. */
@@ -94,8 +110,9 @@ const queue = fc
   )
   .map(([start, checkpoints, last]) => {
     let seq = start
-    const made = [...checkpoints.map((one) => ({ ...one, status: null, inbox: 0, continues: null })), last]
-    return made.map(({ append, status, due, inbox, undo, continues }, index): Transition => {
+    const plain = { status: null, inbox: 0, continues: null, reach: null, emptyAt: null }
+    const made = [...checkpoints.map((one) => ({ ...one, ...plain })), last]
+    return made.map(({ append, status, due, inbox, undo, continues, reach, emptyAt }, index): Transition => {
       const guard = { seq, lease }
       seq += append.length
       return {
@@ -109,6 +126,8 @@ const queue = fc
         undo,
         continues,
         takes: [`m${index}`],
+        reach,
+        ...(emptyAt === null ? {} : { emptyAt }),
       }
     })
   })
@@ -160,7 +179,7 @@ describe('merging', () => {
 })
 
 describe('mayMerge', () => {
-  it('allows exactly what the model would accept of the same holder, one after the other, unless it begins anew between', () => {
+  it('allows exactly what the model would accept of the same holder, one after the other, unless it begins anew or reaches others between', () => {
     const any = fc.record({
       runId: fc.constantFrom('r', 'other'),
       seq: fc.nat(4),
@@ -168,26 +187,31 @@ describe('mayMerge', () => {
       status: fc.constantFrom<NextStatus | null>(null, null, 'pending', 'succeeded'),
       append: fc.array(draft, { maxLength: 2 }),
       continues: fc.constantFrom<Continuation | null>(null, null, { type: 'b', version: 1 }),
+      reach,
     })
     fc.assert(
       fc.property(any, any, (one, other) => {
-        const [first, second] = [one, other].map(({ runId, seq, lease, status, append, continues }): Transition => {
-          return {
-            id: 't',
-            runId,
-            guard: { seq, lease },
-            append,
-            status,
-            due: null,
-            parkIf: null,
-            undo: null,
-            continues,
-            takes: [],
-          }
-        }) as [Transition, Transition]
+        const [first, second] = [one, other].map(
+          ({ runId, seq, lease, status, append, continues, reach }): Transition => {
+            return {
+              id: 't',
+              runId,
+              guard: { seq, lease },
+              append,
+              status,
+              due: null,
+              parkIf: null,
+              undo: null,
+              continues,
+              takes: [],
+              reach,
+            }
+          },
+        ) as [Transition, Transition]
         const follows =
           one.runId === other.runId &&
           one.continues === null &&
+          one.reach === null &&
           JSON.stringify(one.lease) === JSON.stringify(other.lease) &&
           !apply(followedAt(one), 0, { ...second, guard: { ...second.guard, lease } }).refused
         expect(mayMerge(first, second)).toBe(follows)

@@ -62,7 +62,9 @@ export class Answers {
       const hasMoved = run.seq !== was.run.seq || run.status !== was.run.status || run.session !== was.run.session
       if (isRepeated && hasMoved) this.fail('repetition_is_harmless', run, `${id} took effect twice`)
       if (answer.outcome === 'refused') {
-        if (hasMoved) this.fail('refused_changes_nothing', run, answer.reason)
+        // Its parent may have ended in the same batch, and have cancelled it.
+        const isCancelled = answer.reason === 'cancelling' && run.seq === was.run.seq && run.session === was.run.session
+        if (hasMoved && !isCancelled) this.fail('refused_changes_nothing', run, answer.reason)
         return
       }
       if (answer.seq !== guard.seq + append.length)

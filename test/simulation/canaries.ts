@@ -2,83 +2,12 @@
 // find every one of them within its seeds. A canary that survives means that the checker is blind there.
 
 import type { Entry } from '../../src/core/entry.ts'
-import { holds, isTerminal, type Run } from '../../src/core/run.ts'
+import { holds, isTerminal } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
-import type { Claimed, Committed, Store } from '../../src/store.ts'
-import type { Row } from '../../src/stores/memory/row.ts'
-import type { MemoryStore } from '../../src/stores/memory/store.ts'
-import type { Mutation, StoreMutation } from './simulate.ts'
-
-export interface Canary {
-  readonly name: string
-  /** What is wrong with it. */
-  readonly told: string
-  /** Within so many seeds it must be found. */
-  readonly budget: number
-  readonly mutation: Mutation
-}
-
-/** The insides of the memory store, for those who break it. */
-interface Insides {
-  readonly rows: ReadonlyMap<string, Mutable<Row>>
-  clock: { now(): number }
-}
-
-type Mutable<Type> = { -readonly [Key in keyof Type]: Type[Key] }
-
-function insides(store: MemoryStore): Insides {
-  return store as unknown as Insides
-}
-
-/** The store, with some methods in place of its own. */
-function changed(store: MemoryStore, changes: Partial<Store>): Store {
-  return new Proxy<Store>(store, {
-    get(target, key) {
-      const value: unknown = Reflect.get(key in changes ? changes : target, key)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
-}
-
-function onCommit(
-  change: (transition: Transition, row: Mutable<Row>, store: MemoryStore) => Transition,
-): StoreMutation {
-  return (store) =>
-    changed(store, {
-      commit: (transitions) =>
-        store.commit(
-          transitions.map((transition) => {
-            const row = insides(store).rows.get(transition.runId)
-            return row === undefined ? transition : change(transition, row, store)
-          }),
-        ),
-    })
-}
-
-/** Does something to the rows that a claim has leased. */
-function onClaim(change: (row: Mutable<Row>, run: Mutable<Run>) => void): StoreMutation {
-  return (store) =>
-    changed(store, {
-      claim: async (request): Promise<Claimed> => {
-        const claimed = await store.claim(request)
-        for (const run of claimed.runs) {
-          const row = insides(store).rows.get(run.id)
-          if (row !== undefined) change(row, run)
-        }
-        return claimed
-      },
-    })
-}
-
-/** Does one call by another clock. */
-async function by<Answer>(store: MemoryStore, aheadMs: number, call: () => Promise<Answer>): Promise<Answer> {
-  const inside = insides(store)
-  const { clock } = inside
-  inside.clock = { now: () => clock.now() + aheadMs }
-  const answer = call()
-  inside.clock = clock
-  return answer
-}
+import type { Committed } from '../../src/store.ts'
+import { exchangeCanaries } from './exchange-canaries.ts'
+import { by, changed, insides, onClaim, onCommit, type Canary } from './planting.ts'
+import type { StoreMutation } from './simulate.ts'
 
 const noFence = onCommit((transition, row) => {
   const { guard } = transition
@@ -167,7 +96,7 @@ const barrierSkipped: StoreMutation = (store, clock) => {
         outcome: 'committed',
         seq: guard.seq + append.length,
         at: clock.now(),
-        inbox: insides(store).rows.get(runId)?.inbox ?? 0,
+        inbox: insides(store).tables.rows.get(runId)?.inbox ?? 0,
         released: false,
         wish: null,
       }))
@@ -191,7 +120,7 @@ const undoneTwice: StoreMutation = (store) =>
 const cancelForgotten: StoreMutation = (store) =>
   changed(store, {
     steer: async (requests) => {
-      const rows = requests.map(({ runId }) => insides(store).rows.get(runId))
+      const rows = requests.map(({ runId }) => insides(store).tables.rows.get(runId))
       const before = rows.map((row) => (row === undefined ? undefined : { status: row.status, wish: row.wish }))
       const answers = await store.steer(requests)
       answers.forEach((answer, index) => {
@@ -208,7 +137,7 @@ function keyTwice(key: 'key' | 'idempotencyKey'): StoreMutation {
       start: async (runs) => {
         const answers = await store.start(runs.map((run) => ({ ...run, [key]: null })))
         return answers.map((answer, index) => {
-          const row = insides(store).rows.get(answer.run.id)
+          const row = insides(store).tables.rows.get(answer.run.id)
           const asked = runs[index]
           if (row !== undefined && asked !== undefined) row[key] = asked[key]
           return { ...answer, run: { ...answer.run, [key]: asked?.[key] ?? null } }
@@ -233,10 +162,10 @@ const earlyTimer: StoreMutation = (store) =>
 const baseNotMoved: StoreMutation = (store) =>
   changed(store, {
     commit: async (transitions) => {
-      const bases = transitions.map(({ runId }) => insides(store).rows.get(runId)?.base)
+      const bases = transitions.map(({ runId }) => insides(store).tables.rows.get(runId)?.base)
       const answers = await store.commit(transitions)
       transitions.forEach(({ runId, continues }, index) => {
-        const row = insides(store).rows.get(runId)
+        const row = insides(store).tables.rows.get(runId)
         const base = bases[index]
         if (continues !== null && row !== undefined && base !== undefined) row.base = base
       })
@@ -262,7 +191,7 @@ const passedOver: StoreMutation = (store, clock) =>
       const [first, ...rest] = transitions
       if (first === undefined || rest.length === 0) return store.commit(transitions)
       const { runId, guard, append, status } = first
-      const inbox = insides(store).rows.get(runId)?.inbox ?? 0
+      const inbox = insides(store).tables.rows.get(runId)?.inbox ?? 0
       const seq = guard.seq + append.length
       const told = { outcome: 'committed', seq, at: clock.now(), inbox, released: status !== null, wish: null } as const
       return [told, ...(await store.commit(rest))]
@@ -275,6 +204,7 @@ const noRescue: StoreMutation = (store, clock) =>
   })
 
 export const canaries: readonly Canary[] = [
+  ...exchangeCanaries,
   { name: 'no-fence', told: 'a stale lease may write', budget: 600, mutation: noFence },
   { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
   { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },

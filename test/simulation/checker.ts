@@ -10,11 +10,21 @@ import type { Transition } from '../../src/core/transition.ts'
 import type { BeatRequest, ClaimRequest, NewRun, Store } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
-import { checkAll, checkRun, checkStep, type Cause, type RunState } from '../../src/testing/invariants/index.ts'
+import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
+import {
+  checkAll,
+  checkExchange,
+  checkRun,
+  checkStep,
+  type Cause,
+  type RunState,
+} from '../../src/testing/invariants/index.ts'
 import { Answers } from './answers.ts'
 import { Commits, type Lying } from './commits.ts'
+import type { Topics } from '../../src/stores/memory/topics.ts'
 import type { Facts } from './effects.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
+import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
 
 export interface Known extends RunState {
   /** The numbers of the results that are recorded. */
@@ -25,7 +35,12 @@ interface Kept extends Known {
   run: Run
   readonly entries: Entry[]
   messages: readonly Message[]
+  taken: readonly TakenMessage[]
   readonly numbers: Set<number>
+}
+
+interface Insides {
+  readonly tables: { readonly rows: ReadonlyMap<string, Lying>; readonly topics: Topics }
 }
 
 interface Session {
@@ -39,6 +54,8 @@ export class Checker implements Facts {
   /** How commits are seen one by one; null if every call is one step. */
   private readonly commits: Commits | null
   private readonly rows: ReadonlyMap<string, Lying>
+  /** What lies between runs; null if that is not seen. */
+  private readonly topics: Topics | null
   private readonly sessions = new Map<string, Session>()
   private readonly answers: Answers
   private readonly storeClock: () => number
@@ -46,7 +63,8 @@ export class Checker implements Facts {
   constructor(store: MemoryStore | ReadCommittedStore, storeNow: () => number) {
     const isSerial = store instanceof MemoryStore
     this.commits = isSerial ? null : new Commits(store)
-    this.rows = isSerial ? (store as unknown as { readonly rows: ReadonlyMap<string, Lying> }).rows : new Map()
+    this.rows = isSerial ? (store as unknown as Insides).tables.rows : new Map()
+    this.topics = isSerial ? (store as unknown as Insides).tables.topics : null
     this.answers = new Answers(this.runs, (name, run, told) => this.fail(name, run, told), isSerial)
     this.storeClock = storeNow
   }
@@ -96,6 +114,7 @@ export class Checker implements Facts {
     if (method === 'beat') this.beat(request[0] as BeatRequest, now)
     for (const row of this.rows.values()) this.look(row, method, request, now)
     this.checkKeys()
+    if (method === 'deliver' || method === 'commit') this.checkBetween()
     this.answers.after(method, request, answer)
   }
 
@@ -115,7 +134,7 @@ export class Checker implements Facts {
     const kept = this.runs.get(row.id)
     const run = row.view()
     if (kept === undefined) {
-      const fresh: Kept = { run, entries: [], messages: [], numbers: new Set() }
+      const fresh: Kept = { run, entries: [], messages: [], taken: [], numbers: new Set() }
       this.runs.set(row.id, fresh)
       this.adopt(fresh, row, now)
       this.checkState(run, fresh.entries)
@@ -125,7 +144,8 @@ export class Checker implements Facts {
     const before = kept.run
     if (isSame(before, run) && kept.entries.length === row.entries.length && !this.isRewritten(kept, row)) return
     const seqBefore = kept.entries.length
-    const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages: kept.messages }
+    const { messages, taken } = kept
+    const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages, taken }
     if (this.isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
     this.adopt(kept, row, now)
     this.checkState(run, kept.entries)
@@ -162,6 +182,13 @@ export class Checker implements Facts {
     if (lost !== null) this.report(lost)
   }
 
+  private checkBetween(): void {
+    if (this.topics === null) return
+    const between = { waits: this.topics.allWaits(), broadcasts: this.topics.allBroadcasts() }
+    if (between.waits.length === 0) return
+    for (const violation of checkExchange(between, [...this.runs.values()], this.storeNow)) this.report(violation)
+  }
+
   /** All runs together. */
   checkFleet(): void {
     for (const violation of checkAll([...this.runs.values()], this.storeNow)) this.report(violation)
@@ -176,6 +203,7 @@ export class Checker implements Facts {
   private adopt(kept: Kept, row: Lying, now: number): void {
     kept.run = row.view()
     kept.messages = row.messages()
+    kept.taken = row.taken()
     for (let index = kept.entries.length; index < row.entries.length; index += 1) {
       const entry = row.entries[index] as Entry
       if (entry.seq !== index + 1) this.fail('history_gapless', kept.run, `entry ${index + 1} says it is ${entry.seq}`)
@@ -188,9 +216,16 @@ export class Checker implements Facts {
   }
 
   private checkWoken({ run, entries }: Kept, woken: Extract<Entry, { kind: 'woken' }>, now: number): void {
-    const waiting = entries.findLast((entry) => entry.kind === 'waiting' && entry.name === woken.name)
+    const since = entries.slice(
+      Math.max(
+        0,
+        entries.findLastIndex(({ kind }) => kind === 'continued'),
+      ),
+    )
+    const waiting = since.find((entry) => entry.kind === 'waiting' && entry.name === woken.name)
     if (waiting?.kind !== 'waiting') return this.fail('woken_after_waiting', run, `${woken.name} was never waited for`)
     for (const condition of waiting.meta.conditions) {
+      if (condition.tag !== woken.meta.winner) continue
       const due =
         condition.kind === 'delay' ? waiting.at + condition.ms : condition.kind === 'time' ? condition.at : now
       if (now < due) this.fail('timer_never_early', run, `${woken.name} was over ${due - now} ms early`)
@@ -212,7 +247,9 @@ export class Checker implements Facts {
       this.fail('terminal_has_entry', run, `its last entry is ${last?.kind}`)
     if (status === 'pending' && due === null && run.deletedAt === null)
       this.fail('no_orphan', run, 'pending and never due')
-    if (status === 'waiting' && due === null && run.deletedAt === null) this.fail('no_orphan', run, 'waits for nothing')
+    if (status === 'waiting' && due === null && run.deletedAt === null && !waitsForOthers(entries.slice(base - 1))) {
+      this.fail('no_orphan', run, 'waits for nothing')
+    }
     if (status === 'paused' && last?.kind === 'paused' && last.meta.reason === 'drift') {
       this.fail('no_drift', run, last.meta.message)
     }
@@ -337,32 +374,4 @@ function callerOf(method: keyof Store, request: unknown, runId: string): Pick<Ca
     default:
       return nobody
   }
-}
-
-/** The number in what a step returned; 0 if there is none. */
-function numberIn(data: string | null): number {
-  return Number(/"n":(\d+)/.exec(data ?? '')?.[1] ?? 0)
-}
-
-function isSame(a: Run, b: Run): boolean {
-  return (
-    a.status === b.status &&
-    a.session === b.session &&
-    a.token === b.token &&
-    a.seq === b.seq &&
-    a.due === b.due &&
-    a.readiness === b.readiness &&
-    a.inbox === b.inbox &&
-    a.crashes === b.crashes &&
-    a.undo === b.undo &&
-    a.base === b.base &&
-    a.updatedAt === b.updatedAt &&
-    a.endedAt === b.endedAt &&
-    a.deletedAt === b.deletedAt &&
-    a.deadline === b.deadline &&
-    a.timeoutAt === b.timeoutAt &&
-    a.wish?.kind === b.wish?.kind &&
-    a.wish?.at === b.wish?.at &&
-    a.expiresAt === b.expiresAt
-  )
 }

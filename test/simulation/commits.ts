@@ -2,6 +2,7 @@
 // the world lets at most one transaction commit, so that every committed state is seen, and every step between two of them.
 
 import type { Entry } from '../../src/core/entry.ts'
+import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
 import type { Message } from '../../src/core/message.ts'
 import { holds, type Lease, type Run } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
@@ -16,6 +17,7 @@ export interface Lying {
   readonly entries: readonly Entry[]
   view(): Run
   messages(): readonly Message[]
+  taken(): readonly TakenMessage[]
 }
 
 type Released = Lease & { readonly runId: string }
@@ -62,16 +64,17 @@ export class Commits {
       if (this.seen.get(id) === row) continue
       this.seen.set(id, row)
       const entries = tx.select(tables.journal, { at: ['run', [id]], order: (a, b) => a.entry.seq - b.entry.seq })
-      const messages = tx.select(tables.messages, {
-        at: ['run', [id]],
-        where: ({ takenBy }) => takenBy === null,
-        order: (a, b) => a.position - b.position,
-      })
+      const kept = tx.select(tables.messages, { at: ['run', [id]], order: (a, b) => a.position - b.position })
+      const messages = kept.filter(({ takenBy }) => takenBy === null)
       found.push({
         id,
         entries: entries.map(({ entry }) => entry),
         view: () => runOf(row),
         messages: () => messages.map(messageOf),
+        taken: () =>
+          kept.flatMap(({ id: message, position, takenBy }) =>
+            takenBy === null ? [] : [{ id: message, position, takenBy }],
+          ),
       })
     }
     tx.rollBack()

@@ -2,7 +2,8 @@
 // leaves the same state. Operations are drawn at random from what the oracle holds and then bent, in worlds of 500 each.
 
 import type { Store, StoreAdmin } from '../../src/store.ts'
-import { Operations, type Operation } from '../support/operations.ts'
+import type { Operation } from '../support/operation.ts'
+import { Operations } from '../support/operations.ts'
 import { Coverage, outcomesOf } from '../support/outcomes.ts'
 import { SideBySide, type FeedOrder, type TestClock } from '../support/side-by-side.ts'
 
@@ -45,7 +46,7 @@ export async function compareWithOracle(differential: Differential): Promise<voi
 /** Plays a world. */
 async function live(world: number, { open, shards, feedOrder, file }: Differential, coverage: Coverage): Promise<void> {
   const pair = await SideBySide.open(open, feedOrder)
-  const operations = new Operations(world, shards)
+  const operations = new Operations(world, { shards: shards ?? 1, isOrdered: feedOrder !== 'by run' })
   let latest: Operation | null = null
   let count = 0
   const apply = async (operation: Operation): Promise<void> => {

@@ -1,7 +1,7 @@
 // What a program must come to, computed without an engine: how it may end, and what its result looks like. Numbers of
 // attempts, times and chance are left open; checker.ts compares them with the journal.
 
-import type { Node, Program, StepNode } from './program.ts'
+import type { ChildNode, Node, Program, StepNode } from './program.ts'
 
 export type Expected =
   | { readonly status: 'succeeded'; readonly shape: unknown }
@@ -17,23 +17,24 @@ class Failure {
   }
 }
 
-export function interpret(program: Program): Expected {
-  const values = sequence(program.nodes)
+/** `programs` are all of the scenario: some are started by others. */
+export function interpret(program: Program, programs: readonly Program[]): Expected {
+  const values = sequence(program.nodes, programs)
   if (values instanceof Failure) return { status: 'failed', errors: values.errors }
   return { status: 'succeeded', shape: { round: program.again, values } }
 }
 
-function sequence(nodes: readonly Node[]): unknown[] | Failure {
+function sequence(nodes: readonly Node[], programs: readonly Program[]): unknown[] | Failure {
   const values: unknown[] = []
   for (const node of nodes) {
-    const value = evaluate(node)
+    const value = evaluate(node, programs)
     if (value instanceof Failure) return value
     values.push(value)
   }
   return values
 }
 
-function evaluate(node: Node): unknown {
+function evaluate(node: Node, programs: readonly Program[]): unknown {
   switch (node.do) {
     case 'step':
       return stepFailure(node) ?? { s: node.name }
@@ -46,19 +47,30 @@ function evaluate(node: Node): unknown {
     case 'patched':
       return 'patched'
     case 'together': {
-      const parts = node.parts.map(sequence)
+      const parts = node.parts.map((part) => sequence(part, programs))
       const failures = parts.filter((part) => part instanceof Failure)
       return failures.length === 0 ? parts : new Failure(failures.flatMap(({ errors }) => errors))
     }
     case 'try': {
-      const part = sequence(node.part)
+      const part = sequence(node.part, programs)
       if (!(part instanceof Failure)) return part
-      const caught = sequence(node.caught)
+      const caught = sequence(node.caught, programs)
       return caught instanceof Failure ? caught : ['caught', ...caught]
     }
     case 'throw':
       return new Failure([node.message])
+    case 'wait':
+      return 'waited'
+    case 'child':
+      return evaluateChild(node, programs)
   }
+}
+
+function evaluateChild({ program, ms }: ChildNode, programs: readonly Program[]): unknown {
+  const child = interpret(programs[program] as Program, programs)
+  // Time may win against it, however it ends.
+  if (ms !== null) return 'raced'
+  return child.status === 'failed' ? new Failure(['CHILD_FAILED']) : { c: child.shape }
 }
 
 function stepFailure({ name, ms, timeoutMs, fails, attempts }: StepNode): Failure | null {
@@ -73,6 +85,8 @@ export function shapeOf(value: unknown): unknown {
   if ('n' in value && 's' in value) return { s: value.s }
   if ('v' in value) return 'value'
   if ('p' in value) return 'patched'
+  if ('w' in value) return 'waited'
+  if ('r' in value) return 'raced'
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shapeOf(member)]))
 }
 
@@ -94,6 +108,7 @@ function sum(nodes: readonly Node[]): number {
   let ms = 0
   for (const node of nodes) {
     if (node.do === 'sleep') ms += node.ms
+    else if (node.do === 'wait' || node.do === 'child') ms += node.ms ?? 5_000
     else if (node.do === 'step') ms += 2 * node.attempts * (node.ms + node.retryMs)
     else if (node.do === 'together') for (const part of node.parts) ms += sum(part)
     else if (node.do === 'try') ms += sum(node.part) + sum(node.caught)

@@ -3,12 +3,12 @@
 
 import { Draw } from './draw.ts'
 import { clients, type Blow, type Scenario, type Skew, type Swarm } from './scenario.ts'
-import { drawOperations, drawProgram } from './workload.ts'
+import { drawOperations, drawPrograms } from './workload.ts'
 
 export function drawScenario(seed: number): Scenario {
   const swarm = drawSwarm(Draw.of(seed, 'swarm'))
   const programDraw = Draw.of(seed, 'programs')
-  const programs = Array.from({ length: programDraw.pick([1, 1, 2, 2, 3, 4, 6, 8]) }, () => drawProgram(programDraw))
+  const programs = drawPrograms(programDraw)
   const processes = swarm.workers + clients
   const nemesis = Draw.of(seed, 'nemesis')
   const chaosMs = nemesis.pick([1, 2, 4, 6]) * swarm.leaseMs

@@ -5,13 +5,15 @@ import { isHoldfastError } from '../../src/core/error.ts'
 import type { RunHandle } from '../../src/client/run-handle.ts'
 import type { Holdfast } from '../../src/holdfast.ts'
 import type { StartOptions } from '../../src/client/start-options.ts'
-import type { Checker } from './checker.ts'
+import type { Entry } from '../../src/core/entry.ts'
+import type { Checker, Known } from './checker.ts'
 import { epoch, type SimProcess } from './process.ts'
+import { topics, type TopicName } from './program.ts'
 import type { Operation, Scenario, StartPlan } from './scenario.ts'
 import type { World } from './world.ts'
 
 type Start = Extract<Operation, { kind: 'start' }>
-type Steering = Exclude<Operation, { kind: 'start' | 'message' }>
+type Steering = Exclude<Operation, { kind: 'start' | 'signal' | 'broadcast' }>
 
 /** What somebody was told of a run. */
 export interface Told {
@@ -27,6 +29,9 @@ export class Operator {
   readonly results: Told[] = []
   /** What was asked of runs, whether or not it was answered. */
   readonly steered = new Map<string, Set<string>>()
+  /** Signals that were accepted. */
+  readonly accepted: { readonly runId: string; readonly id: string }[] = []
+  private answers = 0
   private readonly scenario: Scenario
   private readonly world: World
   private readonly processes: readonly SimProcess[]
@@ -59,12 +64,13 @@ export class Operator {
     this.watch()
   }
 
-  /** Starts what was never answered, and resumes what is paused. */
+  /** Starts what was never answered, resumes what is paused, and answers who waits. */
   private watch(): void {
     for (const start of this.unanswered) if (start.at <= this.world.now) this.perform(start)
-    for (const { run } of this.checker.runs.values()) {
-      if (run.status !== 'paused') continue
-      this.up(0)?.resume(run.id).catch(this.expected)
+    for (const known of this.checker.runs.values()) {
+      const { run } = known
+      if (run.status === 'paused') this.up(0)?.resume(run.id).catch(this.expected)
+      else if (run.status === 'waiting' && run.readiness === 'idle') this.answer(known)
     }
     this.world.after(700, null, 'watch', () => this.watch())
   }
@@ -89,9 +95,10 @@ export class Operator {
     }
     if (operation.kind === 'start') return this.start(holdfast, operation)
     if (this.isHealing && operation.kind !== 'retry') return
+    if (operation.kind === 'broadcast') return this.broadcast(holdfast, operation.topic, operation.id)
     const runId = this.acknowledged.findLast(({ plan }) => plan.program === operation.program)?.runId
     if (runId === undefined) return
-    if (operation.kind === 'message') return this.write(operation.by, runId, operation.id)
+    if (operation.kind === 'signal') return this.signal(holdfast, runId, operation.name, operation.id)
     this.steer(holdfast, runId, operation)
   }
 
@@ -134,16 +141,39 @@ export class Operator {
     } else holdfast[operation.kind](runId).catch(this.expected)
   }
 
-  /** Puts a message into a mailbox, past the client: there is no word for it yet. */
-  private write(by: number, runId: string, id: string): void {
-    const process = this.processes[by]
-    process?.line?.deliver([{ id, runId, name: 'note', data: '"hello"' }]).catch(this.expected)
+  private signal(holdfast: Holdfast, runId: string, name: string, id: string): void {
+    holdfast.signal(runId, name, { sent: id }, { id }).then(({ outcome }) => {
+      if (outcome === 'delivered' || outcome === 'queued') this.accepted.push({ runId, id })
+    }, this.expected)
+  }
+
+  private broadcast(holdfast: Holdfast, topic: TopicName, id: string): void {
+    holdfast.broadcast(topics[topic], { sent: id }, { id }).catch(this.expected)
+  }
+
+  /** Whoever waits for something that nobody has sent gets it now. */
+  private answer({ run, entries }: Known): void {
+    const holdfast = this.up(0)
+    if (holdfast === null) return
+    this.answers += 1
+    for (const name of awaited(entries.slice(run.base - 1))) this.signal(holdfast, run.id, name, `h${this.answers}`)
   }
 
   private readonly expected = (error: unknown): void => {
     if (isHoldfastError(error) && error.code !== 'BUG' && error.code !== 'INPUT_CONFLICT') return
     this.checker.report({ name: 'callers_get_known_errors', runId: null, told: String(error) })
   }
+}
+
+/** The names of the signals that a run waits for. */
+function awaited(entries: readonly Entry[]): readonly string[] {
+  const over = new Set(entries.flatMap(({ kind, name }) => (kind === 'woken' ? [name] : [])))
+  const open = entries.filter((entry) => entry.kind === 'waiting' && !over.has(entry.name))
+  return open.flatMap((entry) =>
+    entry.kind !== 'waiting'
+      ? []
+      : entry.meta.conditions.flatMap((condition) => (condition.kind === 'signal' ? [condition.name] : [])),
+  )
 }
 
 function startOptions(plan: StartPlan): StartOptions {

@@ -5,7 +5,9 @@
 // which attempt made it.
 
 import type { Context } from '../../src/functions/context.ts'
+import { isHoldfastError } from '../../src/core/error.ts'
 import type { StepTools } from '../../src/core/attempt.ts'
+import { topic } from '../../src/core/declared-topic.ts'
 import { workflow, type Workflow } from '../../src/functions/workflow.ts'
 
 export interface StepNode {
@@ -25,6 +27,35 @@ export interface StepNode {
   readonly kills: number
 }
 
+/** Waits for a signal, or for what is sent to a topic, and perhaps no longer than so. */
+export interface WaitNode {
+  readonly do: 'wait'
+  readonly on: SignalName | TopicName
+  readonly ms: number | null
+}
+
+/** Starts another program and waits for it, or for some time. */
+export interface ChildNode {
+  readonly do: 'child'
+  readonly program: number
+  readonly ms: number | null
+  readonly onParentEnd: 'cancel' | 'abandon' | 'wait'
+}
+
+export const signalNames = ['red', 'blue'] as const
+export type SignalName = (typeof signalNames)[number]
+
+export const topics = {
+  news: topic<Payload>('news', { retain: 500 }),
+  jobs: topic<Payload>('jobs', { delivery: 'queue' }),
+} as const
+export type TopicName = keyof typeof topics
+
+/** What is sent: a number that nothing else has. */
+export interface Payload {
+  readonly sent: string
+}
+
 export type Node =
   | StepNode
   | { readonly do: 'sleep'; readonly ms: number }
@@ -34,6 +65,8 @@ export type Node =
   | { readonly do: 'together'; readonly parts: readonly (readonly Node[])[] }
   | { readonly do: 'try'; readonly part: readonly Node[]; readonly caught: readonly Node[] }
   | { readonly do: 'throw'; readonly message: string }
+  | WaitNode
+  | ChildNode
 
 export interface Program {
   readonly nodes: readonly Node[]
@@ -41,6 +74,8 @@ export interface Program {
   readonly again: number
   /** Runs of the second type have a lease of their own. */
   readonly type: 'plain' | 'leased'
+  /** Only other programs start it. */
+  readonly isChild: boolean
 }
 
 export interface ProgramInput {
@@ -95,23 +130,29 @@ const leasedMs = 2_500
 /** The definitions of one process. */
 export function programWorkflows(hand: Stagehand): readonly Workflow<ProgramInput, unknown>[] {
   const retry = { maxAttempts: 2, base: 40, jitter: { mode: 'none' } } as const
-  const body = (ctx: Context, input: ProgramInput): Promise<unknown> => new Performance(hand, ctx, input).run()
-  return [
-    workflow<ProgramInput, Promise<unknown>>('sim.plain', { retry }, body),
-    workflow<ProgramInput, Promise<unknown>>('sim.leased', { retry, lease: leasedMs }, body),
-  ]
+  const body = (ctx: Context, input: ProgramInput): Promise<unknown> =>
+    new Performance(hand, workflows, ctx, input).run()
+  const workflows: Workflows = {
+    plain: workflow<ProgramInput, Promise<unknown>>('sim.plain', { retry }, body),
+    leased: workflow<ProgramInput, Promise<unknown>>('sim.leased', { retry, lease: leasedMs }, body),
+  }
+  return Object.values(workflows)
 }
+
+type Workflows = Readonly<Record<Program['type'], Workflow<ProgramInput, unknown>>>
 
 /** One execution of a program's body. */
 class Performance {
   private readonly hand: Stagehand
+  private readonly workflows: Workflows
   private readonly ctx: Context
   private readonly input: ProgramInput
   /** The numbers of the results that the body has seen. */
   private readonly seen: number[] = []
 
-  constructor(hand: Stagehand, ctx: Context, input: ProgramInput) {
+  constructor(hand: Stagehand, workflows: Workflows, ctx: Context, input: ProgramInput) {
     this.hand = hand
+    this.workflows = workflows
     this.ctx = ctx
     this.input = input
   }
@@ -157,6 +198,29 @@ class Performance {
         }
       case 'throw':
         throw new Error(node.message)
+      case 'wait':
+        return this.wait(node, ctx)
+      case 'child':
+        return this.child(node, ctx)
+    }
+  }
+
+  private async wait({ on, ms }: WaitNode, ctx: Context): Promise<unknown> {
+    const signal = on === 'news' || on === 'jobs' ? ctx.signal(topics[on]) : ctx.signal<Payload>(on)
+    if (ms === null) return { w: (await signal).sent }
+    const first = await ctx.race({ got: signal, late: ctx.sleep(ms) })
+    return { w: first.tag === 'got' ? first.value.sent : 'late' }
+  }
+
+  private async child({ program, ms, onParentEnd }: ChildNode, ctx: Context): Promise<unknown> {
+    const { type } = this.hand.program(program)
+    const child = ctx.child(this.workflows[type], { program, round: 0 }, { onParentEnd })
+    if (ms === null) return { c: await child }
+    try {
+      return { r: (await ctx.race({ child, late: ctx.sleep(ms) })).tag }
+    } catch (error) {
+      if (isHoldfastError(error, 'CHILD_FAILED') || isHoldfastError(error, 'CHILD_CANCELLED')) return { r: error.code }
+      throw error
     }
   }
 

@@ -77,7 +77,7 @@ describe('seeds that failed', () => {
         ...calm,
         seed,
         swarm: { ...calm.swarm, faults: { ...calm.swarm.faults, slow: 0.6 } },
-        programs: [{ nodes, again: 0, type: 'plain' }],
+        programs: [{ nodes, again: 0, type: 'plain', isChild: false }],
         operations: [
           { ...start, at: 4_000, by: 0, waits: false },
           { kind: 'pause', program: 0, at: 4_100, by: 2 },
@@ -93,7 +93,9 @@ describe('seeds that failed', () => {
   it('a run that fails because its holders die begins nothing but its undo work', async () => {
     const scenario: Scenario = {
       ...calm,
-      programs: [{ nodes: [step('s0', { undo: 'well' }), step('s1', { kills: 6 })], again: 0, type: 'plain' }],
+      programs: [
+        { nodes: [step('s0', { undo: 'well' }), step('s1', { kills: 6 })], again: 0, type: 'plain', isChild: false },
+      ],
       operations: [{ ...start, at: 10, by: 0 }],
     }
     expect(await violationsOf(scenario)).toEqual([])
@@ -105,7 +107,7 @@ describe('seeds that failed', () => {
     const scenario: Scenario = {
       ...calm,
       swarm: { ...calm.swarm, workers: 1, faults: { ...calm.swarm.faults, after: 0.3 }, skews: [right, right] },
-      programs: [{ nodes: [step('s0')], again: 0, type: 'plain' }],
+      programs: [{ nodes: [step('s0')], again: 0, type: 'plain', isChild: false }],
       operations: [{ ...start, at: 2_000, by: 1 }],
     }
     const broken: string[] = []
@@ -129,7 +131,7 @@ describe('seeds that failed', () => {
     const scenario: Scenario = {
       ...calm,
       swarm: { ...calm.swarm, leaseMs: 60_000, inlineRetryMs: 60_000, latencyMs: 0.5, skews: [fast, fast, fast] },
-      programs: [{ nodes, again: 0, type: 'plain' }],
+      programs: [{ nodes, again: 0, type: 'plain', isChild: false }],
       operations: [{ ...start, at: 10, by: 0 }],
       chaosMs: 15_000,
     }

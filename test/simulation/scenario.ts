@@ -1,6 +1,6 @@
 // Everything that a simulation is told, as data: a seed gives a scenario, and shrinking takes parts of one away.
 
-import type { Program } from './program.ts'
+import type { Program, SignalName, TopicName } from './program.ts'
 
 export interface Scenario {
   readonly seed: number
@@ -89,7 +89,8 @@ export type Operation = {
   | StartPlan
   | { readonly kind: 'cancel'; readonly program: number; readonly mode: 'cooperative' | 'now' }
   | { readonly kind: 'pause' | 'resume' | 'retry' | 'remove'; readonly program: number }
-  | { readonly kind: 'message'; readonly program: number; readonly id: string }
+  | { readonly kind: 'signal'; readonly program: number; readonly name: SignalName; readonly id: string }
+  | { readonly kind: 'broadcast'; readonly program: number; readonly topic: TopicName; readonly id: string }
 )
 
 /** Asked for processes that do no work: they only start and steer. */

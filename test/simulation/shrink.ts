@@ -56,7 +56,8 @@ function* smaller(scenario: Scenario): Generator<Scenario> {
   }
   for (let index = 0; index < programs.length; index += 1) {
     const program = programs[index]
-    if (program === undefined || !operations.some((operation) => operation.program === index)) continue
+    if (program === undefined) continue
+    if (!program.isChild && !operations.some((operation) => operation.program === index)) continue
     if (program.again > 0) yield { ...scenario, programs: programs.with(index, { ...program, again: 0 }) }
     for (let node = 0; program.nodes.length > 1 && node < program.nodes.length; node += 1) {
       yield { ...scenario, programs: programs.with(index, { ...program, nodes: program.nodes.toSpliced(node, 1) }) }

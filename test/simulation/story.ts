@@ -12,7 +12,8 @@ export function replayCommand(seed: number, canary?: string): string {
 }
 
 export function tellScenario({ swarm, isolation, programs, operations, blows, chaosMs }: Scenario): readonly string[] {
-  const used = new Set(operations.map(({ program }) => program))
+  const started = new Set(operations.map(({ program }) => program))
+  const used = new Set([...started, ...programs.flatMap(({ isChild }, index) => (isChild ? [index] : []))])
   const faults = faultKinds.filter((kind) => swarm.faults[kind] > 0).map((kind) => `${kind} ${swarm.faults[kind]}`)
   const skews = swarm.skews.flatMap(({ shape }, index) => (shape === 'none' ? [] : [`p${index} ${shape}`]))
   return [
@@ -46,8 +47,10 @@ function tellOperation(operation: Operation): string {
       return `starts ${of} by ${operation.how}`
     case 'cancel':
       return `cancels ${of}, ${operation.mode}`
-    case 'message':
-      return `writes ${operation.id} to ${of}`
+    case 'signal':
+      return `sends ${operation.name} ${operation.id} to ${of}`
+    case 'broadcast':
+      return `broadcasts ${operation.id} to ${operation.topic}`
     default:
       return `asks to ${operation.kind} ${of}`
   }
@@ -83,5 +86,9 @@ function tellNode(node: Node): string {
       return `try [${tellNodes(node.part)}] catch [${tellNodes(node.caught)}]`
     case 'throw':
       return 'throw'
+    case 'wait':
+      return `wait for ${node.on}${node.ms === null ? '' : ` or ${node.ms}`}`
+    case 'child':
+      return `child ${node.program} (${node.onParentEnd})${node.ms === null ? '' : ` or ${node.ms}`}`
   }
 }

@@ -22,6 +22,7 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
   }
   for (const known of checker.runs.values()) new End(scenario, checker, effects, operator, known).check()
   checkTold(checker, operator)
+  checkAccepted(checker, operator)
   checker.checkFleet()
 }
 
@@ -35,6 +36,17 @@ function checkTold(checker: Checker, { results }: Operator): void {
     const data = last?.kind === 'succeeded' ? JSON.stringify(decode(known, last)) : null
     const isSo = status === result.status && (result.status !== 'succeeded' || JSON.stringify(result.value) === data)
     if (!isSo) checker.report({ name: 'told_the_truth', runId, told: `${result.status}, but it is ${status}` })
+  }
+}
+
+/** Every signal that was accepted was read, or was there when its run ended. */
+function checkAccepted(checker: Checker, { accepted }: Operator): void {
+  for (const { runId, id } of accepted) {
+    const known = checker.runs.get(runId)
+    const isKnown =
+      known?.messages.some((message) => message.id === id) === true ||
+      known?.taken?.some((message) => message.id === id) === true
+    if (!isKnown) checker.report({ name: 'signal_not_lost', runId, told: `${id} is nowhere` })
   }
 }
 
@@ -72,7 +84,7 @@ class End {
     if (program === undefined) return this.fail('input_is_kept', `program ${index}`)
     if (run.status === 'succeeded') this.checkSuccess(program)
     else if (run.status === 'failed') this.checkFailure(program)
-    else if (!this.asked.has('cancel')) this.fail('nobody_cancelled', 'it was cancelled')
+    else if (!this.asked.has('cancel') && !this.hasOutlivedItsParent) this.fail('nobody_cancelled', 'it was cancelled')
     if (run.status !== 'succeeded') this.checkUndone(program)
   }
 
@@ -80,27 +92,52 @@ class End {
     return this.known.entries.at(-1) as Entry
   }
 
+  /** Its parent came to an end before it did, if perhaps not for good, or was removed. */
+  private get hasOutlivedItsParent(): boolean {
+    const { parentId, endedAt } = this.known.run
+    const parent = parentId === null ? undefined : this.checker.runs.get(parentId)
+    const isEnd = ({ kind, at }: Entry): boolean =>
+      (kind === 'succeeded' || kind === 'failed' || kind === 'cancelled') && at <= (endedAt ?? 0)
+    return parent !== undefined && (parent.run.deletedAt !== null || parent.entries.some(isEnd))
+  }
+
+  /** A run that it started came to an end that its program does not say: it was given up, or cancelled. */
+  private get hasUnluckyChild(): boolean {
+    for (const { run, entries } of this.checker.runs.values()) {
+      if (run.parentId !== this.known.run.id) continue
+      const data = entries.at(-1)?.data ?? ''
+      if (run.status === 'cancelled' || data.includes('RUN_CRASHED') || data.includes('CHILD_')) return true
+    }
+    return false
+  }
+
   private checkSuccess(program: Program): void {
-    const expected = interpret(program)
+    if (this.hasUnluckyChild) return
+    const expected = interpret(program, this.scenario.programs)
     const output = decode(this.known, this.last)
     if (expected.status !== 'succeeded')
       return this.fail('right_answer', `it succeeded, expected ${expected.errors.join()}`)
     const [shape, wanted] = [JSON.stringify(shapeOf(output)), JSON.stringify(expected.shape)]
     if (shape !== wanted) this.fail('right_answer', `${shape} instead of ${wanted}`)
-    const recorded = new Set(this.entries.filter(({ kind }) => kind === 'step-succeeded').map(({ data }) => data))
+    const recorded = this.recorded('step-succeeded', 'woken')
     for (const [text] of (this.last.data ?? '').matchAll(/\{"s":"\w+","n":\d+\}/g)) {
-      if (!recorded.has(text)) this.fail('recorded_is_returned', `${text} was returned and never recorded`)
+      if (!recorded.includes(text)) this.fail('recorded_is_returned', `${text} was returned and never recorded`)
     }
-    const values = new Set(this.entries.filter(({ kind }) => kind === 'recorded').map(({ data }) => data))
+    const values = this.recorded('recorded', 'woken')
     for (const [, value] of (this.last.data ?? '').matchAll(/\{"v":("[^"]*"|[^}]*)\}/g)) {
-      if (!values.has(value ?? '')) this.fail('recorded_is_returned', `the value ${value} was never recorded`)
+      if (!values.includes(value ?? '')) this.fail('recorded_is_returned', `the value ${value} was never recorded`)
     }
+  }
+
+  /** What entries of these kinds say. Children hand on what they recorded. */
+  private recorded(...kinds: readonly Entry['kind'][]): string {
+    return this.entries.map(({ kind, data }) => (kinds.includes(kind) ? data : '')).join('\n')
   }
 
   private checkFailure(program: Program): void {
     const data = this.last.data ?? ''
     const { run } = this.known
-    const expected = interpret(program)
+    const expected = interpret(program, this.scenario.programs)
     if (data.includes('RUN_CRASHED')) {
       // Once it is given up, whoever undoes it may die, too: that counts from the beginning.
       const failing = this.known.entries.findLastIndex(({ kind }) => kind === 'failing')
@@ -109,13 +146,16 @@ class End {
       if (crashed?.kind !== 'crashed' || crashed.meta.crashes < maxCrashes) this.fail('gives_up_rightly', 'RUN_CRASHED')
       return
     }
+    if (data.includes('CHILD_') && this.hasUnluckyChild) return
     const plan = this.scenario.operations.find(
       (operation) => operation.kind === 'start' && this.scenario.programs[operation.program] === program,
     )
-    if (plan?.kind !== 'start') return
+    if (plan?.kind !== 'start' && !program.isChild) return
     const aged = this.last.at - run.createdAt
-    if (data.includes('RUN_TIMEOUT') && plan.timeoutMs !== null && aged >= plan.timeoutMs) return
-    if (data.includes('RUN_EXPIRED') && plan.expiresInMs !== null && aged >= plan.expiresInMs) return
+    if (data.includes('RUN_TIMEOUT') && plan?.kind === 'start' && plan.timeoutMs !== null && aged >= plan.timeoutMs)
+      return
+    if (data.includes('RUN_EXPIRED') && plan?.kind === 'start' && plan.expiresInMs !== null && aged >= plan.expiresInMs)
+      return
     if (expected.status === 'failed' && expected.errors.some((text) => data.includes(text))) return
     const wanted = expected.status === 'failed' ? expected.errors.join(' or ') : 'success'
     this.fail('right_answer', `it failed with ${data.slice(0, 200)}, expected ${wanted}`)

@@ -1,24 +1,64 @@
 // Draws what is to be done: programs, who starts them how often and in which way, and what an operator does to them.
 
 import type { Draw } from './draw.ts'
-import type { Node, Program, StepNode } from './program.ts'
+import { signalNames, type Node, type Program, type StepNode } from './program.ts'
 import type { Operation, StartPlan } from './scenario.ts'
 
-export function drawProgram(draw: Draw): Program {
-  const names = { next: 0, isDeadly: draw.chance(0.06) }
+/** Programs that somebody starts, and behind them those that they start themselves. */
+export function drawPrograms(draw: Draw): readonly Program[] {
+  const count = draw.pick([1, 1, 2, 2, 3, 4, 6, 8])
+  const family: Family = { first: count, children: [], talks: draw.chance(0.6) }
+  const programs = Array.from({ length: count }, () => drawProgram(draw, family))
+  return [...programs, ...family.children]
+}
+
+/** The programs that others start, as they are drawn. */
+interface Family {
+  /** The index of the first of them. */
+  readonly first: number
+  readonly children: Program[]
+  /** Its programs wait for signals and start others. */
+  readonly talks: boolean
+}
+
+function drawProgram(draw: Draw, family: Family): Program {
+  const names: Names = { next: 0, isDeadly: draw.chance(0.06), family }
   const size = draw.pick([1, 2, 2, 3, 3, 4, 5])
   const nodes = drawNodes(draw, names, size, 2)
   return {
     nodes,
     again: draw.chance(0.15) ? draw.int(1, 2) : 0,
     type: draw.chance(0.2) ? 'leased' : 'plain',
+    isChild: false,
   }
+}
+
+/** A child is small, and has no child of its own most of the time. */
+function drawChild(draw: Draw, family: Family): number {
+  const index = family.first + family.children.length
+  const names: Names = { next: 0, isDeadly: false, family: { ...family, talks: false } }
+  const child: Program = { nodes: [], again: 0, type: draw.chance(0.2) ? 'leased' : 'plain', isChild: true }
+  family.children.push(child)
+  const nodes = [...drawNodes(draw, names, draw.int(1, 2), 1)]
+  if (family.children.length < 6 && draw.chance(0.2)) nodes.push(drawTalk(draw, family))
+  family.children[index - family.first] = { ...child, nodes }
+  return index
+}
+
+function drawTalk(draw: Draw, family: Family): Node {
+  const ms = draw.chance(0.4) ? null : draw.pick([1, 300, 1_500, 6_000])
+  if (draw.chance(0.6) || family.children.length >= 6) {
+    return { do: 'wait', on: draw.pick([...signalNames, 'news', 'jobs'] as const), ms }
+  }
+  const onParentEnd = draw.pick(['cancel', 'cancel', 'abandon', 'wait'] as const)
+  return { do: 'child', program: drawChild(draw, family), ms, onParentEnd }
 }
 
 interface Names {
   next: number
   /** Some of its steps end the process that performs them. */
   readonly isDeadly: boolean
+  readonly family: Family
 }
 
 function drawNodes(draw: Draw, names: Names, size: number, depth: number): readonly Node[] {
@@ -26,6 +66,7 @@ function drawNodes(draw: Draw, names: Names, size: number, depth: number): reado
 }
 
 function drawNode(draw: Draw, names: Names, depth: number): Node {
+  if (names.family.talks && draw.chance(0.25)) return drawTalk(draw, names.family)
   const roll = draw.fraction()
   if (roll < 0.5 || depth === 0) return drawStep(draw, names)
   if (roll < 0.65) return { do: 'sleep', ms: draw.pick([1, 30, 400, 1_500, 4_000]) }
@@ -69,7 +110,8 @@ export function drawOperations(draw: Draw, programs: readonly Program[], process
   const operations: Operation[] = []
   const isSteered = draw.chance(0.6)
   const isWritten = draw.chance(0.4)
-  programs.forEach((_, program) => {
+  programs.forEach(({ isChild }, program) => {
+    if (isChild) return
     const at = draw.between(0, chaosMs / 2)
     const plan = drawStart(draw, program)
     const repeats = draw.pick([1, 1, 2, 3])
@@ -83,15 +125,18 @@ export function drawOperations(draw: Draw, programs: readonly Program[], process
       }
     }
     if (isWritten) {
-      for (let left = draw.int(0, 4); left > 0; left -= 1) {
-        const by = draw.int(0, processes - 1)
-        operations.push({
-          kind: 'message',
-          program,
-          id: `m${draw.int(1, 4)}`,
-          at: at + draw.between(0, chaosMs / 2),
-          by,
-        })
+      for (let left = draw.int(0, 6); left > 0; left -= 1) {
+        const when = { at: at + draw.between(0, chaosMs / 2), by: draw.int(0, processes - 1) }
+        const id = `m${draw.int(1, 4)}`
+        if (draw.chance(0.6)) operations.push({ kind: 'signal', program, name: draw.pick(signalNames), id, ...when })
+        else
+          operations.push({
+            kind: 'broadcast',
+            program,
+            topic: draw.pick(['news', 'jobs']),
+            id: `${program}.${id}`,
+            ...when,
+          })
       }
     }
   })

@@ -59,7 +59,7 @@ describe('an input', () => {
     const run = await holdfast.start('order', create)
     const thrown = await after(execute(access, run.id, { type: 'Pay', amount: -1 }, 'bad'))
     expect(thrown).toEqual({ outcome: 'rejected', reason: 'An amount cannot be negative', events: [] })
-    await store.deliver([{ id: 'poison', runId: run.id, name: 'input', data: '{"$what' }])
+    await store.deliver([{ id: 'poison', runId: run.id, kind: 'signal', name: 'input', data: '{"$what', policy: null }])
     expect(await after(execute(access, run.id, pay, 'pay'))).toMatchObject({ outcome: 'accepted' })
     await after(run.result())
     const inputs = (await entriesOf(store, run)).filter(({ kind }) => kind === 'input')

@@ -121,6 +121,14 @@ export class Drainer implements Frame, LabourOwner {
     else if (this.phase === 'parking') this.failure = { error }
   }
 
+  readonly arrived = null
+  readonly isLeaving = false
+  readonly wants = []
+  mail(inbox: number | null): void {
+    if (inbox !== null) this.writer.heard(inbox)
+    this.stir()
+  }
+
   abort(reason: unknown): void {
     if (this.phase === 'new' || this.phase === 'parked') this.phase = 'gone'
     else this.writer.lose(reason)
@@ -219,7 +227,7 @@ export class Drainer implements Frame, LabourOwner {
   private append(entries: readonly Prepared[], takes: string | null): void {
     const since: Moment = { at: null }
     entries.forEach(({ draft, value }, index) => {
-      this.writer.append(draft, index === 0 ? takes : null)
+      this.writer.append(draft, index === 0 && takes !== null ? { takes } : null)
       this.apply({ ...draft, value, seq: this.writer.seq, since })
     })
     this.writer.whenDurable((at) => {
@@ -295,7 +303,7 @@ export class Drainer implements Frame, LabourOwner {
       const value = data === null ? undefined : await readPayload(this.host, data, place, () => this.phase === 'live')
       this.apply({ ...rest, value, since: { at } })
     }
-    await this.mailbox.sort(this.claim.messages)
+    await this.mailbox.sort(this.claim.messages ?? [])
   }
 
   private async look(): Promise<void> {

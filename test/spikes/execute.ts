@@ -41,7 +41,7 @@ export async function leave(
 ): Promise<boolean> {
   const place = messagePlace(runId, id)
   const data = await payloads.keep(payloads.encode(value, place), place)
-  const [answer] = await store.deliver([{ id, runId, name, data }])
+  const [answer] = await store.deliver([{ id, runId, kind: 'signal', name, data, policy: null }])
   if (answer === undefined || answer.outcome === 'target-not-found') {
     throw new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId}.`, { details: { runId } })
   }

@@ -31,7 +31,7 @@ export class Mailbox {
 
   /** Reads it, after so many messages have come. */
   async look(arrived: number): Promise<void> {
-    await this.sort(await this.host.mailbox(this.runId))
+    await this.sort(await this.host.mailbox(this.runId, null))
     this.seen = Math.max(this.seen, arrived)
     this.lookAt = this.host.now() + lookMs
   }

@@ -6,7 +6,7 @@ import type { Attempt, StepTools } from '../../src/core/attempt.ts'
 import type { AttemptMeta, Draft } from '../../src/core/entry.ts'
 import type { Message } from '../../src/core/message.ts'
 import type { RetryPolicy } from '../../src/core/retry.ts'
-import { dueAt, type Due } from '../../src/core/transition.ts'
+import { dueAt, type Due } from '../../src/core/due.ts'
 
 /** When something was committed; null until it is. The entries of one transition share it. */
 export interface Moment {

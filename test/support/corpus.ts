@@ -166,7 +166,8 @@ async function steerAll(
   await operator.cancel(ids['cancelled now'], { mode: 'now' })
   for (const special of ['undone', 'half undone', 'cancelling'] as const) await operator.cancel(ids[special])
   await operator.remove(ids.removed, { reason: 'not wanted' })
-  const send = (runId: string, id: string, name = 'hurry') => store.deliver([{ id, runId, name, data: '1' }])
+  const send = (runId: string, id: string, name = 'hurry') =>
+    store.deliver([{ id, runId, kind: 'signal', name, data: '1', policy: null }])
   await send(ids['written to'], 'm1')
   await send(ids.running, 'm2')
   note('listening', { id: await listening(store, 'listening') })

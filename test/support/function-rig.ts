@@ -138,7 +138,11 @@ export class FunctionRig {
       inlineRetryMs: options.inlineRetryMs ?? 1_000,
       heartbeat: () => undefined,
       now: () => this.clock.now(),
+      pauseCheckMs: 3_600_000,
       mailbox: async () => [],
+      prepare: () => {
+        throw new Error('There is nobody to start')
+      },
       transitionId: () => `t${(this.ids += 1)}`,
       commit: (transition) => this.committer.submit(transition),
       transact: null,

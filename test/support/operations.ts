@@ -1,48 +1,31 @@
 // Random operations on a store, made from what the oracle holds: sensible lives of runs (start, claim, commit, park,
 // message, steer, end), and then bent: stale tokens, wrong places, unknown ids, repetitions, ended sessions, taken keys,
 // time that jumps. An operation is data, so that a failure can be shown and done again.
+//
+// Worlds are of two kinds. In one, many runs are rescued at once; in which order is a store's own affair, so that nothing
+// that they do may reach others. In the other, runs watch and start one another and share topics; there no lease has a
+// deadline, no session dies by itself, and at most one run at a time is bound by time, so that a rescue has one thing to do.
 
-import type { Lease, Run } from '../../src/core/run.ts'
+import type { Run } from '../../src/core/run.ts'
 import { createRunIds, shardFor } from '../../src/core/id.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type {
   BeatRequest,
-  ClaimRequest,
   ClaimSelector,
+  HeldClaim,
   LoadRequest,
+  NewBroadcast,
   NewMessage,
   NewRun,
-  Page,
-  RescueRequest,
   RunFilter,
   SteerRequest,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
+import { broadcastOf, deadLetterQuery, letterTo, mailRequest, reachOf } from './exchange-chances.ts'
+import type { Operation, Oracle } from './operation.ts'
+import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
 import { steerRequest } from './steers.ts'
 import { illegalTransition, sensibleTransition } from './transitions.ts'
-
-export type Operation =
-  | { readonly method: 'start'; readonly runs: readonly NewRun[] }
-  | { readonly method: 'claim'; readonly request: ClaimRequest }
-  | { readonly method: 'load'; readonly requests: readonly LoadRequest[] }
-  | { readonly method: 'commit'; readonly transitions: readonly Transition[] }
-  | { readonly method: 'deliver'; readonly messages: readonly NewMessage[] }
-  | { readonly method: 'steer'; readonly requests: readonly SteerRequest[] }
-  | { readonly method: 'beat'; readonly request: BeatRequest }
-  | { readonly method: 'rescue'; readonly request: RescueRequest }
-  | { readonly method: 'release'; readonly leases: readonly (Lease & { readonly runId: string })[] }
-  | { readonly method: 'get'; readonly ids: readonly string[] }
-  | { readonly method: 'changes'; readonly after: number; readonly limit: number }
-  | { readonly method: 'find'; readonly filter: RunFilter; readonly page: Page }
-  | { readonly method: 'count'; readonly filter: RunFilter; readonly atMost: number }
-  | { readonly method: 'advance'; readonly ms: number }
-
-/** What the generator may look at: the oracle's rows, its feed's length and the time. */
-export interface Oracle {
-  readonly rows: ReadonlyMap<string, Run>
-  readonly feedLength: number
-  readonly now: number
-}
 
 /** The same lists every time: a store may know a list of selectors again. */
 const selectorLists: readonly (readonly ClaimSelector[])[] = [
@@ -60,43 +43,60 @@ const selectorLists: readonly (readonly ClaimSelector[])[] = [
   ],
   [{ type: 'nobody', version: 1 }],
 ]
-export const kinds = (selectorLists[0] ?? []).map(({ type, version }) => ({ type, version }))
-export const keys = ['k1', 'k2', 'k3']
-const idempotencyKeys = ['i1', 'i2', 'i3', 'i4']
-const tags = ['eu', 'EU', 'blue']
 const years = 365 * 86_400_000
+
+/** Longer than any world. */
+const forEver = 1e15
+
+export interface World {
+  readonly shards?: number
+  /** A batch of commits takes place in its order. Otherwise what reaches others goes alone. @default true */
+  readonly isOrdered?: boolean
+}
 
 export class Operations {
   private readonly chances: Chances
   private readonly runIds: ReturnType<typeof createRunIds>
   private readonly shards: number
+  private readonly isOrdered: boolean
+  private readonly isExchanging: boolean
+  /** What must come next. */
+  private readonly forced: Operation[] = []
   private now = 0
   private generation = 0
+  /** When a run was last started that is bound by time. */
+  private boundAt = 0
   private readonly runs: NewRun[] = []
   private readonly transitions: Transition[] = []
   private readonly messages: NewMessage[] = []
+  private readonly broadcasts: NewBroadcast[] = []
   private readonly requests: SteerRequest[] = []
 
   /**
    * With several shards, runs lie where their keys belong, or anywhere; and a claim takes nothing or all, because there is
    * no order of runs that lie in different ones.
    */
-  constructor(seed: number, shards = 1) {
+  constructor(seed: number, { shards = 1, isOrdered = true }: World = {}) {
     this.chances = new Chances(seed)
     this.shards = shards
+    this.isOrdered = isOrdered
+    this.isExchanging = seed % 2 === 0
     const now = (): number => this.now
     const random = { uint32: () => this.chances.below(2 ** 32) }
     this.runIds = createRunIds({ clock: { now, monotonic: now, after: () => () => undefined }, random })
+    if (this.isExchanging) for (const session of this.sessions) this.opens(session)
   }
 
   next(oracle: Oracle): Operation {
     this.now = oracle.now
     const rows = [...oracle.rows.values()]
+    const forced = this.forced.shift()
+    if (forced !== undefined) return forced
     const method = this.chances.weighted([
       [rows.length < 8 ? 60 : 10, 'start'],
       [14, 'claim'],
       [34, 'commit'],
-      [8, 'deliver'],
+      [this.isExchanging ? 20 : 8, 'deliver'],
       [16, 'steer'],
       [8, 'beat'],
       [4, 'rescue'],
@@ -106,20 +106,43 @@ export class Operations {
       [2, 'changes'],
       [3, 'find'],
       [2, 'count'],
+      [3, 'deadLetters'],
+      [3, 'settleDeadLetter'],
       [7, 'advance'],
     ] as const)
     return this[method](rows, oracle)
   }
 
-  private start(): Operation {
-    return { method: 'start', runs: this.several(3, () => this.newRun()) }
+  private start(rows: readonly Run[]): Operation {
+    return { method: 'start', runs: this.several(3, () => this.withMail(this.newRun(rows))) }
   }
 
-  private newRun(): NewRun {
+  private withMail(run: NewRun): NewRun {
     const { chances } = this
+    if (run.mail !== undefined || !chances.oneIn(5)) return run
+    const mail = Array.from({ length: 1 + chances.below(2) }, () => letterTo(chances, run.id, this.isExchanging))
+    this.messages.push(...mail)
+    const started = { ...run, mail }
+    this.runs.push(started)
+    return started
+  }
+
+  /** Two that reach one another must not come to an end by one rescue. */
+  private mayEndByTime(rows: readonly Run[]): boolean {
+    const isBound = ({ timeoutAt, expiresAt, endedAt }: Run): boolean =>
+      endedAt === null && (timeoutAt !== null || expiresAt !== null)
+    return !this.isExchanging || (this.boundAt !== this.now && !rows.some(isBound))
+  }
+
+  private newRun(rows: readonly Run[]): NewRun {
+    const { chances } = this
+    const mayEnd = this.mayEndByTime(rows)
     if (this.runs.length > 0 && chances.oneIn(12)) {
       const earlier = chances.pick(this.runs)
-      return chances.oneIn(2) ? earlier : { ...earlier, transition: chances.unique('start') }
+      // It may be gone by now, or never have been: then it begins here, without a bound.
+      const again = mayEnd ? earlier : { ...earlier, timeoutMs: null, expiresInMs: null }
+      if (again.timeoutMs !== null || again.expiresInMs !== null) this.boundAt = this.now
+      return chances.oneIn(2) ? again : { ...again, transition: chances.unique('start') }
     }
     const kind = chances.pick(kinds)
     const key = chances.maybe(2, keys)
@@ -141,27 +164,29 @@ export class Operations {
         { at: this.now + 200, afterMs: chances.below(400) },
         { at: null, afterMs: null },
       ]),
-      timeoutMs: chances.maybe(6, [50, 300, 900]),
-      expiresInMs: chances.maybe(6, [30, 200, 700]),
+      timeoutMs: mayEnd ? chances.maybe(6, [50, 300, 900]) : null,
+      expiresInMs: mayEnd ? chances.maybe(6, [30, 200, 700]) : null,
       lease: chances.oneIn(3) ? { session: this.session(), token: chances.oneIn(10) ? 7 : 1 } : null,
-      leaseMs: chances.maybe(2, [50, 200, 800]),
+      leaseMs: this.isExchanging ? null : chances.maybe(2, [50, 200, 800]),
       transition: chances.unique('start'),
       first: { kind: 'started', name: null, meta: null, data: `{"n":${chances.below(1_000)}}` },
     }
+    if (run.timeoutMs !== null || run.expiresInMs !== null) this.boundAt = this.now
     this.runs.push(run)
     return run
   }
 
   private claim(): Operation {
     const { chances } = this
-    const selectors = chances.weighted(selectorLists.map((list, index) => [index === 0 ? 6 : 1, list] as const))
+    const listed = chances.weighted(selectorLists.map((list, index) => [index === 0 ? 6 : 1, list] as const))
+    const selectors = this.isExchanging ? listed.map((one) => ({ ...one, leaseMs: null })) : listed
     const limits = this.shards === 1 ? [0, 1, 1, 2, 3, 5, 100] : [0, 100_000, 100_000]
     return { method: 'claim', request: { session: this.session(), selectors, limit: chances.pick(limits) } }
   }
 
-  private commit(rows: readonly Run[]): Operation {
+  private commit(rows: readonly Run[], oracle: Oracle): Operation {
     const { chances } = this
-    if (rows.length === 0) return this.start()
+    if (rows.length === 0) return this.start(rows)
     const held = rows.filter(({ session }) => session !== null)
     // Such a one rejects its whole batch, and what else of it took effect is open: it goes alone.
     if (held.length > 0 && chances.oneIn(40)) {
@@ -169,19 +194,24 @@ export class Operations {
     }
     const batch = new Map<string, Transition>()
     for (let count = 1 + chances.below(3); count > 0; count -= 1) {
-      const transition = this.transition(held, rows)
+      const transition = this.transition(held, rows, oracle)
+      if (!this.isOrdered && this.isExchanging) return { method: 'commit', transitions: [transition] }
       batch.set(transition.runId, transition)
     }
     return { method: 'commit', transitions: [...batch.values()] }
   }
 
-  private transition(held: readonly Run[], rows: readonly Run[]): Transition {
+  private transition(held: readonly Run[], rows: readonly Run[], { mailOf }: Oracle): Transition {
     const { chances } = this
     if (this.transitions.length > 0 && chances.oneIn(8)) return chances.pick(this.transitions.slice(-30))
     const run = chances.pick(held.length > 0 && !chances.oneIn(10) ? held : rows)
-    const mail = this.messages.filter(({ runId }) => runId === run.id).map(({ id }) => id)
-    const sensible = sensibleTransition(chances, run, mail, this.now)
-    const transition = chances.oneIn(7) ? this.bent(sensible) : sensible
+    const sensible = sensibleTransition(chances, run, mailOf(run.id), this.now)
+    const reach =
+      this.isExchanging && sensible.append.length > 0 && chances.oneIn(2)
+        ? reachOf(chances, run, rows, () => this.newRun(rows))
+        : undefined
+    const reaching = reach === undefined ? sensible : { ...sensible, reach }
+    const transition = chances.oneIn(7) ? this.bent(reaching) : reaching
     this.transitions.push(transition)
     return transition
   }
@@ -201,16 +231,25 @@ export class Operations {
   }
 
   private deliver(rows: readonly Run[]): Operation {
-    const messages = this.several(3, (): NewMessage => {
-      const { chances } = this
+    const { chances } = this
+    const messages = this.several(3, (): NewMessage | NewBroadcast => {
+      if (this.isExchanging && chances.oneIn(2)) return this.broadcast()
       if (this.messages.length > 0 && chances.oneIn(6)) return chances.pick(this.messages)
       const waiting = rows.filter(({ status }) => status === 'waiting')
       const runId = this.runId(waiting.length > 0 && !chances.oneIn(3) ? waiting : rows)
-      const message = { id: chances.unique('m'), runId, name: 'go', data: `${chances.below(100)}` }
+      const message = letterTo(chances, runId, this.isExchanging)
       this.messages.push(message)
       return message
     })
     return { method: 'deliver', messages }
+  }
+
+  private broadcast(): NewBroadcast {
+    const { chances } = this
+    if (this.broadcasts.length > 0 && chances.oneIn(8)) return chances.pick(this.broadcasts.slice(-20))
+    const made = broadcastOf(chances)
+    this.broadcasts.push(made)
+    return made
   }
 
   private steer(rows: readonly Run[]): Operation {
@@ -229,14 +268,34 @@ export class Operations {
     const session = this.session()
     const own = rows.filter((run) => run.session === session)
     const held = [...own, ...chances.some(rows, 40)].filter((run, index, all) => all.indexOf(run) === index)
-    const claims = held.map(({ id, token }) => ({
+    const claims = held.map(({ id, token, inbox }) => ({
       runId: chances.oneIn(30) ? this.runIds.next(0) : id,
       token: chances.oneIn(15) ? token - 1 : token,
-      extendMs: chances.maybe(2, [50, 400, 2_000]),
+      extendMs: this.isExchanging ? null : chances.maybe(2, [50, 400, 2_000]),
+      ...(chances.oneIn(2) ? { inbox: inbox - chances.below(2) } : {}),
     }))
+    if (this.isExchanging) return this.beatForEver(session, rows, claims)
     const request: BeatRequest = { session, leaseMs: chances.pick([60, 250, 600, 2_000]) }
     if (chances.oneIn(3)) return { method: 'beat', request }
     return { method: 'beat', request: { ...request, held: claims, end: chances.oneIn(12) } }
+  }
+
+  /** Such a session ends only while nothing else has to be rescued, and then that is done at once. */
+  private beatForEver(session: string, rows: readonly Run[], held: readonly HeldClaim[]): Operation {
+    const own = rows.filter((run) => run.session === session)
+    const isOver = (time: number | null): boolean => time !== null && time <= this.now
+    const hasOverdue = rows.some(({ timeoutAt, expiresAt }) => isOver(timeoutAt) || isOver(expiresAt))
+    const end = own.length <= 1 && !hasOverdue && this.chances.oneIn(6)
+    if (end) {
+      this.forced.push(this.rescue())
+      this.generation += 1
+      for (const one of this.sessions) this.opens(one)
+    }
+    return { method: 'beat', request: { session, leaseMs: forEver, held, end } }
+  }
+
+  private opens(session: string): void {
+    this.forced.push({ method: 'beat', request: { session, leaseMs: forEver } })
   }
 
   private rescue(): Operation {
@@ -259,12 +318,29 @@ export class Operations {
 
   private load(rows: readonly Run[]): Operation {
     const { chances } = this
-    const requests = this.several(3, () => ({
-      runId: this.runId(rows),
-      after: chances.pick([0, 0, 1, 3, 100]),
-      limit: chances.pick([0, 1, 2, 1_000]),
-    }))
+    const requests = this.several(3, (): LoadRequest => {
+      const mail = mailRequest(chances, rows)
+      const latest = { kind: chances.pick(['logged', 'step-succeeded'] as const), name: chances.pick(['line', 'pay']) }
+      return {
+        runId: this.runId(rows),
+        after: chances.pick([0, 0, 1, 3, 100]),
+        limit: chances.pick([0, 1, 2, 1_000]),
+        ...(mail === null ? {} : { mail }),
+        ...(chances.oneIn(3) ? { latest } : {}),
+      }
+    })
     return { method: 'load', requests }
+  }
+
+  private deadLetters(rows: readonly Run[]): Operation {
+    return { method: 'deadLetters', ...deadLetterQuery(this.chances, rows, this.messages) }
+  }
+
+  private settleDeadLetter(rows: readonly Run[]): Operation {
+    const { chances } = this
+    const known = chances.pick([...this.messages.slice(-60), { runId: this.runId(rows), id: 'nothing' }])
+    const fate = chances.pick(['discarded', 'replayed'] as const)
+    return { method: 'settleDeadLetter', letter: { runId: known.runId, id: known.id }, fate }
   }
 
   private get(rows: readonly Run[]): Operation {
@@ -287,24 +363,11 @@ export class Operations {
   }
 
   private filter(rows: readonly Run[]): RunFilter {
-    const { chances } = this
-    const members: readonly RunFilter[] = [
-      { ids: this.several(5, () => this.runId(rows)) },
-      { types: chances.some([...kinds.map(({ type }) => type), 'SHIP'], 2) },
-      { typePrefix: chances.pick(['billing', 'billing.', 'BILLING', 'b_lling', '%', '']) },
-      { statuses: chances.some(['pending', 'running', 'waiting', 'paused', 'failed', 'cancelled'], 2) },
-      { key: chances.pick([...keys, 'K1']) },
-      { idempotencyKey: chances.pick(idempotencyKeys) },
-      { tag: chances.pick([...tags, 'none']) },
-      { version: chances.pick([1, 2, 3]) },
-      { parentId: this.runId(rows) },
-      { createdFrom: this.now - chances.below(2_000) },
-      { createdBefore: this.now - chances.below(2_000) },
-      { deleted: chances.oneIn(2) },
-      {},
-    ]
-    const filter = chances.pick(members)
-    return chances.oneIn(3) ? { ...chances.pick(members), ...filter } : filter
+    return runFilter(
+      this.chances,
+      this.several(5, () => this.runId(rows)),
+      this.now,
+    )
   }
 
   private advance(): Operation {
@@ -326,8 +389,12 @@ export class Operations {
   /** Sessions end; new ones take their place, and old ones come back. */
   private session(): string {
     const { chances } = this
-    if (chances.oneIn(40)) this.generation += 1
+    if (!this.isExchanging && chances.oneIn(40)) this.generation += 1
     const generation = this.generation - (chances.oneIn(12) ? 1 : 0)
     return `${chances.pick(['a', 'b', 'c'])}${generation}`
+  }
+
+  private get sessions(): readonly string[] {
+    return ['a', 'b', 'c'].map((name) => `${name}${this.generation}`)
   }
 }

@@ -7,32 +7,38 @@ import type {
   Change,
   Claimed,
   Committed,
+  DeadLetter,
   Delivered,
   Loaded,
+  NewBroadcast,
+  NewMessage,
   Rescued,
   Started,
   Steered,
   SteerRequest,
 } from '../../src/store.ts'
 import type { Transition } from '../../src/core/transition.ts'
-import type { Operation } from './operations.ts'
+import type { Operation } from './operation.ts'
 
 type Method = Exclude<Operation['method'], 'advance'>
 
 /** What is documented. Each must come at least once. */
 const documented: Readonly<Record<Method, readonly string[]>> = {
   start: listed(`
-    ready | timed | leased | session has ended | repeated | taken id | taken idempotency-key |
+    ready | timed | leased | with mail | session has ended | repeated | taken id | taken idempotency-key |
     taken key, scope workflow | taken key, scope version | taken key, scope global`),
   claim: listed('nothing | some | more | next due | one that is being cancelled | session has ended'),
-  load: listed('entries | a page | messages | nothing'),
+  load: listed('entries | a page | messages | nothing | by names | latest'),
   commit: listed(`
     checkpoint | undo possible | undo due | continued | continued as another | took a message | repeated |
     to waiting | to pending | to succeeded | to failed | to paused | to cancelled | to cancelling |
     parked with nothing new | parked before | kept for a message | kept for a wish | kept for a cancellation |
     refused stale | refused lease-lost | refused not-found | refused cancelling | refused key-taken |
-    of a removed run | BUG`),
-  deliver: listed('delivered | queued | target-terminated | target-not-found | to a removed run | repeated'),
+    of a removed run | started a child | refused a child | told at once | ended and told | ended and cancelled |
+    ended with mail | BUG`),
+  deliver: listed(`
+    delivered | queued | target-terminated | target-not-found | to a removed run | repeated | kept after the end |
+    to subscribers | to nobody yet | broadcast repeated`),
   steer: listed(`
     cancel done cancelled | cancel done cancelling | cancel wished cancelling | cancel refused ended |
     cancel now done cancelled | cancel now refused ended | cancel not-found | repeated |
@@ -43,7 +49,7 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     retry refused changed | retry refused deleted | retry key-taken | retry not-found |
     remove of a held run | remove of one that is over | remove of one that nobody holds | remove again |
     remove not-found`),
-  beat: listed('alive | not alive | lost | wished | timed out | extended'),
+  beat: listed('alive | not alive | lost | wished | timed out | extended | mail'),
   rescue: listed(`
     nothing | sessions ended | taken over | crashed | timed-out | expired | cancelled | to paused | to be undone |
     still cancelling`),
@@ -54,6 +60,8 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     none | a page | by ids | by types | by typePrefix | by statuses | by key | by idempotencyKey | by tag |
     by version | by parentId | by createdFrom | by createdBefore | removed ones | after another`),
   count: listed('none | all | as many as wanted'),
+  deadLetters: listed('none | some | a page | after another'),
+  settleDeadLetter: listed('settled | not dead'),
 }
 
 function listed(text: string): readonly string[] {
@@ -88,9 +96,12 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
     case 'start': {
       const answers = answer as readonly Started[]
       const given = operation.runs.map((run) => ({ run, runId: run.id }))
-      once(given, ({ run, runId }, index) =>
-        named.add(startOutcome(run, answers[index] as Started, rows.before(runId) !== undefined)),
-      )
+      once(given, ({ run, runId }, index) => {
+        const answer = answers[index] as Started
+        const existed = rows.before(runId) !== undefined
+        say(answer.created && !existed && answer.run.inbox > 0, 'with mail')
+        named.add(startOutcome(run, answer, existed))
+      })
       break
     }
     case 'claim': {
@@ -109,7 +120,9 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
     }
     case 'load':
       ;(answer as readonly Loaded[]).forEach(({ entries, messages }, index) => {
-        const limit = operation.requests[index]?.limit ?? 0
+        const { limit = 0, mail, latest } = operation.requests[index] ?? {}
+        say(mail !== undefined && messages.length > 0, 'by names')
+        say(latest !== undefined && entries.length > 0, 'latest')
         say(entries.length > 0, 'entries')
         say(entries.length > 0 && entries.length === limit, 'a page')
         say(messages.length > 0, 'messages')
@@ -125,12 +138,8 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
     }
     case 'deliver': {
       const answers = answer as readonly Delivered[]
-      once(operation.messages, ({ runId }, index) => {
-        const [before, after] = [rows.before(runId)?.run, rows.after(runId)?.run]
-        const { outcome } = answers[index] as Delivered
-        const isAccepted = outcome === 'delivered' || outcome === 'queued'
-        if (isAccepted && before?.inbox === after?.inbox) named.add('repeated')
-        else named.add(outcome === 'target-not-found' && before !== undefined ? 'to a removed run' : outcome)
+      operation.messages.forEach((message, index) => {
+        for (const what of deliverOutcomes(message, answers[index] as Delivered, rows)) named.add(what)
       })
       break
     }
@@ -142,7 +151,8 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       break
     }
     case 'beat': {
-      const { alive, lost, wished, timedOut } = answer as Beat
+      const { alive, lost, wished, mail, timedOut } = answer as Beat
+      say(mail.length > 0, 'mail')
       named.add(alive ? 'alive' : 'not alive')
       say(alive && lost.length > 0, 'lost')
       say(wished.length > 0, 'wished')
@@ -188,6 +198,16 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       say(answer === 0, 'none')
       say(answer !== 0, answer === operation.atMost ? 'as many as wanted' : 'all')
       break
+    case 'deadLetters': {
+      const { length } = answer as readonly DeadLetter[]
+      named.add(length === 0 ? 'none' : 'some')
+      say(length > 0 && length === operation.page.limit, 'a page')
+      say(length > 0 && operation.page.after !== undefined, 'after another')
+      break
+    }
+    case 'settleDeadLetter':
+      named.add(answer === true ? 'settled' : 'not dead')
+      break
     case 'advance':
   }
   return [...named]
@@ -205,6 +225,39 @@ function startOutcome(
   return run.readiness === 'timed' ? 'timed' : 'ready'
 }
 
+function deliverOutcomes(message: NewMessage | NewBroadcast, answer: Delivered, rows: Rows): readonly string[] {
+  const { outcome } = answer
+  const isRepeated = 'repeated' in answer
+  if ('topic' in message) {
+    return [isRepeated ? 'broadcast repeated' : outcome === 'delivered' ? 'to subscribers' : 'to nobody yet']
+  }
+  if (isRepeated) return ['repeated']
+  const [before, after] = [rows.before(message.runId)?.run, rows.after(message.runId)?.run]
+  if (outcome === 'target-not-found' && before !== undefined) return ['to a removed run']
+  const isKept = outcome === 'target-terminated' && before?.inbox !== after?.inbox
+  return isKept ? [outcome, 'kept after the end'] : [outcome]
+}
+
+/** What a transition that was committed did to others. */
+function reachOutcomes(
+  { runId, reach, status }: Transition,
+  { inbox }: { readonly inbox: number },
+  rows: Rows,
+): string[] {
+  const named: string[] = []
+  const [before, after] = [rows.before(runId), rows.after(runId)]
+  const started = reach?.starts.filter(({ run }) => rows.after(run.id)?.run.parentId === runId).length ?? 0
+  if (started > 0) named.push('started a child')
+  if (started < (reach?.starts.length ?? 0)) named.push('refused a child')
+  if (reach?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('told at once')
+  if (status === null || !isTerminal(status)) return named
+  if (before?.run.watched === true) named.push('ended and told')
+  if ((before?.mail ?? 0) > 0 && after?.mail === 0) named.push('ended with mail')
+  const children = reach?.starts.filter(({ run }) => rows.after(run.id)?.run.status === 'cancelling') ?? []
+  if (children.length > 0) named.push('ended and cancelled')
+  return named
+}
+
 function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): readonly string[] {
   if (answer.outcome === 'refused') return [`refused ${answer.reason}`]
   const { runId, append, status, undo, continues } = transition
@@ -214,7 +267,7 @@ function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): 
     if (append.length > 0) return ['repeated']
     if (before.run.status === 'waiting') return ['parked before']
   }
-  const named: string[] = []
+  const named: string[] = reachOutcomes(transition, answer, rows)
   if (after.mail < before.mail) named.push('took a message')
   if (before.run.deletedAt !== null) named.push('of a removed run')
   if (status !== null && !answer.released) {

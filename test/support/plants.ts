@@ -18,6 +18,14 @@ const append = (kind: string, name: string | null, meta = 'null', data = 'null')
 const withUndo = `'{"attempt":1,"ms":1,"undo":true}'`
 const done = `'{"attempt":1,"ms":1}'`
 
+const addWait = (kind: string, target: string, delivery: string): string =>
+  `insert into waits (shard, kind, target, run_id, effect, delivery, opened_at)
+   select 0, '${kind}', ${target}, id, 'tell', ${delivery}, 1 from runs where id = ?`
+const anEnded = `(select cast(id as text) from runs where status = 'succeeded' order by id limit 1)`
+const openBroadcast = `
+  insert into broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)
+  values (0, 'jobs', 1, 'b', 'queue', '1', null, 1, null, null, 0)`
+
 export const plants: readonly Plant[] = [
   ['history_gapless', 'succeeded', 'delete from journal where run_id = ? and seq = 2'],
   ['seq_counts_entries', 'succeeded', setRun('seq = seq + 1')],
@@ -76,6 +84,8 @@ export const plants: readonly Plant[] = [
   ],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'idle', due = null`)],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'timed', due = 9000000000000`)],
+  ['end_told', 'listening', addWait('run', anEnded, 'null')],
+  ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'queue'`), openBroadcast],
   ['waits_for_something', 'listening', ...append('woken', 'go', `'{"winner":"go","trueAt":1,"seenAt":1}'`)],
   ['timer_is_set', 'waiting', setRun(`readiness = 'idle', due = null`)],
   ['timer_is_set', 'waiting', setRun('due = due + 90000000')],

@@ -38,7 +38,8 @@ function parkAgainstDeliver(count: number): Race {
     assert.equal(parked.outcome, 'committed')
     assert.equal(row.session === null, parked.released, 'the holder knows whether it still holds the run')
     if (!parked.released) assert.ok(parked.inbox > 0, 'whoever must look again is told that something is there')
-    for (const { outcome } of told) assert.equal(outcome, parked.released ? 'delivered' : 'queued')
+    const delivered = told.filter(({ outcome }) => outcome === 'delivered').length
+    assert.equal(delivered, parked.released ? 1 : 0, 'one of them wakes it, if it was asleep')
     await assertGapless(world, held.runId)
   }
 }
@@ -248,7 +249,7 @@ const takeAgainstDeliver: Race = async (world) => {
   )
   const row = await run(held.runId)
   const messages = await mailbox(held.runId)
-  assert.deepEqual(again, { outcome: 'queued' }, 'a repetition is answered as the first time')
+  assert.deepEqual(again, { outcome: 'queued', repeated: true }, 'a repetition is answered as the first time')
   assert.deepEqual(
     messages.map(({ id, position }) => [id, position]),
     [[second.id, 2]],
@@ -257,6 +258,27 @@ const takeAgainstDeliver: Race = async (world) => {
   assertNobodySleeps(row, messages.length)
   assert.equal(taken.outcome, 'committed')
   if (fresh.outcome === 'delivered') assert.equal(taken.released, true)
+}
+
+/** A run ends while another one begins to watch it. */
+const watchAgainstEnd: Race = async (world) => {
+  const { hold, transition, send, run, mailbox } = world
+  const [watched, watcher] = [await hold(), await hold()]
+  const reach = { starts: [], watches: [{ kind: 'run', runId: watched.runId }], unwatches: [] } as const
+  const park = transition(watcher, { append: [wait], status: 'waiting', parkIf: { inbox: 0 }, reach })
+  const [parked] = await world.atOnce(
+    () => send(park),
+    () => send(transition(watched, { append: [done], status: 'succeeded' })),
+  )
+  const messages = await mailbox(watcher.runId)
+  assert.deepEqual(
+    messages.map(({ kind, name }) => [kind, name]),
+    [['ended', watched.runId]],
+    'it is told once',
+  )
+  const row = await run(watcher.runId)
+  assertNobodySleeps(row, messages.length)
+  assert.equal(parked.outcome === 'committed' && parked.released, row.session === null)
 }
 
 /** A holder that gave its run back, and writes once more while another has it. */
@@ -355,6 +377,7 @@ export const races: Readonly<Record<string, Race>> = {
   'retry against retry': retryAgainstRetry,
   'continue against start': continueAgainstStart,
   'take against deliver': takeAgainstDeliver,
+  'watch against the end of the watched': watchAgainstEnd,
   'a late holder against the next': zombieAgainstHolder,
   'extend against rescue': extendAgainstRescue,
   'beat against rescue': beatAgainstRescue,

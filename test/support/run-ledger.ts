@@ -7,7 +7,8 @@ import type { Rewrite } from '../../src/core/rewrite.ts'
 import { holds, isTerminal, type Lease, type Run } from '../../src/core/run.ts'
 import { steer, type Steer, type Steered } from '../../src/core/steering.ts'
 import { giveBack, takeOver } from '../../src/core/takeover.ts'
-import { assertLegal, dueAt, receive, type Transition } from '../../src/core/transition.ts'
+import { assertLegal, receive, type Transition } from '../../src/core/transition.ts'
+import { dueAt } from '../../src/core/due.ts'
 import type { Committed } from '../../src/store.ts'
 
 interface Row {
@@ -48,6 +49,7 @@ export class RunLedger {
       seq: entries.length,
       base: baseOf(entries),
       inbox: 0,
+      watched: false,
       wish: null,
       undo: undoOf(entries),
       crashes: 1,

@@ -16,7 +16,8 @@ import type {
 } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { Run } from '../../src/core/run.ts'
-import { keys, kinds, type Operation, type Oracle } from './operations.ts'
+import type { Operation, Oracle } from './operation.ts'
+import { keys, kinds } from './run-filter.ts'
 import type { Rows, Standing } from './outcomes.ts'
 
 type AnyStore = Store & StoreAdmin
@@ -47,6 +48,8 @@ export class SideBySide {
   private readonly feedOrder: FeedOrder
   private readonly standings = new Map<string, Standing>()
   private readonly runs = new Map<string, Run>()
+  /** The ids of what lies in the oracle's mailboxes. */
+  private readonly mail = new Map<string, readonly string[]>()
   /** What the feed of each has told, in its order. */
   private readonly feeds: readonly [Change[], Change[]] = [[], []]
 
@@ -69,7 +72,8 @@ export class SideBySide {
   }
 
   get view(): Oracle {
-    return { rows: this.runs, feedLength: this.feeds[0].length, now: this.time }
+    const mailOf = (runId: string): readonly string[] => this.mail.get(runId) ?? []
+    return { rows: this.runs, feedLength: this.feeds[0].length, mailOf, now: this.time }
   }
 
   /** Does it to both and compares the answers, the feed, and every run that it may have touched. */
@@ -85,8 +89,8 @@ export class SideBySide {
     else this.same('the answer', answered, expected)
     if (this.isClosed) return { answer: expected, rows: nobody }
     const told = await this.compareFeeds(this.feedOrder === 'by run' || operation.method === 'rescue')
-    // A rescue does not name every run that it moves, but each of them has an entry.
-    const touched = operation.method === 'rescue' ? told : touchedBy(operation, expected)
+    // A call does not name every run that it moves, but each of them has an entry, or its row is another one.
+    const touched = distinct([...touchedBy(operation, expected), ...told, ...(await this.moved())])
     const before = new Map(touched.map((id) => [id, this.standings.get(id)]))
     await this.compareRuns(touched)
     const answer = operation.method === 'rescue' ? { ...(expected as Rescued), touched } : expected
@@ -136,6 +140,13 @@ export class SideBySide {
     return changes
   }
 
+  /** Known runs whose rows the oracle has changed. */
+  private async moved(): Promise<readonly string[]> {
+    const known = [...this.runs.values()]
+    const rows = await this.oracle.get(known.map(({ id }) => id))
+    return known.filter((run, index) => standingOf(run) !== standingOf(rows[index])).map(({ id }) => id)
+  }
+
   private async compareRuns(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return
     const requests = ids.map((runId) => ({ runId, after: this.standings.get(runId)?.run.seq ?? 0, limit: all }))
@@ -146,7 +157,12 @@ export class SideBySide {
     raw.rows.forEach((run, index) => {
       if (run === undefined) return
       this.runs.set(run.id, run)
-      this.standings.set(run.id, { run, mail: raw.loaded[index]?.messages.length ?? 0 })
+      const messages = raw.loaded[index]?.messages ?? []
+      this.mail.set(
+        run.id,
+        messages.map(({ id }) => id),
+      )
+      this.standings.set(run.id, { run, mail: messages.length })
     })
   }
 
@@ -211,6 +227,10 @@ async function perform(
         return await store.find(operation.filter, operation.page)
       case 'count':
         return await store.count(operation.filter, operation.atMost)
+      case 'deadLetters':
+        return await store.deadLetters(operation.filter, operation.page)
+      case 'settleDeadLetter':
+        return await store.settleDeadLetter(operation.letter, operation.fate)
     }
   } catch (error) {
     if (!isHoldfastError(error)) throw error
@@ -244,7 +264,7 @@ function touchedBy(operation: Operation, answer: unknown): readonly string[] {
     case 'commit':
       return distinct(operation.transitions.map(({ runId }) => runId))
     case 'deliver':
-      return distinct(operation.messages.map(({ runId }) => runId))
+      return distinct(operation.messages.flatMap((one) => ('topic' in one ? [] : [one.runId])))
     case 'steer':
       return distinct(operation.requests.map(({ runId }) => runId))
     case 'beat':
@@ -254,6 +274,13 @@ function touchedBy(operation: Operation, answer: unknown): readonly string[] {
     default:
       return []
   }
+}
+
+/** What others can change of a row. */
+function standingOf(run: Run | undefined): string {
+  if (run === undefined) return ''
+  const { seq, inbox, watched, status, session, token, due, deadline, deletedAt } = run
+  return [seq, inbox, watched, status, session, token, due, deadline, deletedAt].join(' ')
 }
 
 function distinct(ids: readonly string[]): readonly string[] {
@@ -274,7 +301,8 @@ async function snapshot(store: AnyStore): Promise<unknown> {
     const page = await store.find(filter, { limit: all })
     found.push([page.map(({ id }) => id), await store.count(filter, all)])
   }
-  return { runs, removed, loaded, found }
+  const dead = await store.deadLetters({}, { limit: all })
+  return { runs, removed, loaded, found, dead }
 }
 
 /** Without the journals that a store may hand over: the oracle has none at hand. */

@@ -1,8 +1,9 @@
 // What a holder may commit for its run: one of everything that the engine ever sends, and what only a defect would.
 
 import type { Draft } from '../../src/core/entry.ts'
-import type { Run } from '../../src/core/run.ts'
-import type { Due, NextStatus, Transition } from '../../src/core/transition.ts'
+import { isTerminal, type Run } from '../../src/core/run.ts'
+import type { NextStatus, Transition } from '../../src/core/transition.ts'
+import type { Due } from '../../src/core/due.ts'
 import type { Chances } from './chances.ts'
 
 const logged: Draft = { kind: 'logged', name: 'line', meta: null, data: '"said"' }
@@ -21,11 +22,16 @@ const ends: Readonly<Record<'succeeded' | 'failed' | 'cancelled' | 'paused', Dra
   paused: { kind: 'paused', name: null, meta: { reason: 'operator', note: null }, data: null },
 }
 
-type Shape = Partial<Pick<Transition, 'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes'>>
+type Shape = Partial<
+  Pick<Transition, 'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes' | 'reach' | 'emptyAt'>
+>
 
 /** What the holder of this run could ask for now. Of one that nobody holds, it comes too late. */
 export function sensibleTransition(chances: Chances, run: Run, mail: readonly string[], now: number): Transition {
   const shape = shapeOf(chances, run, now)
+  // A holder that has read everything says so. What came since then is not what it read.
+  const isEnd = shape.status !== undefined && shape.status !== null && isTerminal(shape.status)
+  if (isEnd && chances.oneIn(3)) return made(chances, run, { takes: mail, emptyAt: run.inbox, ...shape })
   const takes = mail.length > 0 && chances.oneIn(3) ? [...chances.some(mail, 2), chances.unique('m')] : []
   return made(chances, run, { takes, ...shape })
 }
@@ -35,6 +41,12 @@ export function illegalTransition(chances: Chances, run: Run): Transition {
   const shapes: readonly Shape[] = [
     { append: [] },
     { append: [], status: 'pending' },
+    {
+      append: [],
+      status: 'waiting',
+      parkIf: { inbox: run.inbox },
+      reach: { starts: [], watches: [{ kind: 'run', runId: run.id }], unwatches: [] },
+    },
     { status: 'waiting' },
     { parkIf: { inbox: run.inbox } },
     { append: [logged], continues: { type: 'ship', version: 1 } },

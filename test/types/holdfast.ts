@@ -54,7 +54,7 @@ export async function inTransaction(holdfast: Holdfast, tx: unknown): Promise<vo
   const using = holdfast.using(tx)
   const run = await using.start(greet, 'Ada', { key: 'ada' })
   expectType<Equal<typeof run, RunHandle<{ text: string }>>>(true)
-  const delivered = await using.deliver(run, 'paid', { amount: 3 }, { id: 'payment-1' })
+  const delivered = await using.signal(run, 'paid', { amount: 3 }, { id: 'payment-1' })
   expectType<Equal<typeof delivered.outcome, 'delivered' | 'queued' | 'target-terminated' | 'target-not-found'>>(true)
   await using.cancel(run.id, { reason: 'enough' })
 

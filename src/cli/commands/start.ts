@@ -1,19 +1,16 @@
 // `holdfast start`: starts a run of a workflow by its name, and waits for its end if asked to.
 
-import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { StartOptions } from '../../client/start-options.ts'
 import type { Duration } from '../../core/duration.ts'
 import { keyScopes } from '../../core/key.ts'
 import { didYouMean } from '../../core/suggest.ts'
-import { examples, Interrupted, type Act, type Call } from '../call.ts'
+import { examples, Interrupted, type Act } from '../call.ts'
 import { visible } from '../escape.ts'
 import { assertSucceeded, follow } from '../following.ts'
-import { readAll } from '../io.ts'
-import { parseInput } from '../json-input.ts'
+import { inputOf } from '../input-argument.ts'
 import { collected, duration, futureTime, pairs, whole } from '../option-values.ts'
-import { jsonLine, messageOf } from '../plain-json.ts'
+import { jsonLine } from '../plain-json.ts'
 import { checkRunId } from '../run-filter.ts'
 import { quoted, usage } from '../usage.ts'
 
@@ -69,7 +66,7 @@ export function registerStart(program: Command, act: Act): void {
     const [type = '', input] = command.args
     const { printer } = call
     const about = startOptions(options)
-    const value = await inputOf(call, input, options.file)
+    const value = await inputOf(call, 'input', input, options.file)
     const { holdfast } = await call.open({ store: 'creatable', workflows: true })
     const { id, key, created } = await holdfast.start(type, value, about)
     if (options.wait !== true) {
@@ -88,21 +85,6 @@ export function registerStart(program: Command, act: Act): void {
     else if (run.status === 'succeeded') await printer.lines([jsonLine(run.output)])
     assertSucceeded(run)
   })
-}
-
-async function inputOf({ io }: Call, input: string | undefined, file: string | undefined): Promise<unknown> {
-  if (input !== undefined && file !== undefined) throw usage('The input is an argument or a --file, not both.')
-  if (file !== undefined) return parseInput(readInput(resolve(io.cwd, file), file), `The file ${quoted(file)}`)
-  if (input === '-') return parseInput(await readAll(io.stdin), 'What came from standard input')
-  return input === undefined ? undefined : parseInput(input, 'The input')
-}
-
-function readInput(path: string, name: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw usage(`The file ${quoted(name)} cannot be read: ${visible(messageOf(error))}.`)
-  }
 }
 
 function startOptions(options: StartCommandOptions): StartOptions {

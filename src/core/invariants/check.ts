@@ -1,5 +1,6 @@
 // All state invariants, and how they are checked.
 
+import { exchangeInvariants, type ExchangeState } from './exchange.ts'
 import { feedInvariants, type FeedItem } from './feed.ts'
 import { idempotencyKey, oneKeyOneLiveRun } from './fleet.ts'
 import type { FleetInvariant, RunInvariant, RunState, Violation } from './invariant.ts'
@@ -74,12 +75,17 @@ export function checkAll(states: readonly RunState[], now: number): readonly Vio
   return [...alone, ...together]
 }
 
+/** What is wrong with what passes between these runs, which are all that a store holds. */
+export function checkExchange(state: ExchangeState, states: readonly RunState[], now: number): readonly Violation[] {
+  return exchangeInvariants.flatMap(({ name, check }) => check(state, states, now).map((found) => ({ name, ...found })))
+}
+
 /** What is wrong with the whole feed of a store that holds these runs. */
 export function checkFeed(feed: readonly FeedItem[], states: readonly RunState[]): readonly Violation[] {
   return feedInvariants.flatMap(({ name, check }) => check(feed, states).map((found) => ({ name, ...found })))
 }
 
-export const stateInvariants = [...runInvariants, ...fleetInvariants, ...feedInvariants]
+export const stateInvariants = [...runInvariants, ...fleetInvariants, ...exchangeInvariants, ...feedInvariants]
 
 /** A report names at most so many offenders of each invariant. */
 export const mostOffenders = 20

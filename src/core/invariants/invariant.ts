@@ -32,7 +32,7 @@ export interface RunState {
 export interface TakenMessage {
   readonly id: string
   readonly position: number
-  /** The first entry of the transition that took it. */
+  /** The first entry of the transition that took it; the last entry of its run, if that ended without reading it. */
   readonly takenBy: number
 }
 

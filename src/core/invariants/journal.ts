@@ -1,6 +1,6 @@
 // What must be true of a journal, and of a row as far as the journal says it.
 
-import type { Entry } from '../entry.ts'
+import { obliges, type Entry } from '../entry.ts'
 import type { Undo } from '../run.ts'
 import { firstTwice, isKind, outcomesOf, sinceBase, type RunInvariant, type RunState } from './invariant.ts'
 
@@ -94,7 +94,7 @@ function foldedUndo(entries: readonly Entry[]): Undo {
   let undo: Undo = 'none'
   for (const entry of entries) {
     if (isKind(entry, 'failing', 'cancelling')) return 'due'
-    if (isKind(entry, 'step-succeeded') && entry.meta.undo === true) undo = 'possible'
+    if (obliges(entry)) undo = 'possible'
   }
   return undo
 }

@@ -1,6 +1,6 @@
 // What must be true of what others leave for a run, and of what the run waits for: nothing that should wake it is lost.
 
-import { dueOf, earliestDue } from '../wait.ts'
+import { dueOf, earliestDue, mailOf } from '../wait.ts'
 import {
   firstTwice,
   isKind,
@@ -27,7 +27,7 @@ export const mailboxDense: RunInvariant = {
 export const signalConsumedAtMostOnce: RunInvariant = {
   name: 'signal_consumed_at_most_once',
   kind: 'S',
-  about: 'A message is there once, and is taken by one entry of its run or by none.',
+  about: 'A message is there once, and leaves its mailbox with one entry of its run or with none.',
   check({ run, messages, taken = [] }) {
     const twice = firstTwice([...messages, ...taken].map(({ id }) => id))
     if (twice !== undefined) return `message ${twice} is there twice`
@@ -65,7 +65,8 @@ export const noLostWakeup: RunInvariant = {
     const names = new Set(messages.map(({ name }) => name))
     for (const { name, meta } of askedWaits(state)) {
       for (const condition of meta.conditions) {
-        if (condition.kind === 'signal' && names.has(condition.name)) return `${name} waits for ${condition.name}`
+        const wanted = mailOf(condition)
+        if (wanted !== null && names.has(wanted)) return `${name} waits for ${wanted}`
       }
     }
     return null

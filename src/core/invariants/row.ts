@@ -64,13 +64,15 @@ export const readyIsDue: RunInvariant = {
 }
 
 const longestId = 200
+/** What a topic passes on has the name of the topic in its id, and may have been passed on before. */
+const longestMessageId = 700
 
 export const idsNonemptyBounded: RunInvariant = {
   name: 'ids_nonempty_bounded',
   kind: 'S',
   about:
     `Ids, types, keys and names are texts that are not empty; ids, types and tags have at most ${longestId} characters, ` +
-    `keys ${longestKey}.`,
+    `keys ${longestKey}, ids of messages ${longestMessageId}.`,
   check({ run, entries, messages }) {
     const { id, type, key, idempotencyKey, parentId, session, tags } = run
     if (isWrong(id) || isWrong(type) || type.includes(' ')) return 'its id or type'
@@ -78,7 +80,7 @@ export const idsNonemptyBounded: RunInvariant = {
     if (isWrong(parentId) || isWrong(session) || tags.some((tag) => isWrong(tag))) return 'its parent, session or tags'
     const entry = entries.find(({ name, transition }) => name === '' || isWrong(transition))
     if (entry !== undefined) return `the name or transition of entry ${entry.seq}`
-    const message = messages.find((one) => isWrong(one.id) || one.name === '')
+    const message = messages.find((one) => isWrong(one.id, longestMessageId) || one.name === '')
     return message === undefined ? null : `the id or name of message ${message.position}`
   },
 }

@@ -2,15 +2,19 @@
 
 import type { Entry } from '../../core/entry.ts'
 import type { KeyScope } from '../../core/key.ts'
+import type { TakenMessage } from '../../core/invariants/invariant.ts'
+import type { Fate } from '../../core/message.ts'
 import type { Readiness, Run, RunStatus, Undo, Wish } from '../../core/run.ts'
-import type { Delivered, Message, NewRun } from '../../store.ts'
+import { mailAtOnce, type Loaded, type LoadRequest, type MailRequest, type Message, type NewRun } from '../../store.ts'
 
 /** A message, and what its sender was told: it is told the same again if it repeats itself. */
 export interface Kept {
   readonly message: Message
-  readonly answer: Delivered
+  readonly outcome: 'delivered' | 'queued' | 'target-terminated'
   /** The entry with which the run took it; it stays known, so that delivering it again changes nothing. */
   takenBy: number | null
+  /** What became of it, if nobody read it. */
+  fate: Fate | null
 }
 
 export class Row {
@@ -33,6 +37,7 @@ export class Row {
   due: number | null = null
   base = 1
   inbox = 0
+  watched = false
   wish: Wish | null = null
   undo: Undo = 'none'
   crashes = 0
@@ -93,6 +98,33 @@ export class Row {
     return [...this.mailbox.values()].filter(({ takenBy }) => takenBy === null).map(({ message }) => ({ ...message }))
   }
 
+  /** What was taken out of it, and when. */
+  taken(): TakenMessage[] {
+    if (this.mailbox === null) return []
+    return [...this.mailbox.values()].flatMap(({ message: { id, position }, takenBy }) =>
+      takenBy === null ? [] : [{ id, position, takenBy }],
+    )
+  }
+
+  load({ after, limit, latest, mail }: LoadRequest): Loaded {
+    const entries = latest === undefined ? this.page(after, limit) : this.latest(latest.kind, latest.name)
+    return { entries, messages: mail === undefined ? this.messages().slice(0, mailAtOnce) : this.mail(mail) }
+  }
+
+  private latest(kind: Entry['kind'], name: string): Entry[] {
+    const entry = this.entries.findLast((one) => one.kind === kind && one.name === name)
+    return entry === undefined ? [] : [copied(entry)]
+  }
+
+  private mail({ names, limit }: MailRequest): Message[] {
+    const left = new Map(names.map((name) => [name, limit]))
+    return this.messages().filter(({ name }) => {
+      const more = left.get(name) ?? 0
+      left.set(name, more - 1)
+      return more > 0
+    })
+  }
+
   /** Makes the row what a decision says. Its queue is not told, nor is its journal. */
   adopt(run: Run): void {
     this.status = run.status
@@ -132,6 +164,7 @@ export class Row {
       seq: this.entries.length,
       base: this.base,
       inbox: this.inbox,
+      watched: this.watched,
       wish: this.wish === null ? null : { ...this.wish },
       undo: this.undo,
       crashes: this.crashes,

@@ -50,6 +50,10 @@ const dueOf = (condition: string, registeredAt: string): string =>
 
 const isUndoable = (alias: string): string => `${alias}.kind = 'step-succeeded' and ${alias}.meta like '%"undo":true%'`
 
+/** The run has something to do before it may fail or be cancelled. */
+const obliges = (alias: string): string =>
+  `((${isUndoable(alias)}) or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
+
 const isDropped = (alias: string): string => `exists (
       select 1 from dropped as d where d.shard = ${alias}.shard and d.run_id = ${alias}.run_id and d.seq = ${alias}.seq)`
 
@@ -64,6 +68,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
   const journal = `${schema}.journal`
   const messages = `${schema}.messages`
   const tags = `${schema}.tags`
+  const waits = `${schema}.waits`
   const feed = `${schema}.feed`
 
   /** An entry of the present incarnation together with its run. */
@@ -157,7 +162,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
       union all
       select run_id from ${journal} where name = '' or length(transition_id) not between 1 and 200
       union all
-      select run_id from ${messages} where name = '' or length(id) not between 1 and 200`,
+      select run_id from ${messages} where name = '' or length(id) not between 1 and 700`,
 
     one_outcome: twice(`'step-succeeded', 'step-failed'`),
 
@@ -178,7 +183,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
     undo_is_fold: `
       with folded as (
         select j.shard, j.run_id, max(case when j.kind in ('failing', 'cancelling') then 2
-          when ${isUndoable('j')} then 1 else 0 end) as grade
+          when ${obliges('j')} then 1 else 0 end) as grade
         from ${since('j')} group by j.shard, j.run_id)
       select r.id from ${runs} as r join folded on ${ofRun('folded', 'r', 'id')}
       where grade <> case r.undo when 'none' then 0 when 'possible' then 1 else 2 end
@@ -220,7 +225,20 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
       join ${messages} as m on ${ofRun('m', 'w', 'run_id')} and m.taken_by is null
       where (w.due is null or w.due > ${now}) and exists (
         select 1 from ${conditions('w')}
-        where ${text('c.value', 'kind')} = 'signal' and ${text('c.value', 'name')} = m.name)`,
+        where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
+
+    // A wait lies in the shard of what it is for.
+    end_told: `
+      select w.run_id as id from ${waits} as w join ${runs} as r
+        on r.shard = w.shard and r.id = case w.kind when 'run' then w.target::uuid end
+      where w.kind = 'run' and r.ended_at is not null`,
+
+    queue_not_stuck: `
+      select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id
+      where w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+        and exists (select 1 from ${schema}.broadcasts as b
+          where b.shard = w.shard and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+            and (b.expires_at is null or b.expires_at > ${now}))`,
 
     waits_for_something: `
       with ${dropped}, ${open}
@@ -290,7 +308,9 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
     nothing_without_run: `
       ${without(journal)} union all ${without(messages)} union all ${without(tags)}
       union all
-      select run_id from ${schema}.keys as k where not exists (select 1 from ${runs} as r where r.id = k.run_id)`,
+      select run_id from ${schema}.keys as k where not exists (select 1 from ${runs} as r where r.id = k.run_id)
+      union all
+      select run_id from ${waits} as w where not exists (select 1 from ${runs} as r where r.id = w.run_id)`,
 
     key_text_derived: `select id from ${runs} where ${wrongKeyText}`,
 

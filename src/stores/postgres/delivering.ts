@@ -1,24 +1,42 @@
-// Mailboxes. Whoever leaves a message takes the run first, whatever that is doing, and looks in the next statement. So a run
-// that is being parked is either found asleep and woken, or its holder finds the counter moved.
+// Mailboxes and topics. Whoever leaves a message takes the run first, whatever that is doing, and looks in the next statement.
+// So a run that is being parked is either found asleep and woken, or its holder finds the counter moved. Messages to runs
+// that live need no more than that; what goes to a topic, or is given up because its run is over, goes by the rules.
 
-import { isTerminal, type Run } from '../../core/run.ts'
-import type { Delivered, NewMessage } from '../../store.ts'
+import { broadcast, giveUp, type Letter } from '../../core/exchange.ts'
+import { receptionOf, type Reception } from '../../core/message.ts'
+import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
+import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
+import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
+import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
 import { lockRuns, runOf } from './rows.ts'
+import { byShard } from './shards.ts'
+import { Wants } from './wants.ts'
+
+export type Sending = NewMessage | NewBroadcast
 
 export interface Delivering {
-  /** Delivers messages to runs of one shard. */
-  deliver(x: Execution, shard: number, messages: readonly NewMessage[]): Promise<readonly Delivered[]>
+  /** Puts letters into mailboxes of one shard; null, and nothing has changed, if that is not all there is to do. */
+  put(x: Execution, shard: number, letters: readonly Letter[]): Promise<readonly Delivered[] | null>
+  /** Delivers anything to anybody, by the rules. */
+  exchange(x: Execution, sent: readonly Sending[], wants: Wants, within?: boolean): Promise<readonly Delivered[]>
 }
 
 /** A message as JSON, with the place that it gets. */
-interface Fresh extends NewMessage {
+interface Fresh extends Omit<Letter, 'policy'> {
+  readonly policy: string | null
   readonly position: number
-  readonly outcome: 'delivered' | 'queued'
+  readonly outcome: Reception
 }
 
-export function delivering({ schema, now }: Dialect): Delivering {
+interface Look extends Seen {
+  /** What their senders were told, by run and id. */
+  readonly known: ReadonlyMap<string, Reception>
+}
+
+export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
+  const { schema, now } = dialect
   const lock = statement('deliver.lock', lockRuns(schema))
   const look = statement(
     'deliver.look',
@@ -40,48 +58,63 @@ export function delivering({ schema, now }: Dialect): Delivering {
         due = coalesce(given.due, run.due)
       from given
       where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id)
-    insert into ${schema}.messages (shard, run_id, position, id, name, data, at, outcome)
-    select $1::smallint, "runId", position, id, name, data, $4::bigint, outcome
+    insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
+    select $1::smallint, "runId", position, id, kind, name, data, policy, $4::bigint, outcome
     from json_to_recordset($3::text::json) as fresh (
-      "runId" uuid, position integer, id text, name text, data text, outcome text)`,
+      "runId" uuid, position integer, id text, kind text, name text, data text, policy text, outcome text)`,
   )
 
+  async function lookFor(x: Execution, shard: number, letters: readonly Letter[]): Promise<Look> {
+    const sent = letters.map(({ runId, id }) => ({ runId, id }))
+    const seen = await x.execute(look, [shard, JSON.stringify(sent)])
+    const known = new Map(
+      seen
+        .slice(1)
+        .map((row) => [`${row['run_id'] as string} ${row['id'] as string}`, row['outcome'] as Reception] as const),
+    )
+    return { now: Number(seen[0]?.['now']), known }
+  }
+
+  /** The same of every shard that has one of them. */
+  async function lookEverywhere(x: Execution, letters: readonly Letter[]): Promise<Look> {
+    const shards = byShard(dialect, letters, ({ runId }) => runId)
+    const asked = shards.size === 0 ? [[0, []] as const] : [...shards]
+    const seen = await Promise.all(asked.map(([shard, some]) => lookFor(x, shard, some)))
+    const times = seen.map((one) => one.now)
+    return { now: Math.max(...times), known: new Map(seen.flatMap(({ known }) => [...known])) }
+  }
+
   return {
-    async deliver(x, shard, messages) {
-      const targets = [...new Set(messages.map(({ runId }) => runId))]
-      const sent = messages.map(({ runId, id }) => ({ runId, id }))
-      const [locked, seen] = await Promise.all([
+    async put(x, shard, letters) {
+      const targets = [...new Set(letters.map(({ runId }) => runId))]
+      const [locked, { now: time, known: told }] = await Promise.all([
         x.execute(lock, [shard, JSON.stringify(targets)]),
-        x.execute(look, [shard, JSON.stringify(sent)]),
+        lookFor(x, shard, letters),
       ])
       const runs = new Map(locked.map((row) => [row['id'] as string, runOf(row)]))
-      const time = Number(seen[0]?.['now'])
-      const known = new Map(
-        seen
-          .slice(1)
-          .map((row) => [`${row['run_id'] as string} ${row['id'] as string}`, row['outcome'] as Fresh['outcome']]),
-      )
+      const known = new Map(told)
+      if (letters.some((letter) => isGivenUp(letter, runs.get(letter.runId), known))) return null
       const fresh: Fresh[] = []
       const woken = new Set<string>()
-      const answers = messages.map((message): Delivered => {
-        const { id, runId } = message
+      const answers = letters.map((letter): Delivered => {
+        const { id, runId } = letter
         const run = runs.get(runId)
-        if (run === undefined) return { outcome: 'target-not-found' }
-        const before = known.get(`${runId} ${id}`)
-        if (before !== undefined) return { outcome: before }
-        if (run.deletedAt !== null) return { outcome: 'target-not-found' }
-        if (isTerminal(run.status)) return { outcome: 'target-terminated', status: run.status }
-        const outcome = run.status === 'waiting' ? 'delivered' : 'queued'
+        const answer = answered(run, known.get(`${runId} ${id}`))
+        if (answer !== null || run === undefined) return answer ?? { outcome: 'target-not-found' }
+        const outcome = receptionOf(run)
         const position = run.inbox + 1
-        runs.set(runId, { ...run, inbox: position })
+        const readiness = outcome === 'delivered' ? 'ready' : run.readiness
+        runs.set(runId, { ...run, inbox: position, readiness })
         known.set(`${runId} ${id}`, outcome)
-        fresh.push({ ...message, position, outcome })
+        const policy = letter.policy === null ? null : JSON.stringify(letter.policy)
+        fresh.push({ ...letter, policy, position, outcome })
         if (outcome === 'delivered') woken.add(runId)
-        return { outcome }
+        return answerOf(outcome, run.status)
       })
       if (fresh.length === 0) return answers
       const bumps = Array.from(new Set(fresh.map(({ runId }) => runId)), (runId) => {
-        const { id, inbox, due, type } = runs.get(runId) as Run
+        const { id, inbox, due, type, session } = runs.get(runId) as Run
+        if (session !== null) x.hints.push({ kind: 'mail', runId })
         if (!woken.has(id)) return { id, inbox }
         x.hints.push({ kind: 'ready', type })
         // A run that is due already keeps its place: whoever is written to often must not be claimed last.
@@ -90,5 +123,72 @@ export function delivering({ schema, now }: Dialect): Delivering {
       await x.execute(put, [shard, JSON.stringify(bumps), JSON.stringify(fresh), time])
       return answers
     },
+
+    exchange: (x, sent, wants, within = false) =>
+      exchange.perform(x, {
+        end: 'deliver',
+        wants,
+        within,
+        look: () => lookEverywhere(x, sent.filter(isLetter)),
+        decide: (books, { known: told }) => {
+          const known = new Map(told)
+          return sent.map((one) => (isLetter(one) ? deliverLetter(books, one, known) : deliverBroadcast(books, one)))
+        },
+      }),
   }
+}
+
+/** What it may touch to deliver these. */
+export function wantsOfSending(sent: readonly Sending[]): Wants {
+  const wants = new Wants()
+  for (const one of sent) {
+    if (isLetter(one)) wants.runs.add(one.runId)
+    else wants.broadcast(one.topic, one.id)
+  }
+  return wants
+}
+
+export function isLetter(sent: Sending): sent is Letter {
+  return !('topic' in sent)
+}
+
+/** It comes too late for its run, and something is to become of it all the same. */
+function isGivenUp(
+  { runId, id, policy }: Letter,
+  run: Run | undefined,
+  known: ReadonlyMap<string, Reception>,
+): boolean {
+  if (policy === null || run === undefined || run.deletedAt !== null) return false
+  return isTerminal(run.status) && !known.has(`${runId} ${id}`)
+}
+
+/** The answer to a letter that changes nothing; null if it is to be put into the mailbox. */
+function answered(run: Run | undefined, before: Reception | undefined): Delivered | null {
+  if (run === undefined) return { outcome: 'target-not-found' }
+  if (before !== undefined) return { ...answerOf(before, run.status), repeated: true }
+  if (run.deletedAt !== null) return { outcome: 'target-not-found' }
+  return isTerminal(run.status) ? { outcome: 'target-terminated', status: run.status } : null
+}
+
+function answerOf(outcome: Reception, status: RunStatus) {
+  return outcome === 'target-terminated' ? ({ outcome, status } as const) : ({ outcome } as const)
+}
+
+function deliverLetter(books: PostgresBooks, letter: Letter, known: Map<string, Reception>): Delivered {
+  const { runId, id } = letter
+  const run = books.run(runId)
+  const answer = answered(run, known.get(`${runId} ${id}`))
+  if (run === undefined || (answer !== null && !isGivenUp(letter, run, known))) {
+    return answer ?? { outcome: 'target-not-found' }
+  }
+  const outcome = books.receive(letter)
+  known.set(`${runId} ${id}`, outcome)
+  const put = books.puts.get(`${runId} ${id}`)
+  if (outcome === 'target-terminated' && put !== undefined) giveUp(books, put.message)
+  return answerOf(outcome, run.status)
+}
+
+function deliverBroadcast(books: PostgresBooks, { id, topic, data, policy, expiresInMs }: NewBroadcast): Delivered {
+  const expiresAt = expiresInMs === null ? null : books.now + expiresInMs
+  return broadcast(books, topic, { id, data, policy, expiresAt })
 }

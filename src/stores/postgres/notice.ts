@@ -1,5 +1,5 @@
-// What processes tell one another: who tells, the types that may be claimed, and the runs that have ended. Texts are short,
-// because Postgres takes no more than 8,000 bytes.
+// What processes tell one another: who tells, the types that may be claimed, the runs that have ended, and those that have
+// got mail while somebody performs them. Texts are short, because Postgres takes no more than 8,000 bytes.
 
 import type { Hint } from '../../store.ts'
 
@@ -7,6 +7,7 @@ interface Notice {
   readonly from: string
   readonly ready: readonly string[]
   readonly ended: readonly string[]
+  readonly mail: readonly string[]
 }
 
 const mostBytes = 7_000
@@ -15,18 +16,20 @@ const mostBytes = 7_000
 export function noticesOf(hints: readonly Hint[], from: string): readonly string[] {
   const ready = new Set<string>()
   const ended = new Set<string>()
+  const mail = new Set<string>()
   for (const hint of hints) {
     if (hint.kind === 'ready') ready.add(hint.type)
-    else ended.add(hint.runId)
+    else if (hint.kind === 'ended') ended.add(hint.runId)
+    else mail.add(hint.runId)
   }
   const notices: string[] = []
-  let notice = { from, ready: [] as string[], ended: [] as string[] }
+  let notice = emptyNotice(from)
   let bytes = 0
-  const add = (list: 'ready' | 'ended', text: string): void => {
+  const add = (list: 'ready' | 'ended' | 'mail', text: string): void => {
     const size = Buffer.byteLength(JSON.stringify(text)) + 1
     if (bytes + size > mostBytes) {
       notices.push(JSON.stringify(notice))
-      notice = { from, ready: [], ended: [] }
+      notice = emptyNotice(from)
       bytes = 0
     }
     notice[list].push(text)
@@ -34,8 +37,13 @@ export function noticesOf(hints: readonly Hint[], from: string): readonly string
   }
   for (const type of ready) add('ready', type)
   for (const id of ended) add('ended', id)
+  for (const id of mail) add('mail', id)
   if (bytes > 0) notices.push(JSON.stringify(notice))
   return notices
+}
+
+function emptyNotice(from: string): { from: string; ready: string[]; ended: string[]; mail: string[] } {
+  return { from, ready: [], ended: [], mail: [] }
 }
 
 /** What a text tells; nothing if it is our own, or not one of ours: anybody may tell anything on a channel. */
@@ -50,6 +58,7 @@ export function hintsOf(text: string, self: string): readonly Hint[] {
   return [
     ...textsOf(notice.ready).map((type): Hint => ({ kind: 'ready', type })),
     ...textsOf(notice.ended).map((runId): Hint => ({ kind: 'ended', runId })),
+    ...textsOf(notice.mail).map((runId): Hint => ({ kind: 'mail', runId })),
   ]
 }
 

@@ -9,7 +9,8 @@ import type { Execution } from './execution.ts'
 import type { Idempotency } from './idempotency.ts'
 import type { Reading } from './reading.ts'
 import { shardOfRun } from './shards.ts'
-import type { Starting } from './starting.ts'
+import type { StartChildren } from './judging.ts'
+import { starting, type Starting } from './starting.ts'
 
 /** What a start is put together from. */
 export interface StartingParts {
@@ -22,19 +23,26 @@ export interface StartingParts {
 /** Whoever has a key may be removed before it is looked up; but not for ever. */
 const mostRounds = 100
 
+/** How runs are inserted that others start, inside the transaction of those. */
+export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartChildren {
+  const as = starting(parts.dialect, 'commit')
+  return (x, runs) =>
+    parts.dialect.shards === 1 ? as.start(x, 0, runs) : startInOrder({ ...parts, starting: as }, x, runs)
+}
+
 export async function startInOrder(
-  { dialect, starting, idempotency, reading }: StartingParts,
+  { dialect, starting: rows, idempotency, reading }: StartingParts,
   x: Execution,
   runs: readonly NewRun[],
 ): Promise<readonly Started[]> {
   const startOne = async (run: NewRun): Promise<Started> => {
     const shard = shardOfRun(dialect, run.id) ?? 0
     const { id, type, idempotencyKey } = run
-    if (idempotencyKey === null || dialect.shards === 1) return (await starting.start(x, shard, [run]))[0] as Started
+    if (idempotencyKey === null || dialect.shards === 1) return (await rows.start(x, shard, [run]))[0] as Started
     for (let round = 0; round < mostRounds; round += 1) {
       const { holder, fresh } = await idempotency.take(x, { id, type, idempotencyKey })
       if (holder === id) {
-        const [started] = (await starting.start(x, shard, [run])) as [Started]
+        const [started] = (await rows.start(x, shard, [run])) as [Started]
         // Nothing was inserted: something was in the way, or this is a start that was answered before its run was removed.
         // A key that the run of this id had before stays its own.
         const isInVain = !started.created || started.run.deletedAt !== null
@@ -43,7 +51,7 @@ export async function startInOrder(
       }
       if (holder === undefined) continue
       // The id comes first, whoever has the key.
-      const twin = await starting.lookForId(x, shard, run)
+      const twin = await rows.lookForId(x, shard, run)
       if (twin !== undefined) return twin
       const [found] = await reading.readRuns(x, [holder])
       if (found !== undefined) return { created: false, taken: 'idempotency-key', run: found }

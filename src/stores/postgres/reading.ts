@@ -2,10 +2,10 @@
 
 import type { Entry } from '../../core/entry.ts'
 import type { Run } from '../../core/run.ts'
-import type { Loaded, LoadRequest, Message } from '../../store.ts'
+import { mailAtOnce, type Loaded, type LoadRequest, type Message } from '../../store.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
-import { entryColumnsOf, entryOf, messageOf, runColumns, runOf } from './rows.ts'
+import { entryColumnsOf, entryOf, messageColumns, messageOf, runColumns, runOf } from './rows.ts'
 import { askShards, byShard } from './shards.ts'
 
 export interface Reading {
@@ -39,32 +39,67 @@ export function reading(dialect: Dialect): Reading {
       order by entry.seq limit asked.most) as entry
     order by asked.place, entry.seq`,
   )
+  const latest = statement(
+    'load.entries',
+    `select asked.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, kind text, name text)
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.kind = asked.kind
+        and entry.name = asked.name
+      order by entry.seq desc limit 1) as entry`,
+  )
   const messages = statement(
     'load.messages',
-    `select message.run_id, message.id, message.name, message.data, message.position, message.at
-    from (select distinct id::uuid from ${asked}) as asked cross join lateral (
+    `select asked.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid) cross join lateral (
       select * from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
-      order by message.position offset 0) as message`,
+      where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
+      order by message.position limit ${mailAtOnce}) as message
+    order by asked.place, message.position`,
+  )
+  const namedMessages = statement(
+    'load.messages',
+    `select asked.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, name text, most bigint)
+    cross join lateral (
+      select * from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.run and message.name = asked.name
+        and message.taken_by is null
+      order by message.position limit asked.most) as message
+    order by asked.place, message.position`,
   )
 
   async function loadEntries(x: Execution, asked: readonly Placed[]): Promise<ReadonlyMap<number, readonly Entry[]>> {
     const found = new Map<number, Entry[]>()
-    const wanted = asked.filter(({ request }) => request.limit > 0)
-    const rows = await askShards(x, entries, byShard(dialect, wanted, runIdOf), (some) =>
-      some.map(({ place, request: { runId, after, limit } }) => ({ place, run: runId, after, most: limit })),
-    )
-    for (const row of rows) collect(found, Number(row['place']), entryOf(row))
+    const pages = asked.filter(({ request }) => request.latest === undefined && request.limit > 0)
+    const lasts = asked.filter(({ request }) => request.latest !== undefined)
+    const answers = await Promise.all([
+      askShards(x, entries, byShard(dialect, pages, runIdOf), (some) =>
+        some.map(({ place, request: { runId, after, limit } }) => ({ place, run: runId, after, most: limit })),
+      ),
+      askShards(x, latest, byShard(dialect, lasts, runIdOf), (some) =>
+        some.map(({ place, request }) => ({ place, run: request.runId, ...request.latest })),
+      ),
+    ])
+    for (const row of answers.flat()) collect(found, Number(row['place']), entryOf(row))
     return found
   }
 
   async function loadMessages(
     x: Execution,
     asked: readonly Placed[],
-  ): Promise<ReadonlyMap<string, readonly Message[]>> {
-    const found = new Map<string, Message[]>()
-    const rows = await askShards(x, messages, byShard(dialect, asked, runIdOf), (some) => some.map(runIdOf))
-    for (const message of rows.map(messageOf)) collect(found, message.runId, message)
+  ): Promise<ReadonlyMap<number, readonly Message[]>> {
+    const found = new Map<number, Message[]>()
+    const first = asked.filter(({ request }) => request.mail === undefined)
+    const named = asked.filter(({ request }) => (request.mail?.names.length ?? 0) > 0)
+    const answers = await Promise.all([
+      askShards(x, messages, byShard(dialect, first, runIdOf), (some) =>
+        some.map(({ place, request: { runId } }) => ({ place, run: runId })),
+      ),
+      askShards(x, namedMessages, byShard(dialect, named, runIdOf), (some) => some.flatMap(askedByName)),
+    ])
+    for (const row of answers.flat()) collect(found, Number(row['place']), messageOf(row))
     return found
   }
 
@@ -77,13 +112,16 @@ export function reading(dialect: Dialect): Reading {
 
     async load(x, requests) {
       const asked = requests.map((request, place) => ({ request, place }))
-      const [byPlace, byRun] = await Promise.all([loadEntries(x, asked), loadMessages(x, asked)])
-      return asked.map(({ request: { runId }, place }) => ({
-        entries: byPlace.get(place) ?? [],
-        messages: byRun.get(runId) ?? [],
-      }))
+      const [byPlace, mail] = await Promise.all([loadEntries(x, asked), loadMessages(x, asked)])
+      return asked.map(({ place }) => ({ entries: byPlace.get(place) ?? [], messages: mail.get(place) ?? [] }))
     },
   }
+}
+
+/** One for each name that is asked for. */
+function askedByName({ place, request }: Placed): readonly object[] {
+  const { names = [], limit = 0 } = request.mail ?? {}
+  return Array.from(new Set(names), (name) => ({ place, run: request.runId, name, most: limit }))
 }
 
 function collect<Key, One>(lists: Map<Key, One[]>, key: Key, one: One): void {

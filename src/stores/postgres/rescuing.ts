@@ -6,13 +6,17 @@
 // only just came. Runs and sessions are never joined, because they may lie on different machines. A look that finds
 // nothing to do is all that a rescue costs; every shard that has something is a transaction of its own.
 
+import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../store.ts'
+import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
+import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution, Transactions } from './execution.ts'
-import type { Rewriting } from './rewriting.ts'
 import { runColumns, runOf, timeOf } from './rows.ts'
 import { everyShard } from './shards.ts'
+import { rewriteRun } from './steering.ts'
+import { Wants } from './wants.ts'
 
 export interface Rescuing {
   rescue(transactions: Transactions, request: RescueRequest): Promise<Rescued>
@@ -41,7 +45,7 @@ interface Taken extends Pick<Rescued, 'takenOver' | 'ended' | 'more'> {
   readonly passedOver: boolean
 }
 
-export function rescuing(dialect: Dialect, rewriting: Rewriting): Rescuing {
+export function rescuing(dialect: Dialect, exchange: Exchanging): Rescuing {
   const { schema, now, skipLocked } = dialect
   const shards = everyShard(dialect)
   const statements = rescueStatements(schema, now, skipLocked)
@@ -73,6 +77,7 @@ export function rescuing(dialect: Dialect, rewriting: Rewriting): Rescuing {
     dead: readonly string[],
     request: RescueRequest,
     limit: number,
+    wants: Wants,
   ): Promise<Taken> {
     const found = await x.execute(statements.pick, [shard, JSON.stringify({ dead, most: limit + 1 })])
     const picked = new Map<string, Picked>()
@@ -84,22 +89,50 @@ export function rescuing(dialect: Dialect, rewriting: Rewriting): Rescuing {
       if (!picked.has(id)) picked.set(id, one)
     }
     const chosen = [...picked.values()].slice(0, limit)
+    const more = picked.size > limit
+    if (chosen.length === 0) return { takenOver: [], ended: [], more, passedOver: false }
+    // Once it is known that others have to hear of something, all are locked in one order; only then is nobody passed over.
+    const isKnown = wants.ends.size > 0
+    if (isKnown) for (const { id } of chosen) wants.runs.add(id)
+    const taken = await exchange.perform(x, {
+      end: 'rescue',
+      wants,
+      within: false,
+      look: () => lock(x, shard, chosen, isKnown),
+      decide: (books, { locked }) => take(books, locked, request),
+    })
+    return { ...taken, more, passedOver: taken.count < chosen.length }
+  }
+
+  async function lock(
+    x: Execution,
+    shard: number,
+    chosen: readonly Picked[],
+    isKnown: boolean,
+  ): Promise<Seen & { readonly locked: readonly Run[] }> {
+    const rows = await x.execute(isKnown ? statements.judge : statements.lock, [shard, JSON.stringify(chosen)])
+    return { now: Number(rows[0]?.['now'] ?? 0), locked: rows.map(runOf) }
+  }
+
+  function take(
+    books: PostgresBooks,
+    locked: readonly Run[],
+    request: RescueRequest,
+  ): Pick<Rescued, 'takenOver' | 'ended'> & { readonly count: number } {
     const takenOver: Rescued['takenOver'][number][] = []
     const ended: Rescued['ended'][number][] = []
-    const locked = chosen.length === 0 ? [] : await x.execute(statements.lock, [shard, JSON.stringify(chosen)])
-    const runs = locked.map(runOf)
-    const time = Number(locked[0]?.['now'])
-    const written = rewriting.rewrites(shard, runs, time)
-    for (const run of runs) {
-      const { id: runId, type, session } = run
-      const taken = session === null ? timeOut(run, request, time) : takeOver(run, request, time)
-      written.write(run, taken, null)
+    for (const { id: runId, type, session } of locked) {
+      // As it is by now: its parent may have been ended just before it.
+      const run = books.run(runId) as Run
+      // Undo work has no bound on its time.
+      if (session === null && run.status === 'cancelling') continue
+      const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
+      rewriteRun(books, run, taken, null)
       const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
       if (reason !== null) ended.push({ runId, type, reason })
       else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
     }
-    await written.flush(x, 'rescue')
-    return { takenOver, ended, more: picked.size > limit, passedOver: runs.length < chosen.length }
+    return { takenOver, ended, count: locked.length }
   }
 
   return {
@@ -122,7 +155,10 @@ export function rescuing(dialect: Dialect, rewriting: Rewriting): Rescuing {
         isCut ||= left <= 0 && all.length > 0
         if (isCut) break
         const most = left
-        const taken = await transactions.transaction('rescue.commit', (x) => rescueRuns(x, shard, dead, request, most))
+        const wants = new Wants()
+        const taken = await transactions.transaction('rescue.commit', (x) =>
+          rescueRuns(x, shard, dead, request, most, wants),
+        )
         all.push(taken)
         left -= taken.takenOver.length + taken.ended.length
       }
@@ -166,6 +202,8 @@ interface Statements {
   readonly sessions: Statement
   readonly pick: Statement
   readonly lock: Statement
+  /** The same of what is locked already. */
+  readonly judge: Statement
 }
 
 function rescueStatements(schema: string, now: string, skipLocked: string): Statements {
@@ -200,6 +238,17 @@ function rescueStatements(schema: string, now: string, skipLocked: string): Stat
     `(select run.id, run.session, run.token, ${String(late)} from ${schema}.runs as run
       where run.shard = $1::smallint and run.${column} <= (select now from clock) and ${condition}
       order by run.${column}, run.id limit (select most from given))`
+  const judged = (locking: string): string => `
+    with ${clock}, picked as materialized (
+      select * from json_to_recordset($2::text::json) as picked (id uuid, session text, token bigint, late boolean))
+    select ${runColumns('run')}, now
+    from (select * from picked order by id) as picked cross join clock cross join lateral (
+      select * from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = picked.id and case
+        when picked.session is null then ${isBound} and (run.timeout_at <= now or run.expires_at <= now)
+        else ${isHeld} and run.session = picked.session and run.token = picked.token
+          and (not picked.late or run.deadline <= now) end
+      ${locking}) as run`
   return {
     outlook: look([]),
     next: look(['rescue.next']),
@@ -228,19 +277,7 @@ function rescueStatements(schema: string, now: string, skipLocked: string): Stat
     union all
     ${over('expires_at', isBound, false)}`,
     ),
-    lock: statement(
-      'rescue.lock',
-      `
-    with ${clock}, picked as materialized (
-      select * from json_to_recordset($2::text::json) as picked (id uuid, session text, token bigint, late boolean))
-    select ${runColumns('run')}, now
-    from (select * from picked order by id) as picked cross join clock cross join lateral (
-      select * from ${schema}.runs as run
-      where run.shard = $1::smallint and run.id = picked.id and case
-        when picked.session is null then ${isBound} and (run.timeout_at <= now or run.expires_at <= now)
-        else ${isHeld} and run.session = picked.session and run.token = picked.token
-          and (not picked.late or run.deadline <= now) end
-      for no key update ${skipLocked}) as run`,
-    ),
+    lock: statement('rescue.lock', judged(`for no key update ${skipLocked}`)),
+    judge: statement('rescue.look', judged('offset 0')),
   }
 }

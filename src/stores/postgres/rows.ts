@@ -2,12 +2,15 @@
 // the transaction of a user another library reads them, and to some an int8 is a text.
 
 import type { Entry } from '../../core/entry.ts'
+import type { WaitRow } from '../../core/exchange.ts'
+import type { MessagePolicy } from '../../core/topic.ts'
 import type { Run, Wish } from '../../core/run.ts'
+import type { Broadcast } from '../../core/topic.ts'
 import type { Message } from '../../store.ts'
 import type { Row } from './execution.ts'
 
 const columns =
-  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, wish, undo, crashes, token, session, deadline, ' +
+  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, watched, wish, undo, crashes, token, session, deadline, ' +
   'timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, created_at, updated_at, ended_at, ' +
   'deleted_at, delete_reason'
 
@@ -62,6 +65,7 @@ export function runOf(row: Row): Run {
     seq: Number(row['seq']),
     base: Number(row['base']),
     inbox: Number(row['inbox']),
+    watched: isTrue(row['watched']),
     wish: wishOf(row['wish'] as string | null),
     undo: row['undo'] as Run['undo'],
     crashes: Number(row['crashes']),
@@ -99,7 +103,65 @@ export function entryOf(row: Row): Entry {
   } as Entry
 }
 
+/** What `messageOf` reads of a message. */
+export function messageColumns(alias: string): string {
+  return of(alias, 'run_id, position, id, kind, name, data, policy, at')
+}
+
 export function messageOf(row: Row): Message {
-  const { id, run_id: runId, name, data } = row as Record<'id' | 'run_id' | 'name' | 'data', string>
-  return { id, runId, name, data, position: Number(row['position']), at: Number(row['at']) }
+  return {
+    id: row['id'] as string,
+    runId: row['run_id'] as string,
+    kind: row['kind'] as Message['kind'],
+    name: row['name'] as string,
+    data: row['data'] as string,
+    policy: policyOf(row['policy']),
+    position: Number(row['position']),
+    at: Number(row['at']),
+  }
+}
+
+function policyOf(text: unknown): MessagePolicy | null {
+  return typeof text === 'string' ? (JSON.parse(text) as MessagePolicy) : null
+}
+
+/** What `waitOf` reads of a wait. */
+export function waitColumns(alias: string): string {
+  return of(alias, 'kind, target, run_id, effect, delivery, opened_at')
+}
+
+export function waitOf(row: Row): WaitRow {
+  return {
+    kind: row['kind'] as WaitRow['kind'],
+    target: row['target'] as string,
+    runId: row['run_id'] as string,
+    effect: row['effect'] as WaitRow['effect'],
+    delivery: row['delivery'] as WaitRow['delivery'],
+    openedAt: Number(row['opened_at']),
+  }
+}
+
+/** What `broadcastOf` reads of a broadcast. */
+export function broadcastColumns(alias: string): string {
+  return of(alias, 'topic, position, id, delivery, data, policy, at, expires_at, taken_by, told')
+}
+
+export function broadcastOf(row: Row): Broadcast {
+  return {
+    topic: row['topic'] as string,
+    position: Number(row['position']),
+    id: row['id'] as string,
+    delivery: row['delivery'] as Broadcast['delivery'],
+    data: row['data'] as string,
+    policy: policyOf(row['policy']),
+    at: Number(row['at']),
+    expiresAt: timeOf(row['expires_at']),
+    takenBy: row['taken_by'] as string | null,
+    told: Number(row['told']),
+  }
+}
+
+/** Some libraries give a boolean as text. */
+export function isTrue(value: unknown): boolean {
+  return value === true || value === 't' || value === 'true'
 }

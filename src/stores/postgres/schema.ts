@@ -190,10 +190,71 @@ export const migrations: readonly Migration[] = [
   );
   insert into ${schema}.settings (shard, name, value) values (0, 'min-client', '1');
   `,
+
+  // What passes between runs, and between runs and topics.
+  (schema, stored = storedWith) => `
+  -- Somebody is to be told of its end, or ends with it. No index has it, so that setting it stays cheap.
+  alter table ${schema}.runs add column watched boolean not null default false;
+
+  alter table ${schema}.messages add column kind text not null default 'signal';
+  -- What becomes of it if its run ends without reading it, and what became of it then.
+  alter table ${schema}.messages add column policy text;
+  alter table ${schema}.messages add column fate text;
+  create index messages_named on ${schema}.messages (shard, run_id, name, position) where taken_by is null;
+  create index messages_dead on ${schema}.messages (shard, at, run_id, id collate "C") where fate = 'dead';
+
+  -- Who waits on the end of a run, or on a topic: in the shard of that.
+  create table ${schema}.waits (
+    shard smallint not null,
+    kind text not null,
+    target text not null,
+    run_id uuid not null,
+    effect text not null,
+    delivery text,
+    opened_at bigint not null,
+    primary key (shard, kind, target, run_id, effect)
+  ) ${stored(busyTable)};
+  create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id);
+
+  create table ${schema}.topics (
+    shard smallint not null,
+    name text not null,
+    -- Of its last broadcast.
+    position integer not null default 0,
+    primary key (shard, name)
+  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+
+  create table ${schema}.broadcasts (
+    shard smallint not null,
+    topic text not null,
+    position integer not null,
+    id text not null,
+    delivery text not null,
+    data text not null,
+    policy text,
+    at bigint not null,
+    expires_at bigint,
+    taken_by uuid,
+    -- To how many runs it went when it was sent.
+    told integer not null,
+    primary key (shard, topic, position)
+  ) ${stored(busyTable)};
+  -- True of all of them: only who says so may look them up by it. Without statistics, a broadcast that is looked up by its
+  -- position would otherwise be looked for here, among all of its topic.
+  create unique index broadcasts_id on ${schema}.broadcasts (shard, topic, id) where told >= 0;
+  -- What waits for the next who comes; of that, what expires; and what may be forgotten one day.
+  create index broadcasts_open on ${schema}.broadcasts (shard, topic, position)
+    where delivery = 'queue' and taken_by is null;
+  create index broadcasts_expiring on ${schema}.broadcasts (shard, topic, expires_at)
+    where delivery = 'queue' and taken_by is null and expires_at is not null;
+  create index broadcasts_closed on ${schema}.broadcasts (shard, topic, at)
+    where delivery = 'topic' or taken_by is not null;
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */
 export const tableNames: readonly string[] = [
+  'broadcasts',
   'feed',
   'journal',
   'keys',
@@ -204,5 +265,7 @@ export const tableNames: readonly string[] = [
   'sessions',
   'settings',
   'tags',
+  'topics',
+  'waits',
   'workflows',
 ]

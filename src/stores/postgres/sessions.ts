@@ -24,6 +24,7 @@ type Notice =
   | { readonly what: 'lost'; readonly place: number }
   | { readonly what: 'stray'; readonly runId: string; readonly token: number }
   | { readonly what: 'wished'; readonly runId: string; readonly wish: Wish }
+  | { readonly what: 'mail'; readonly place: number; readonly inbox: number }
   | { readonly what: 'timed out'; readonly runId: string }
 
 export function sessions(dialect: Dialect): Sessions {
@@ -46,7 +47,7 @@ export function sessions(dialect: Dialect): Sessions {
   )
   const asked = `asked as materialized (
       select * from json_to_recordset($2::text::json -> 'held')
-        as asked (place integer, id uuid, token bigint, extend numeric))`
+        as asked (place integer, id uuid, token bigint, extend numeric, inbox integer))`
   const session = `($2::text::json ->> 'session')`
   // The holder is judged when the row is locked: what a look before it found may be gone.
   const extend = statement(
@@ -66,10 +67,15 @@ export function sessions(dialect: Dialect): Sessions {
     'beat.look',
     `
     with ${clock}, ${asked}, mine as materialized (
-      select run.id, run.token, run.status, run.wish, run.timeout_at, run.deleted_at, ${isHeld} as held
+      select run.id, run.token, run.status, run.wish, run.timeout_at, run.deleted_at, run.inbox,
+        ${isHeld} as held
       from ${schema}.runs as run where run.shard = $1::smallint and run.session = ${session})
     select 'lost' as what, null::uuid as id, null::text as wish, null::bigint as token, asked.place
     from asked left join mine on mine.id = asked.id and mine.token = asked.token and mine.held where mine.id is null
+    union all
+    select 'mail', mine.id, null, mine.inbox, asked.place
+    from asked join mine on mine.id = asked.id and mine.token = asked.token and mine.held
+    where mine.inbox > asked.inbox
     union all
     select 'wished', id, wish, null, null from mine where wish is not null
     union all
@@ -116,6 +122,10 @@ export function sessions(dialect: Dialect): Sessions {
         .flatMap((one) => (one.what === 'stray' ? [{ runId: one.runId, token: one.token }] : []))
         .slice(0, straysAtOnce),
       wished: notices.flatMap((one) => (one.what === 'wished' ? [{ runId: one.runId, wish: one.wish }] : [])),
+      mail: notices
+        .flatMap((one) => (alive && one.what === 'mail' ? [one] : []))
+        .sort((a, b) => a.place - b.place)
+        .map(({ place, inbox }) => ({ runId: held[place]?.runId ?? '', inbox })),
       timedOut: notices.flatMap((one) => (one.what === 'timed out' ? [one.runId] : [])),
       now: Number(row?.['now']),
       minClient: row?.['min_client'],
@@ -141,7 +151,10 @@ function extendable(held: ReadonlyMap<number, readonly Claim[]>): readonly (read
 }
 
 function heldJson(session: string, claims: readonly Claim[]): string {
-  const held = claims.map(({ place, runId, token, extendMs }) => ({ place, id: runId, token, extend: extendMs }))
+  const held = claims.map(({ place, runId, token, extendMs, inbox }) => {
+    const claim = { place, id: runId, token, extend: extendMs }
+    return inbox === undefined ? claim : { ...claim, inbox }
+  })
   return JSON.stringify({ session, held })
 }
 
@@ -154,6 +167,8 @@ function noticeOf(row: Row): Notice {
   switch (row['what']) {
     case 'lost':
       return { what: 'lost', place: Number(row['place']) }
+    case 'mail':
+      return { what: 'mail', place: Number(row['place']), inbox: Number(row['token']) }
     case 'stray':
       return { what: 'stray', runId, token: Number(row['token']) }
     case 'wished':

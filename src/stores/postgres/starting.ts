@@ -1,14 +1,16 @@
 // Inserting runs, each with its first entry and its place in the feed, in one statement. The unique indexes decide who is
 // first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
-// its own snapshot does not show.
+// its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement.
 
 import { bug } from '../../core/error.ts'
 import { uniqueText } from '../../core/key.ts'
+import type { Letter } from '../../core/exchange.ts'
 import { newRow } from '../new-row.ts'
 import type { NewRun, Started } from '../../store.ts'
+import type { StatementName } from '../statement-plan.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
-import { runColumns, runOf } from './rows.ts'
+import { isTrue, runColumns, runOf } from './rows.ts'
 
 /** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
 const mostRounds = 100
@@ -20,16 +22,23 @@ export interface Starting {
   lookForId(x: Execution, shard: number, run: NewRun): Promise<Started | undefined>
 }
 
-export function starting({ schema, now, feedNumber }: Dialect): Starting {
-  const insert = statement(
-    ['start.session', 'start.insert', 'start.append', 'start.feed'],
-    `
+/** `as`: whether runs are started by people, or by other runs with their transitions. */
+export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'commit' = 'start'): Starting {
+  const planned = (...names: readonly StatementName[]): readonly StatementName[] =>
+    as === 'start' ? names : ['commit.start']
+  const mailing = `,
+    mailed as (
+      insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
+      select $1::smallint, id, position, m, kind, name, data, policy, created_at, 'queued'
+      from json_to_recordset($3::text::json) as letter (
+        r uuid, position integer, m text, kind text, name text, data text, policy text) join made on made.id = letter.r)`
+  const inserting = (more: string): string => `
     with clock as materialized (select ${now} as now),
     given as materialized (
       select * from json_to_recordset($2::text::json) as given (
         place integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
         timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
-        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text,
+        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, inbox integer,
         entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
     -- A session that ends at the same time is found by a later rescue.
     dead as materialized (
@@ -38,7 +47,7 @@ export function starting({ schema, now, feedNumber }: Dialect): Starting {
     made as (
       insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
         timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
-        created_at, updated_at)
+        inbox, created_at, updated_at)
       select $1::smallint, id, type, version,
         case when leased then 'running' else 'pending' end,
         case when leased then 'leased' when due > now then 'timed' else 'ready' end,
@@ -46,7 +55,7 @@ export function starting({ schema, now, feedNumber }: Dialect): Starting {
         case when leased then session end, case when leased then now + lease_ms end,
         now + timeout_ms, case when leased then null else now + expires_ms end,
         key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
-        parent_id, tags, metadata, now, now
+        parent_id, tags, metadata, coalesce(inbox, 0), now, now
       from (
         select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
           session is not null and session not in (select id from dead) as leased
@@ -62,15 +71,19 @@ export function starting({ schema, now, feedNumber }: Dialect): Starting {
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, id, 1, entry_kind, entry_name, entry_meta, entry_data, created_at, transition
-      from made join given using (id)),
+      from made join given using (id))${more},
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
       select $1::smallint, nextval(${feedNumber}), array_agg(id), array_agg(1), array_agg(1) from made having count(*) > 0)
-    select * from made`,
+    select * from made`
+  const insert = statement(planned('start.session', 'start.insert', 'start.append', 'start.feed'), inserting(''))
+  const insertWithMail = statement(
+    planned('start.session', 'start.insert', 'start.append', 'start.mail', 'start.feed'),
+    inserting(mailing),
   )
 
   const look = statement(
-    'start.look',
+    planned('start.look'),
     `
     with given as materialized (
       select * from json_to_recordset($2::text::json) as given (
@@ -102,13 +115,18 @@ export function starting({ schema, now, feedNumber }: Dialect): Starting {
     // The second of two with one id finds the first.
     for (const run of runs) if (!byId.has(run.id)) byId.set(run.id, run)
     const given = Array.from(byId.values(), givenOf)
-    const rows = await x.execute(insert, [shard, JSON.stringify(given)])
+    const mail = Array.from(byId.values()).flatMap(mailOf)
+    const rows =
+      mail.length === 0
+        ? await x.execute(insert, [shard, JSON.stringify(given)])
+        : await x.execute(insertWithMail, [shard, JSON.stringify(given), JSON.stringify(mail)])
     const answers = new Map<NewRun, Started>()
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as NewRun
       const leased = isTrue(row['leased'])
       if (!leased) x.hints.push({ kind: 'ready', type: run.type, rank: 0 - run.priority })
-      answers.set(run, { created: true, taken: null, run: newRow(run, Number(row['created_at']), leased) })
+      const made = newRow(run, Number(row['created_at']), leased)
+      answers.set(run, { created: true, taken: null, run: { ...made, inbox: lettersOf(run).length } })
     }
     return answers
   }
@@ -165,6 +183,8 @@ function givenOf(run: NewRun, place: number): object {
   if (run.parentId !== null) given['parent_id'] = run.parentId
   if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
   if (run.metadata !== null) given['metadata'] = run.metadata
+  const { length } = lettersOf(run)
+  if (length > 0) given['inbox'] = length
   given['entry_kind'] = first.kind
   if (first.name !== null) given['entry_name'] = first.name
   if (first.meta !== null) given['entry_meta'] = JSON.stringify(first.meta)
@@ -173,7 +193,14 @@ function givenOf(run: NewRun, place: number): object {
   return given
 }
 
-/** Some libraries give a boolean as text. */
-function isTrue(value: unknown): boolean {
-  return value === true || value === 't' || value === 'true'
+/** What it finds in its mailbox, each once. */
+function lettersOf({ mail = [] }: NewRun): readonly Letter[] {
+  return mail.length < 2 ? mail : [...new Map(mail.toReversed().map((one) => [one.id, one])).values()].toReversed()
+}
+
+function mailOf(run: NewRun): readonly object[] {
+  return lettersOf(run).map(({ id: m, kind, name, data, policy }, index) => {
+    const letter = { r: run.id, position: index + 1, m, kind, name, data }
+    return policy === null ? letter : { ...letter, policy: JSON.stringify(policy) }
+  })
 }

@@ -1,29 +1,42 @@
 // Doing what people ask of runs. All rows are taken in order, then looked at; what one request made of a run is what the
-// next one finds. Giving leases back is the same without anything to look at.
+// next one finds. Giving leases back is the same without anything to look at. Whoever has to hear of an end is told in the
+// same transaction.
 
+import { conclude, hasParted } from '../../core/exchange.ts'
 import { uniqueText } from '../../core/key.ts'
+import type { Rewrite } from '../../core/rewrite.ts'
 import { holds, isTerminal, type Lease, type Run } from '../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../core/steering.ts'
 import { giveBack } from '../../core/takeover.ts'
+import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
+import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
 import type { Idempotency } from './idempotency.ts'
-import type { Rewriting } from './rewriting.ts'
-import { lockRuns, runColumns, runOf } from './rows.ts'
+import { runColumns, runOf } from './rows.ts'
+import type { Wants } from './wants.ts'
 
 type HeldLease = Lease & { readonly runId: string }
 
 export interface Steering {
   /** Steers runs of one shard. */
-  steer(x: Execution, shard: number, requests: readonly SteerRequest[]): Promise<readonly Steered[]>
+  steer(
+    x: Execution,
+    shard: number,
+    requests: readonly SteerRequest[],
+    wants: Wants,
+    within?: boolean,
+  ): Promise<readonly Steered[]>
   /** Gives leases of one shard back; lost ones are passed over. */
-  release(x: Execution, shard: number, leases: readonly HeldLease[]): Promise<void>
+  release(x: Execution, shard: number, leases: readonly HeldLease[], wants: Wants): Promise<void>
 }
 
-export function steering({ schema, now, shards }: Dialect, rewriting: Rewriting, idempotency: Idempotency): Steering {
-  const locking = lockRuns(schema)
-  const steerLock = statement('steer.lock', locking)
-  const releaseLock = statement('release.lock', locking)
+interface Look extends Seen {
+  /** Requests that were obeyed before, by run and id. */
+  readonly obeyed: ReadonlySet<string>
+}
+
+export function steering({ schema, now, shards }: Dialect, exchange: Exchanging, idempotency: Idempotency): Steering {
   const time = statement([], `select ${now} as now, $1::smallint as shard`)
   const look = statement(
     'steer.look',
@@ -44,56 +57,95 @@ export function steering({ schema, now, shards }: Dialect, rewriting: Rewriting,
         where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
   )
 
+  async function lookFor(x: Execution, shard: number, requests: readonly SteerRequest[]): Promise<Look> {
+    const asked = JSON.stringify(requests.map(({ runId, id }) => ({ runId, id })))
+    const seen = await x.execute(look, [shard, asked])
+    const obeyed = seen.slice(1).map((row) => `${row['run_id'] as string} ${row['request'] as string}`)
+    return { now: Number(seen[0]?.['now']), obeyed: new Set(obeyed) }
+  }
+
+  /** Who has the keys of those that are to go on. */
+  async function lookForRivals(
+    x: Execution,
+    shard: number,
+    requests: readonly SteerRequest[],
+    books: PostgresBooks,
+  ): Promise<readonly Run[]> {
+    const keys = requests.flatMap(({ kind, runId }) => (kind === 'retry' ? keysOf(books.run(runId)) : []))
+    return keys.length === 0 ? [] : (await x.execute(holders, [shard, JSON.stringify(keys)])).map(runOf)
+  }
+
   return {
-    async steer(x, shard, requests) {
-      const ids = JSON.stringify([...new Set(requests.map(({ runId }) => runId))])
-      const asked = JSON.stringify(requests.map(({ runId, id }) => ({ runId, id })))
-      const [locked, seen] = await Promise.all([x.execute(steerLock, [shard, ids]), x.execute(look, [shard, asked])])
-      const now = Number(seen[0]?.['now'])
-      const obeyed = new Set(seen.slice(1).map((row) => `${row['run_id'] as string} ${row['request'] as string}`))
-      const rewrites = rewriting.rewrites(shard, locked.map(runOf), now)
-      const keys = requests.flatMap(({ kind, runId }) => (kind === 'retry' ? keysOf(rewrites.get(runId)) : []))
-      const rivals = keys.length === 0 ? [] : (await x.execute(holders, [shard, JSON.stringify(keys)])).map(runOf)
-      /** Who has the key of this run: of those that this batch has changed, as they are by now. */
-      const keyHolder = (run: Run): string | null => {
-        const [key] = keysOf(run)
-        if (key === undefined) return null
-        const known = [...rewrites.all(), ...rivals.filter(({ id }) => rewrites.get(id) === undefined)]
-        return known.find((one) => one.id !== run.id && isLive(one) && uniqueText(one) === key)?.id ?? null
-      }
-      const answers = requests.map((request): Steered => {
-        const run = rewrites.get(request.runId)
-        if (run === undefined) return { outcome: 'not-found' }
-        const mark = `${run.id} ${request.id}`
-        if (obeyed.has(mark)) return { outcome: 'done', run: copied(run) }
-        const { answer, write } = steer(run, request, now, request.kind === 'retry' ? keyHolder(run) : null)
-        if (write !== null) {
-          rewrites.write(run, write, request.id)
-          if (write.append.length > 0) obeyed.add(mark)
-        }
-        return answer.outcome === 'not-found' ? answer : { ...answer, run: copied(answer.run) }
+    async steer(x, shard, requests, wants, within = false) {
+      for (const { runId } of requests) wants.runs.add(runId)
+      const { answers, deleted } = await exchange.perform(x, {
+        end: 'steer',
+        wants,
+        within,
+        look: () => lookFor(x, shard, requests),
+        prepare: (books) => lookForRivals(x, shard, requests, books),
+        decide: (books, { obeyed }, rivals) => ({
+          answers: steerAll(books, requests, obeyed, rivals ?? []),
+          deleted: books.all().filter(({ deletedAt }) => deletedAt === books.now),
+        }),
       })
-      await rewrites.flush(x, 'steer')
-      if (shards > 1)
-        await idempotency.free(
-          x,
-          rewrites.all().filter(({ deletedAt }) => deletedAt === now),
-        )
+      if (shards > 1) await idempotency.free(x, deleted)
       return answers
     },
 
-    async release(x, shard, leases) {
-      const ids = JSON.stringify(leases.map(({ runId }) => runId))
-      const [locked, [clock]] = await Promise.all([x.execute(releaseLock, [shard, ids]), x.execute(time, [shard])])
-      const now = Number(clock?.['now'])
-      const rewrites = rewriting.rewrites(shard, locked.map(runOf), now)
-      for (const lease of leases) {
-        const run = rewrites.get(lease.runId)
-        if (run !== undefined && holds(run, lease)) rewrites.write(run, giveBack(run, now), null)
-      }
-      await rewrites.flush(x, 'release')
+    async release(x, shard, leases, wants) {
+      for (const { runId } of leases) wants.runs.add(runId)
+      await exchange.perform(x, {
+        end: 'release',
+        wants,
+        within: false,
+        look: async () => ({ now: Number((await x.execute(time, [shard]))[0]?.['now']) }),
+        decide: (books) => {
+          for (const lease of leases) {
+            const run = books.run(lease.runId)
+            if (run !== undefined && holds(run, lease)) rewriteRun(books, run, giveBack(run, books.now), null)
+          }
+        },
+      })
     },
   }
+}
+
+/** Makes the row what it shall be; if it has ended with that, those who watch it are told. */
+export function rewriteRun(books: PostgresBooks, before: Run, write: Rewrite, transition: string | null): void {
+  books.write(before, write, transition)
+  if (hasParted(before, write.run)) conclude(books, write.run)
+}
+
+/** One after the other: the second finds what the first made of its run. */
+function steerAll(
+  books: PostgresBooks,
+  requests: readonly SteerRequest[],
+  before: ReadonlySet<string>,
+  rivals: readonly Run[],
+): readonly Steered[] {
+  const obeyed = new Set(before)
+  /** Who has the key of this run: of those that this batch has changed, as they are by now. */
+  const keyHolder = (run: Run): string | null => {
+    const [key] = keysOf(run)
+    if (key === undefined) return null
+    const all = books.all()
+    const locked = new Set(all.map(({ id }) => id))
+    const known = [...all, ...rivals.filter(({ id }) => !locked.has(id))]
+    return known.find((one) => one.id !== run.id && isLive(one) && uniqueText(one) === key)?.id ?? null
+  }
+  return requests.map((request): Steered => {
+    const run = books.run(request.runId)
+    if (run === undefined) return { outcome: 'not-found' }
+    const mark = `${run.id} ${request.id}`
+    if (obeyed.has(mark)) return { outcome: 'done', run: copied(run) }
+    const { answer, write } = steer(run, request, books.now, request.kind === 'retry' ? keyHolder(run) : null)
+    if (write !== null) {
+      rewriteRun(books, run, write, request.id)
+      if (write.append.length > 0) obeyed.add(mark)
+    }
+    return answer.outcome === 'not-found' ? answer : { ...answer, run: copied(answer.run) }
+  })
 }
 
 function keysOf(run: Run | undefined): readonly string[] {

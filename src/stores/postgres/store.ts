@@ -2,6 +2,7 @@
 // answers allow. Runs of several shards are told apart here, each shard in a transaction of its own.
 
 import { bug, isHoldfastError } from '../../core/error.ts'
+import type { Fate } from '../../core/message.ts'
 import type { Lease, Run } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
@@ -13,11 +14,14 @@ import type {
   Claimed,
   ClaimRequest,
   Committed,
+  DeadLetter,
+  DeadLetterFilter,
   Delivered,
   Fresh,
   Hint,
   Loaded,
   LoadRequest,
+  NewBroadcast,
   NewMessage,
   NewRun,
   Page,
@@ -36,23 +40,26 @@ import { checking, type Checking } from './checking.ts'
 import { claiming, type Claiming } from './claiming.ts'
 import { committing, type Committing } from './committing.ts'
 import type { ClientLike, Database } from './database.ts'
-import { delivering, type Delivering } from './delivering.ts'
+import { deadLetters, type DeadLetters } from './dead-letters.ts'
+import { delivering, isLetter, wantsOfSending, type Delivering } from './delivering.ts'
 import type { Dialect } from './dialect.ts'
+import { exchanging } from './exchanging.ts'
 import type { Execution, Told } from './execution.ts'
 import { idempotency, type Idempotency } from './idempotency.ts'
 import { feeding, type Feeding } from './feeding.ts'
 import { finding, type Finding } from './finding.ts'
+import { judging, type Judging } from './judging.ts'
 import { reading, type Reading } from './reading.ts'
 import { rescuing, type Rescuing } from './rescuing.ts'
-import { rewriting } from './rewriting.ts'
 import { sessions, type Sessions } from './sessions.ts'
 import { byShard, shardOfRun } from './shards.ts'
 import { sqlHandleOf, type SqlHandle } from '../sql-handle.ts'
 import { PostgresWithin, type TellWithin } from './within.ts'
 import { isUniqueViolation, sqlStateOf, translated } from './sql-state.ts'
-import { startInOrder } from './ordered-starting.ts'
+import { childrenStarting, startInOrder } from './ordered-starting.ts'
 import { starting, type Starting } from './starting.ts'
 import { steering, type Steering } from './steering.ts'
+import { Wants } from './wants.ts'
 
 /** What a store is built from; `openPostgresStore` puts it together. */
 export interface PostgresStoreParts {
@@ -88,7 +95,8 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
   readonly starting: Starting
   readonly idempotency: Idempotency
   private readonly claiming: Claiming
-  readonly committing: Committing
+  private readonly committing: Committing
+  readonly judging: Judging
   readonly delivering: Delivering
   readonly steering: Steering
   readonly reading: Reading
@@ -96,26 +104,29 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
   private readonly sessions: Sessions
   private readonly rescuing: Rescuing
   private readonly finding: Finding
+  private readonly dead: DeadLetters
   private readonly checking: Checking
   private nextShard = 0
 
   constructor(parts: PostgresStoreParts) {
     const { database, dialect, monotonic, hearing } = parts
-    const rows = rewriting(dialect)
+    const exchange = exchanging(dialect)
     this.parts = parts
     this.db = database
     this.dialect = dialect
     this.starting = starting(dialect)
     this.idempotency = idempotency(dialect)
     this.claiming = claiming(dialect, monotonic)
-    this.committing = committing(dialect, rows)
-    this.delivering = delivering(dialect)
-    this.steering = steering(dialect, rows, this.idempotency)
     this.reading = reading(dialect)
+    this.judging = judging(dialect, exchange, childrenStarting(this))
+    this.committing = committing(dialect, this.judging)
+    this.delivering = delivering(dialect, exchange)
+    this.steering = steering(dialect, exchange, this.idempotency)
     this.feeding = feeding(dialect)
     this.sessions = sessions(dialect)
-    this.rescuing = rescuing(dialect, rows)
+    this.rescuing = rescuing(dialect, exchange)
     this.finding = finding(dialect)
+    this.dead = deadLetters(dialect)
     this.checking = checking(dialect)
     hearing.attend((hints) => this.claiming.notice(hints))
     this.capabilities = {
@@ -166,13 +177,26 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
     )
   }
 
-  async deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
+  async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+    const letters = messages.filter(isLetter)
+    if (letters.length < messages.length) {
+      this.db.assertOpen()
+      return this.exchange(messages)
+    }
     return this.spread(
-      messages,
+      letters,
       ({ runId }) => runId,
       (): Delivered => ({ outcome: 'target-not-found' }),
-      (shard, some) => this.db.transaction('deliver.commit', (x) => this.delivering.deliver(x, shard, some)),
+      async (shard, some) => {
+        const put = await this.db.transaction('deliver.commit', (x) => this.delivering.put(x, shard, some))
+        return put ?? this.exchange(some)
+      },
     )
+  }
+
+  private exchange(sent: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+    const wants = wantsOfSending(sent)
+    return this.db.transaction('deliver.commit', (x) => this.delivering.exchange(x, sent, wants))
   }
 
   async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
@@ -181,7 +205,10 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
       ({ runId }) => runId,
       (): Steered => ({ outcome: 'not-found' }),
       (shard, some) =>
-        oneByOneIfTaken(some, (few) => this.db.transaction('steer.commit', (x) => this.steering.steer(x, shard, few))),
+        oneByOneIfTaken(some, (few) => {
+          const wants = new Wants()
+          return this.db.transaction('steer.commit', (x) => this.steering.steer(x, shard, few, wants))
+        }),
     )
   }
 
@@ -199,7 +226,8 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
       ({ runId }) => runId,
       () => undefined,
       async (shard, some) => {
-        await this.db.transaction('release.commit', (x) => this.steering.release(x, shard, some))
+        const wants = new Wants()
+        await this.db.transaction('release.commit', (x) => this.steering.release(x, shard, some, wants))
         return some.map(() => undefined)
       },
     )
@@ -219,6 +247,14 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
 
   async count(filter: RunFilter, atMost: number): Promise<number> {
     return this.db.alone((x) => this.finding.count(x, filter, atMost))
+  }
+
+  async deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]> {
+    return this.db.alone((x) => this.dead.find(x, filter, page))
+  }
+
+  async settleDeadLetter(letter: Pick<DeadLetter, 'runId' | 'id'>, fate: Fate): Promise<boolean> {
+    return this.db.alone((x) => this.dead.settle(x, letter, fate), 'dead.commit')
   }
 
   async check(): Promise<readonly Checked[]> {

@@ -8,6 +8,7 @@ import type {
   Delivered,
   Loaded,
   LoadRequest,
+  NewBroadcast,
   NewMessage,
   NewRun,
   Started,
@@ -16,19 +17,20 @@ import type {
   Within,
 } from '../../store.ts'
 import type { SqlHandle } from '../sql-handle.ts'
-import type { Committing } from './committing.ts'
-import type { Delivering } from './delivering.ts'
+import { isLetter, wantsOfSending, type Delivering } from './delivering.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row, Told, Value } from './execution.ts'
+import { wantsOf, type Judging } from './judging.ts'
 import type { Reading } from './reading.ts'
 import { shardOfRun } from './shards.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
 import { translated } from './sql-state.ts'
 import type { Steering } from './steering.ts'
+import { Wants } from './wants.ts'
 
 export interface WithinParts extends StartingParts {
   readonly dialect: Dialect
-  readonly committing: Committing
+  readonly judging: Judging
   readonly delivering: Delivering
   readonly steering: Steering
   readonly reading: Reading
@@ -56,21 +58,39 @@ export class PostgresWithin implements Within {
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
     const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
-    return this.each(transitions, unknown, (x, shard, one) => this.parts.committing.commitLocked(x, shard, [one]))
+    return this.each(transitions, unknown, (x, shard, one) =>
+      this.parts.judging.commit(x, shard, [one], wantsOf([one]), true),
+    )
   }
 
-  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
-    const unknown: Delivered = { outcome: 'target-not-found' }
-    return this.each(messages, unknown, (x, shard, one) => this.parts.delivering.deliver(x, shard, [one]))
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+    return this.perform(async (x) => {
+      const answers: Delivered[] = []
+      for (const one of messages) answers.push((await this.deliverOne(x, one))[0] as Delivered)
+      return answers
+    })
   }
 
   steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
     const unknown: Steered = { outcome: 'not-found' }
-    return this.each(requests, unknown, (x, shard, one) => this.parts.steering.steer(x, shard, [one]))
+    return this.each(requests, unknown, (x, shard, one) =>
+      this.parts.steering.steer(x, shard, [one], new Wants(), true),
+    )
   }
 
   load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
     return this.perform((x) => this.parts.reading.load(x, requests))
+  }
+
+  private async deliverOne(x: Execution, one: NewMessage | NewBroadcast): Promise<readonly Delivered[]> {
+    const { delivering, dialect } = this.parts
+    if (isLetter(one)) {
+      const shard = shardOfRun(dialect, one.runId)
+      if (shard === undefined) return [{ outcome: 'target-not-found' }]
+      const answers = await delivering.put(x, shard, [one])
+      if (answers !== null) return answers
+    }
+    return delivering.exchange(x, [one], wantsOfSending([one]), true)
   }
 
   private each<Item extends { readonly runId: string }, Answer>(

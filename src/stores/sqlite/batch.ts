@@ -4,10 +4,13 @@
 import type { Draft } from '../../core/entry.ts'
 import type { Hint } from '../../store.ts'
 import type { Connection } from './connection.ts'
-import type { Value } from './driver.ts'
+import type { Row, Value } from './driver.ts'
 
 /** [run, first seq, last seq] */
 export type FeedRange = readonly [runId: string, first: number, last: number]
+
+/** How many values an entry has. */
+const width = 8
 
 export class Batch {
   readonly db: Connection
@@ -40,6 +43,17 @@ export class Batch {
     this.feed.push([runId, seq + 1, at])
   }
 
+  /** The entry of a run that gathered here and is in no table yet, as the row that it will be. */
+  gathered(runId: string, seq: number): Row | undefined {
+    // From the end: whoever asks has mostly just appended it.
+    for (let place = this.journal.length - width; place >= 0; place -= width) {
+      if (this.journal[place] !== runId || this.journal[place + 1] !== seq) continue
+      const [, , kind, name, meta, data, at, transition] = this.journal.slice(place, place + width)
+      return { seq, kind, name, meta, data, at, transition_id: transition }
+    }
+    return undefined
+  }
+
   /** Something of this type may be claimed, now or at some time. */
   ready(type: string): void {
     if (this.hinting) this.hints.push({ kind: 'ready', type })
@@ -52,6 +66,11 @@ export class Batch {
     if (row !== undefined) this.ready(row['type'] as string)
   }
 
+  /** A message came for a run that somebody holds. */
+  mail(runId: string): void {
+    if (this.hinting) this.hints.push({ kind: 'mail', runId })
+  }
+
   ended(runId: string): void {
     if (this.hinting) this.hints.push({ kind: 'ended', runId })
   }
@@ -59,7 +78,7 @@ export class Batch {
   /** Writes what gathered. */
   write(): void {
     if (this.entries === 0) return
-    this.db.insert('journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)', 8, this.journal)
+    this.db.insert('journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)', width, this.journal)
     const row = this.db.get('select max(position) as position from feed where shard = 0', [])
     const last = (row?.['position'] as number | null | undefined) ?? 0
     this.db.run('insert into feed (shard, position, entries) values (0, ?, ?)', [

@@ -26,6 +26,10 @@ const lastSeq = (runId: string): string => `(select max(seq) from journal where 
 
 const isUndoable = (alias: string): string => `${alias}.kind = 'step-succeeded' and ${alias}.meta like '%"undo":true%'`
 
+/** The run has something to do before it may fail or be cancelled. */
+const obliges = (alias: string): string =>
+  `((${isUndoable(alias)}) or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
+
 /** There are few of them: they are found once. */
 const dropped = `dropped as materialized (
   select run_id, ${number('meta', 'seq')} as seq from journal
@@ -119,7 +123,7 @@ export const checks: Readonly<Record<string, string>> = {
     union all
     select run_id from journal where shard = 0 and (name = '' or length(transition_id) not between 1 and 200)
     union all
-    select run_id from messages where shard = 0 and (name = '' or length(id) not between 1 and 200)`,
+    select run_id from messages where shard = 0 and (name = '' or length(id) not between 1 and 700)`,
 
   one_outcome: twice(`'step-succeeded', 'step-failed'`),
 
@@ -139,7 +143,7 @@ export const checks: Readonly<Record<string, string>> = {
   undo_is_fold: `
     with folded as (
       select j.run_id, max(case when j.kind in ('failing', 'cancelling') then 2
-        when ${isUndoable('j')} then 1 else 0 end) as grade
+        when ${obliges('j')} then 1 else 0 end) as grade
       from ${since('j')} where j.shard = 0 group by j.run_id)
     select r.id from runs as r join folded on folded.run_id = r.id
     where r.shard = 0 and grade <> case r.undo when 'none' then 0 when 'possible' then 1 else 2 end
@@ -181,7 +185,18 @@ export const checks: Readonly<Record<string, string>> = {
     join messages as m on m.shard = 0 and m.run_id = w.run_id and m.taken_by is null
     where (w.due is null or w.due > :now) and exists (
       select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
-      where ${text('c.value', 'kind')} = 'signal' and ${text('c.value', 'name')} = m.name)`,
+      where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
+
+  end_told: `
+    select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.target
+    where w.shard = 0 and w.kind = 'run' and r.ended_at is not null`,
+
+  queue_not_stuck: `
+    select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.run_id
+    where w.shard = 0 and w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+      and exists (select 1 from broadcasts as b
+        where b.shard = 0 and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+          and (b.expires_at is null or b.expires_at > :now))`,
 
   waits_for_something: `
     with ${dropped}, ${open}
@@ -251,7 +266,10 @@ export const checks: Readonly<Record<string, string>> = {
     where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = messages.run_id)
     union all
     select run_id from tags
-    where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = tags.run_id)`,
+    where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = tags.run_id)
+    union all
+    select run_id from waits
+    where shard = 0 and not exists (select 1 from runs where runs.shard = 0 and runs.id = waits.run_id)`,
 
   key_text_derived: `select id from runs where shard = 0 and ${wrongKeyText}`,
 

@@ -1,18 +1,22 @@
 // Committing transitions. The common case is one UPDATE with the fence in its WHERE, which says with its count of rows
 // that the writer holds the run, nobody wants anything of it, the journal is where the writer thinks, and the mailbox is as
-// it was seen (mostly empty; measured, this costs a third less than RETURNING the mailbox's count). Only when no row fits,
-// or the transition is an unusual one, is the run looked at: to tell who is refused and why, who is answered again, and who
-// may write all the same.
+// it was seen (mostly empty; measured, this costs a third less than RETURNING the mailbox's count). An end wants to know,
+// too, that nobody is to be told of it. Only when no row fits, or the transition is an unusual one, is the run looked at: to
+// tell who is refused and why, who is answered again, who may write all the same, and whom else it concerns.
 
 import { advanced, left, restOf } from '../../core/advance.ts'
 import { bug } from '../../core/error.ts'
+import { bindChild, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { holds, isTerminal, type Run } from '../../core/run.ts'
-import { assertLegal, dueAt, isParkedBy, receive, type Transition } from '../../core/transition.ts'
+import { assertLegal, isParkedBy, receive, type Reach, type Transition } from '../../core/transition.ts'
+import { dueAt } from '../../core/due.ts'
 import type { Committed } from '../../store.ts'
 import type { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
 import type { Connection } from './connection.ts'
 import { readRun, transitionAt } from './reading.ts'
 import { keyHolder, rewriteRun } from './rewriting.ts'
+import { startRuns } from './starting.ts'
 
 const fence = `where shard = 0 and id = ? and seq = ? and token = ? and session = ? and status = 'running' and inbox = ?
   and wish is null and deleted_at is null`
@@ -22,16 +26,24 @@ const checkpointSql = `update runs set seq = ?, crashes = 0, updated_at = ? ${fe
 const leaveSql = `update runs set seq = ?, crashes = 0, updated_at = ?, status = ?, readiness = ?, due = ?, ended_at = ?,
   session = null, deadline = null ${fence}`
 
+const endSql = `${leaveSql} and watched = 0`
+
 export function commitOne(batch: Batch, transition: Transition): Committed {
-  const { id, runId, guard, append, status, parkIf, undo, continues } = transition
-  const inbox = parkIf?.inbox ?? 0
-  const usual = undo === null && continues === null && status !== 'cancelling'
+  const { id, runId, guard, append, status, parkIf, undo, continues, reach = null, emptyAt = 0 } = transition
+  const inbox = parkIf?.inbox ?? emptyAt
+  const usual = !isFar(reach) && undo === null && continues === null && status !== 'cancelling'
   if (!usual || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
   assertLegal('running', transition)
   batch.append(runId, guard.seq, append, id)
   take(batch, transition)
+  for (const watched of reach?.unwatches ?? []) unwatch(new SqliteBooks(batch), { id: runId }, watched)
   const seq = guard.seq + append.length
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, wish: null }
+}
+
+/** Whoever only stops to watch something touches nobody, and learns nothing by that. */
+function isFar(reach: Reach | null): boolean {
+  return reach !== null && (reach.starts.length > 0 || reach.watches.length > 0)
 }
 
 /** Writes the row if the fence lets it through: as a checkpoint, or leading to a status. */
@@ -44,14 +56,14 @@ function write(batch: Batch, { runId, guard, append, due, status }: Transition, 
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
   const ended = isTerminal(status)
   const values = [seq, now, status, readiness, dueTime, ended ? now : null, ...behind] as const
-  if (db.run(leaveSql, values) !== 1) return false
+  if (db.run(ended ? endSql : leaveSql, values) !== 1) return false
   if (ended) batch.ended(runId)
   else if (readiness !== 'idle') batch.readyRun(runId)
   return true
 }
 
 function commitAfterLooking(batch: Batch, transition: Transition): Committed {
-  const { db, now } = batch
+  const { db } = batch
   const { id, runId, guard, append } = transition
   const run = readRun(db, runId)
   if (run === undefined) return { outcome: 'refused', reason: 'not-found' }
@@ -66,25 +78,58 @@ function commitAfterLooking(batch: Batch, transition: Transition): Committed {
   if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
   assertLegal(run.status, transition)
 
-  const received = receive(run, transition)
-  if (received === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: run.wish }
-  const kept = advanced(run, transition, now)
-  if (transition.continues !== null && run.deletedAt === null && keyHolder(db, kept) !== null) {
+  if (receive(run, transition) === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: run.wish }
+  const { continues } = transition
+  if (continues !== null && run.deletedAt === null && keyHolder(db, { ...run, ...continues }) !== null) {
     return { outcome: 'refused', reason: 'key-taken' }
   }
-  const released = received === 'released'
-  rewriteRun(batch, run, { run: released ? left(kept, transition, now) : kept, append }, id)
+  return commitHeld(batch, run, transition)
+}
+
+/** Writes what its holder may write, whatever else there is to do. */
+function commitHeld(batch: Batch, run: Run, transition: Transition): Committed {
+  const { now } = batch
+  const { id, append, continues, reach = null } = transition
+  // First, so that the feed tells of it before it tells of whom it starts.
+  batch.append(run.id, run.seq, append, id)
   take(batch, transition)
-  return { outcome: 'committed', seq: kept.seq, at: now, inbox: run.inbox, released, wish: released ? null : run.wish }
+  let kept = advanced(run, transition, now)
+  if (reach !== null) {
+    // A run that begins anew as another type has another key from here on, and whom it starts may have its old one.
+    if (continues !== null) rewriteRun(batch, run, { run: kept, append: [] }, null)
+    kept = { ...kept, ...reachOut(batch, kept, reach) }
+  }
+  // Whoever waits on something that is over by now has mail already.
+  const released = receive(kept, transition) === 'released'
+  new SqliteBooks(batch).change(run, { run: released ? left(kept, transition, now) : kept, append: [] }, null)
+  const { seq, inbox, wish } = kept
+  return { outcome: 'committed', seq, at: now, inbox, released, wish: released ? null : wish }
+}
+
+/** Does what a transition does to others; answers what that has changed of the run itself. */
+function reachOut(batch: Batch, run: Run, { starts, watches, unwatches }: Reach): Pick<Run, 'inbox' | 'watched'> {
+  const books = new SqliteBooks(batch)
+  for (const watched of unwatches) unwatch(books, run, watched)
+  for (const watched of watches) watch(books, run, watched)
+  const given = starts.map((start) => start.run)
+  const started = given.length === 0 ? [] : startRuns(batch, given)
+  for (const [index, { created, taken, run: found }] of started.entries()) {
+    const { run: child, ...bond } = starts[index] as Reach['starts'][number]
+    if (created) bindChild(books, run, found, bond)
+    else refuseChild(books, run, child.id, { taken: taken ?? 'id', by: found.id })
+  }
+  const { inbox, watched } = books.run(run.id) ?? run
+  return { inbox, watched }
 }
 
 /** A message that was taken stays known, so that delivering it again changes nothing. */
+export const takeSql = `
+  update messages set taken_by = ? where rowid in (
+    select message.rowid from json_each(?) as one cross join messages as message
+    where message.shard = 0 and message.run_id = ? and message.id = cast(one.value as text)) and taken_by is null`
+
 function take({ db }: Batch, { runId, guard, takes }: Transition): void {
-  if (takes.length === 0) return
-  const sql = `
-    update messages set taken_by = ?
-    where shard = 0 and run_id = ? and taken_by is null and id in (select value from json_each(?))`
-  db.run(sql, [guard.seq + 1, runId, JSON.stringify(takes)])
+  if (takes.length > 0) db.run(takeSql, [guard.seq + 1, JSON.stringify(takes), runId])
 }
 
 /** The answer to a transition that was committed before, when its first answer was lost. */

@@ -1,43 +1,54 @@
-// Mailboxes. A message's position is the run's `inbox` after it, which only grows: first in, first out.
+// What is sent to runs and to topics. A message's position is the run's `inbox` after it, which only grows: first in, first
+// out. What is sent to a topic goes to those who wait on it, by the rules of the exchange.
 
-import { isTerminal } from '../../core/run.ts'
-import type { Delivered, NewMessage } from '../../store.ts'
+import { broadcast, giveUp } from '../../core/exchange.ts'
+import type { Reception } from '../../core/message.ts'
+import { isTerminal, type Run } from '../../core/run.ts'
+import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
 import type { Batch } from './batch.ts'
-import { readRun } from './reading.ts'
+import { SqliteBooks } from './books.ts'
 
-export function deliverOne(batch: Batch, message: NewMessage): Delivered {
-  const { db, now } = batch
-  const run = readRun(db, message.runId)
-  if (run === undefined) return { outcome: 'target-not-found' }
-  const known = knownOutcome(batch, message)
-  if (known !== undefined) return { outcome: known }
-  if (run.deletedAt !== null) return { outcome: 'target-not-found' }
-  if (isTerminal(run.status)) return { outcome: 'target-terminated', status: run.status }
-
-  const outcome = run.status === 'waiting' ? 'delivered' : 'queued'
-  const position = run.inbox + 1
-  insertMessage(batch, message, position, outcome)
-  if (outcome === 'queued') {
-    db.run('update runs set inbox = ? where shard = 0 and id = ?', [position, run.id])
-    return { outcome }
-  }
-  // A run that is due already keeps its place: whoever is written to often must not be claimed last.
-  const due = run.due === null ? now : Math.min(run.due, now)
-  db.run(`update runs set inbox = ?, readiness = 'ready', due = ? where shard = 0 and id = ?`, [position, due, run.id])
-  batch.ready(run.type)
-  return { outcome }
+export function deliverOne(batch: Batch, sent: NewMessage | NewBroadcast): Delivered {
+  const books = new SqliteBooks(batch)
+  if (!('topic' in sent)) return deliverLetter(batch, books, sent)
+  const { id, topic, data, policy, expiresInMs } = sent
+  const expiresAt = expiresInMs === null ? null : batch.now + expiresInMs
+  return broadcast(books, topic, { id, data, policy, expiresAt })
 }
+
+function deliverLetter(batch: Batch, books: SqliteBooks, letter: NewMessage): Delivered {
+  const run = books.run(letter.runId)
+  if (run === undefined) return { outcome: 'target-not-found' }
+  const known = knownOutcome(batch, letter)
+  if (known !== undefined) return { ...answerOf(known, run), repeated: true }
+  if (run.deletedAt !== null) return { outcome: 'target-not-found' }
+  if (isTerminal(run.status)) {
+    // Without a policy it would only be discarded.
+    if (letter.policy !== null) giveUpLetter(books, letter, run)
+    return { outcome: 'target-terminated', status: run.status }
+  }
+  return answerOf(books.receive(letter, run), run)
+}
+
+/** It came too late: it lies in the mailbox, so that its id is known, and its policy says what becomes of it. */
+function giveUpLetter(books: SqliteBooks, { id, kind, name, data, policy }: NewMessage, run: Run): void {
+  const letter = { id, runId: run.id, kind, name, data, policy }
+  books.receive(letter, run)
+  giveUp(books, { ...letter, position: run.inbox + 1, at: books.now })
+}
+
+type Answer = Extract<Delivered, { readonly repeated?: true }>
+
+function answerOf(outcome: Reception, { status }: Run): Answer {
+  return outcome === 'target-terminated' ? { outcome, status } : { outcome }
+}
+
+// The index is named, or Turso walks the whole mailbox.
+export const knownSql = `
+  select outcome from messages indexed by messages_id where shard = 0 and run_id = ? and id = ?`
 
 /** What the sender of this message was told the first time. */
-function knownOutcome({ db }: Batch, { runId, id }: NewMessage): 'delivered' | 'queued' | undefined {
-  const row = db.get('select outcome from messages where shard = 0 and run_id = ? and id = ?', [runId, id])
-  return row?.['outcome'] as 'delivered' | 'queued' | undefined
-}
-
-function insertMessage({ db, now }: Batch, message: NewMessage, position: number, outcome: string): void {
-  const { runId, id, name, data } = message
-  db.run(
-    `insert into messages (shard, run_id, position, id, name, data, at, outcome) values (0, ?, ?, ?, ?, ?, ?, ?)`,
-    [runId, position, id, name, data, now, outcome],
-  )
+function knownOutcome({ db }: Batch, { runId, id }: NewMessage): Reception | undefined {
+  const row = db.get(knownSql, [runId, id])
+  return row?.['outcome'] as Reception | undefined
 }

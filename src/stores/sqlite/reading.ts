@@ -2,7 +2,7 @@
 
 import type { Entry } from '../../core/entry.ts'
 import type { Run } from '../../core/run.ts'
-import type { Change, Loaded, LoadRequest } from '../../store.ts'
+import { mailAtOnce, type Change, type Loaded, type LoadRequest, type MailRequest, type Message } from '../../store.ts'
 import type { FeedRange } from './batch.ts'
 import type { Connection } from './connection.ts'
 import { entryOf, messageOf, runOf } from './rows.ts'
@@ -24,12 +24,36 @@ export function transitionAt(db: Connection, runId: string, seq: number): string
 }
 
 export function load(db: Connection, request: LoadRequest): Loaded {
-  const { runId } = request
+  const { runId, limit, latest, mail } = request
+  const entries = latest === undefined ? (limit === 0 ? [] : readEntries(db, request)) : readLatest(db, runId, latest)
+  return { entries, messages: mail === undefined ? firstMail(db, runId) : mailNamed(db, runId, mail) }
+}
+
+function readLatest(db: Connection, runId: string, { kind, name }: Latest): readonly Entry[] {
   const sql = `
-    select id, name, data, position, at from messages
-    where shard = 0 and run_id = ? and taken_by is null order by position`
-  const messages = db.all(sql, [runId]).map((row) => messageOf(row, runId))
-  return { entries: request.limit === 0 ? [] : readEntries(db, request), messages }
+    select * from journal where shard = 0 and run_id = ? and kind = ? and name = ? order by seq desc limit 1`
+  return db.all(sql, [runId, kind, name]).map(entryOf)
+}
+
+type Latest = NonNullable<LoadRequest['latest']>
+
+// The indexes are named: without statistics SQLite takes one for the other, and Turso none.
+
+export const firstMailSql = `
+  select * from messages indexed by messages_unread
+  where shard = 0 and run_id = ? and taken_by is null order by position limit ${mailAtOnce}`
+
+function firstMail(db: Connection, runId: string): readonly Message[] {
+  return db.all(firstMailSql, [runId]).map(messageOf)
+}
+
+export const namedMailSql = `
+  select * from messages indexed by messages_named
+  where shard = 0 and run_id = ? and name = ? and taken_by is null order by position limit ?`
+
+function mailNamed(db: Connection, runId: string, { names, limit }: MailRequest): readonly Message[] {
+  const found = [...new Set(names)].flatMap((name) => db.all(namedMailSql, [runId, name, limit]).map(messageOf))
+  return found.sort((a, b) => a.position - b.position)
 }
 
 /** The feed after a position: whole rows of it are read, and cut to what was asked for. */

@@ -6,8 +6,8 @@ import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../store.ts'
 import type { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
 import type { Connection } from './connection.ts'
-import { rewriteRun } from './rewriting.ts'
 import { runOf } from './rows.ts'
 
 /** Whom time may end. Undo work has no bound on its time, and nothing ends what was removed. */
@@ -71,6 +71,11 @@ export function outlook(db: Connection, now: number): Outlook {
   return { next, quiet, sessionsExpired: session !== null && session <= now, now }
 }
 
+/** What ends one run may reach another, so their order shows: first those that somebody holds, each by id. */
+function rescueOrder(a: Run, b: Run): number {
+  return Number(a.session === null) - Number(b.session === null) || (a.id < b.id ? -1 : 1)
+}
+
 export function rescueRuns(batch: Batch, request: RescueRequest): Pick<Rescued, 'takenOver' | 'ended' | 'more'> {
   const takenOver: Rescued['takenOver'][number][] = []
   const ended: Rescued['ended'][number][] = []
@@ -88,10 +93,14 @@ export function rescueRuns(batch: Batch, request: RescueRequest): Pick<Rescued, 
     // A lookup may find again what another one found; if it was cut, others may stand behind that.
     more ||= rows.length >= left
   }
-  for (const run of found.values()) {
-    const { id: runId, type, session } = run
+  const books = new SqliteBooks(batch)
+  for (const { id: runId } of [...found.values()].toSorted(rescueOrder)) {
+    const run = books.run(runId)
+    // The end of another one of them may have come in between: who is cancelled with that has no bound on its time.
+    if (run === undefined || (run.session === null && run.status === 'cancelling')) continue
+    const { type, session } = run
     const taken = session === null ? timeOut(run, request, batch.now) : takeOver(run, request, batch.now)
-    rewriteRun(batch, run, taken, null)
+    books.change(run, taken, null)
     const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
     if (reason !== null) ended.push({ runId, type, reason })
     else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })

@@ -2,7 +2,10 @@
 
 import type { Entry } from '../../core/entry.ts'
 import type { Run, Wish } from '../../core/run.ts'
-import type { Message } from '../../store.ts'
+import type { WaitRow } from '../../core/exchange.ts'
+import type { Message, Reception } from '../../core/message.ts'
+import type { MessagePolicy } from '../../core/topic.ts'
+import type { Broadcast } from '../../core/topic.ts'
 import type { Row } from './driver.ts'
 
 interface RunRow {
@@ -17,6 +20,7 @@ interface RunRow {
   readonly seq: number
   readonly base: number
   readonly inbox: number
+  readonly watched: number
   readonly crashes: number
   readonly token: number
   readonly session: string | null
@@ -68,6 +72,7 @@ export function runOf(given: Row): Run {
     seq: row.seq,
     base: row.base,
     inbox: row.inbox,
+    watched: row.watched === 1,
     wish: wishOf(row.wish),
     undo: row.undo,
     crashes: row.crashes,
@@ -101,7 +106,61 @@ export function entryOf(given: Row): Entry {
   } as Entry
 }
 
-export function messageOf(row: Row, runId: string): Message {
-  const { id, name, data, position, at } = row as unknown as Message
-  return { id, runId, name, data, position, at }
+interface MessageRow {
+  readonly run_id: string
+  readonly position: number
+  readonly id: string
+  readonly kind: Message['kind']
+  readonly name: string
+  readonly data: string
+  readonly policy: string | null
+  readonly at: number
+  readonly outcome: Reception
+}
+
+export function messageOf(given: Row): Message {
+  const { run_id: runId, position, id, kind, name, data, policy, at } = given as unknown as MessageRow
+  return { id, runId, kind, name, data, policy: policyOf(policy), position, at }
+}
+
+interface BroadcastRow {
+  readonly topic: string
+  readonly position: number
+  readonly id: string
+  readonly delivery: Broadcast['delivery']
+  readonly data: string
+  readonly policy: string | null
+  readonly at: number
+  readonly expires_at: number | null
+  readonly taken_by: string | null
+  readonly told: number
+}
+
+export function broadcastOf(given: Row): Broadcast {
+  const row = given as unknown as BroadcastRow
+  const { topic, position, id, delivery, data, at, told } = row
+  const policy = policyOf(row.policy)
+  return { topic, position, id, delivery, data, policy, at, expiresAt: row.expires_at, takenBy: row.taken_by, told }
+}
+
+interface WaitTableRow {
+  readonly kind: WaitRow['kind']
+  readonly target: string
+  readonly run_id: string
+  readonly effect: WaitRow['effect']
+  readonly delivery: WaitRow['delivery']
+  readonly opened_at: number
+}
+
+export function waitOf(given: Row): WaitRow {
+  const { kind, target, run_id: runId, effect, delivery, opened_at: openedAt } = given as unknown as WaitTableRow
+  return { kind, target, runId, effect, delivery, openedAt }
+}
+
+function policyOf(text: string | null): MessagePolicy | null {
+  return text === null ? null : (JSON.parse(text) as MessagePolicy)
+}
+
+export function policyText(policy: MessagePolicy | null): string | null {
+  return policy === null ? null : JSON.stringify(policy)
 }

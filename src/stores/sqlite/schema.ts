@@ -138,6 +138,66 @@ export const migrations: readonly string[] = [
   drop index runs_expiry;
   create index runs_expiry on runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
   `,
+  `
+  -- Somebody is to be told of its end, or ends with it.
+  alter table runs add column watched integer not null default 0;
+  alter table messages add column kind text not null default 'signal';
+  -- What becomes of it when its run ends without having taken it, and what did.
+  alter table messages add column policy text;
+  alter table messages add column fate text;
+  -- A mailbox may be long, and most of it taken: what is left is found in its order, and by name.
+  create index messages_unread on messages (shard, run_id, position) where taken_by is null;
+  create index messages_named on messages (shard, run_id, name, position) where taken_by is null;
+  create index messages_dead on messages (shard, at, run_id, id) where fate = 'dead';
+
+  -- Who waits on the end of a run or on a topic, found by what is waited for.
+  create table waits (
+    shard integer not null,
+    kind text not null,
+    target text not null,
+    run_id text not null,
+    effect text not null,
+    delivery text,
+    opened_at integer not null,
+    primary key (shard, kind, target, run_id, effect)
+  ) strict;
+
+  create table topics (
+    shard integer not null,
+    name text not null,
+    position integer not null,
+    primary key (shard, name)
+  ) strict;
+
+  create table broadcasts (
+    shard integer not null,
+    topic text not null,
+    position integer not null,
+    id text not null,
+    delivery text not null,
+    data text not null,
+    policy text,
+    at integer not null,
+    expires_at integer,
+    taken_by text,
+    told integer not null,
+    primary key (shard, topic, position)
+  ) strict;
+  create unique index broadcasts_id on broadcasts (shard, topic, id);
+  -- What waits for somebody; what went to whoever subscribed, or to one; and what time alone takes away.
+  create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'queue' and taken_by is null;
+  create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'topic';
+  create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'queue' and taken_by is not null;
+  create index broadcasts_expiry on broadcasts (shard, topic, expires_at)
+    where expires_at is not null and taken_by is null;
+  `,
+]
+
+/** The tables that each version brings. */
+const tables: readonly (readonly string[])[] = [
+  ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'workflows'],
+  ['tags'],
+  ['broadcasts', 'topics', 'waits'],
 ]
 
 /** The version of the schema that this code knows. */
@@ -150,6 +210,7 @@ export function migrate(db: Connection, now: () => number): void {
   if (db.read(() => versionOf(db)) === schemaVersion) return
   db.write(() => {
     const from = versionOf(db)
+    if (from > 0) assertFree(tablesNamed(db, tables.slice(from).flat()))
     db.exec(ledger)
     for (let version = from + 1; version <= schemaVersion; version += 1) {
       db.exec(migrations[version - 1] ?? '')
@@ -184,14 +245,24 @@ export function versionOf(db: Connection): number {
 
 /** Whether the schema is there at all. Tables of somebody else that have our names are not touched. */
 function hasOurTables(db: Connection): boolean {
-  const names = ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'tags', 'workflows']
-  const sql = 'select name from sqlite_master where name in (select value from json_each(?)) order by name'
-  const found = db.all(sql, [JSON.stringify(names)]).map(({ name }) => name as string)
-  if (found.length === 0) return false
+  const found = tablesNamed(db, tables.flat())
   if (found.includes('migrations') && found.includes('runs')) return true
+  assertFree(found)
+  return false
+}
+
+function tablesNamed(db: Connection, names: readonly string[]): readonly string[] {
+  const sql = 'select name from sqlite_master where name in (select value from json_each(?)) order by name'
+  return db.all(sql, [JSON.stringify(names)]).map(({ name }) => name as string)
+}
+
+/** Throws if something that is not ours has a name that we need. */
+function assertFree(found: readonly string[]): void {
+  if (found.length === 0) return
+  const needed = tables.flat().toSorted().join(', ')
   throw new HoldfastError(
     'INVALID_OPTION',
-    `The database has something of its own that is named ${found.join(', ')}, and Holdfast needs ${names.join(', ')}. ` +
+    `The database has something of its own that is named ${found.join(', ')}, and Holdfast needs ${needed}. ` +
       'Give Holdfast a file of its own.',
     { details: { found } },
   )

@@ -11,7 +11,8 @@ export function beat(batch: Batch, request: BeatRequest): Beat {
   const { session, held = [] } = request
   const alive = keepAlive(batch, request)
   const lost = alive ? lostOf(batch, session, held) : held.map(({ runId }) => runId)
-  return { alive, lost, ...noticesOf(batch, session, held), now: batch.now }
+  const mail = mailOf(batch, held, new Set(lost))
+  return { alive, lost, ...noticesOf(batch, session, held), mail, now: batch.now }
 }
 
 function keepAlive({ db, now }: Batch, { session, leaseMs, end = false }: BeatRequest): boolean {
@@ -59,6 +60,23 @@ function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[])
   // Mostly one: a type has one length of its claims, and few types have any.
   for (const [ms, ids] of extended) db.run(extendSql, [now + ms, JSON.stringify(ids)])
   return lost
+}
+
+export const mailSql = `
+  select one.key as place, run.inbox from json_each(?) as one cross join runs as run
+  where run.shard = 0 and run.id = cast(one.value ->> 0 as text) and run.inbox > (one.value ->> 1)`
+
+/** Those of them that have more mail than their holder knows of. */
+function mailOf({ db }: Batch, held: readonly HeldClaim[], lost: ReadonlySet<string>): Beat['mail'] {
+  const asking = held.filter(({ runId, inbox }) => inbox !== undefined && !lost.has(runId))
+  if (asking.length === 0) return []
+  const known = JSON.stringify(asking.map(({ runId, inbox }) => [runId, inbox]))
+  const rows = db.all(mailSql, [known]) as unknown as { readonly place: number; readonly inbox: number }[]
+  const inboxes = new Map(rows.map(({ place, inbox }) => [place, inbox]))
+  return asking.flatMap(({ runId }, place) => {
+    const inbox = inboxes.get(place)
+    return inbox === undefined ? [] : [{ runId, inbox }]
+  })
 }
 
 /**

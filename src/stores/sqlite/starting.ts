@@ -2,10 +2,12 @@
 // unique indexes stand behind it. Most runs have no keys, and then nobody looks for any.
 
 import { bug } from '../../core/error.ts'
+import type { Letter } from '../../core/exchange.ts'
 import { uniqueText } from '../../core/key.ts'
 import type { Run } from '../../core/run.ts'
 import type { NewRun, Started } from '../../store.ts'
 import type { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
 import { newRow } from '../new-row.ts'
 import { insertRuns } from './inserting.ts'
 import { readRun, transitionAt } from './reading.ts'
@@ -22,6 +24,7 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
     return answer
   }
   const fresh: Run[] = []
+  const mailed: { readonly run: Run; readonly mail: readonly Letter[] }[] = []
   const answers = runs.map((given): Started => {
     if (known.has(given.id)) return existing(batch, given)
     const twin = made.get(given.id)
@@ -32,7 +35,10 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
       return { created: false, taken, run: copied(made.get(runId)?.run ?? stored(batch, runId)) }
     }
     if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
-    const run = newRow(given, batch.now, given.lease !== null && isAlive(given.lease.session))
+    const row = newRow(given, batch.now, given.lease !== null && isAlive(given.lease.session))
+    const { mail = [] } = given
+    const run = mail.length === 0 ? row : { ...row, inbox: mail.length }
+    if (mail.length > 0) mailed.push({ run: row, mail })
     made.set(run.id, { run, transition: given.transition })
     keys.take(given)
     batch.append(run.id, 0, [given.first], given.transition)
@@ -41,7 +47,12 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
     return { created: true, taken: null, run }
   })
   insertRuns(batch, fresh)
+  if (mailed.length > 0) putMail(new SqliteBooks(batch), mailed)
   return answers
+}
+
+function putMail(books: SqliteBooks, mailed: readonly { readonly run: Run; readonly mail: readonly Letter[] }[]): void {
+  for (const { run, mail } of mailed) mail.forEach((letter, inbox) => books.receive(letter, { ...run, inbox }))
 }
 
 // Lists are joined and cast, not asked with IN: SQLite does either along the index, and Turso only this (measured among

@@ -4,6 +4,7 @@
 //
 // Listeners of this store object are told of what it wrote itself. What other processes write is found by looking.
 
+import type { Fate } from '../../core/message.ts'
 import type { Run, Lease } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
@@ -15,10 +16,13 @@ import type {
   Claimed,
   ClaimRequest,
   Committed,
+  DeadLetter,
+  DeadLetterFilter,
   Delivered,
   Hint,
   Loaded,
   LoadRequest,
+  NewBroadcast,
   NewMessage,
   NewRun,
   Page,
@@ -38,14 +42,15 @@ import { checkTables } from './checking.ts'
 import { claimRuns, look } from './claiming.ts'
 import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
+import { findDeadLetters, settleDeadLetter } from './dead-letters.ts'
 import { deliverOne } from './delivering.ts'
 import { countRuns, findRuns } from './finding.ts'
 import { load, readChanges, readRun } from './reading.ts'
 import { outlook, rescueRuns } from './rescuing.ts'
-import { releaseOne, steerRuns } from './rewriting.ts'
 import { migrate } from './schema.ts'
 import { beat, endExpired } from './sessions.ts'
 import { startRuns } from './starting.ts'
+import { releaseOne, steerRuns } from './steering.ts'
 import type { Gate } from './gate.ts'
 import { UserTransactions } from './user-transactions.ts'
 
@@ -147,7 +152,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
     return this.gate.through(() => this.write(transitions.length, commit, []))
   }
 
-  async deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
+  async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     const deliver = (batch: Batch): readonly Delivered[] => messages.map((message) => deliverOne(batch, message))
     return this.gate.through(() => this.write(messages.length, deliver, []))
   }
@@ -194,6 +199,14 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
 
   async count(filter: RunFilter, atMost: number): Promise<number> {
     return this.read(() => countRuns(this.db, filter, atMost))
+  }
+
+  async deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]> {
+    return this.read(() => findDeadLetters(this.db, filter, page))
+  }
+
+  async settleDeadLetter(letter: Pick<DeadLetter, 'runId' | 'id'>, fate: Fate): Promise<boolean> {
+    return this.gate.through(() => this.db.write(() => settleDeadLetter(this.db, letter, fate)))
   }
 
   async check(): Promise<readonly Checked[]> {

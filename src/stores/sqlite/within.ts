@@ -8,6 +8,7 @@ import type {
   Hint,
   Loaded,
   LoadRequest,
+  NewBroadcast,
   NewMessage,
   NewRun,
   Started,
@@ -20,8 +21,8 @@ import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
 import { deliverOne } from './delivering.ts'
 import { load } from './reading.ts'
-import { steerRuns } from './rewriting.ts'
 import { startRuns } from './starting.ts'
+import { steerRuns } from './steering.ts'
 
 export interface WithinOptions {
   readonly db: Connection
@@ -46,7 +47,7 @@ export class SqliteWithin implements Within {
     return this.write((batch) => transitions.map((one) => commitOne(batch, one)))
   }
 
-  deliver(messages: readonly NewMessage[]): Promise<readonly Delivered[]> {
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     return this.write((batch) => messages.map((message) => deliverOne(batch, message)))
   }
 

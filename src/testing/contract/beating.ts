@@ -37,6 +37,7 @@ export const beating: readonly ContractCase[] = [
           { runId: a.runId, wish: cancelWish(at) },
           { runId: c.runId, wish: pauseWish(at) },
         ],
+        mail: [],
         timedOut: [],
         now: clock.now(),
       })

@@ -8,7 +8,8 @@ import { shardForNew } from '../../core/routing.ts'
 import type { Random } from '../../core/ports.ts'
 import type { Lease, Run } from '../../core/run.ts'
 import type { Steer } from '../../core/steering.ts'
-import type { Transition } from '../../core/transition.ts'
+import type { TopicRules } from '../../core/topic.ts'
+import type { ChildStart, Transition } from '../../core/transition.ts'
 import type {
   Beat,
   BeatRequest,
@@ -17,6 +18,7 @@ import type {
   Committed,
   Delivered,
   Message,
+  NewBroadcast,
   NewMessage,
   NewRun,
   Rescued,
@@ -31,6 +33,12 @@ import { started, step } from './drafts.ts'
 
 /** What the bench's `rescue` writes into runs that it fails. */
 export const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' } as const
+
+/** A topic that delivers to every subscriber and retains nothing. */
+export const prices: TopicRules = { name: 'prices', delivery: 'topic', retainMs: 0 }
+
+const plainMessage = { kind: 'signal', name: 'approved', data: '{"by":"Ada"}', policy: null } as const
+const plainBroadcast = { topic: prices, data: '{"price":12}', policy: null, expiresInMs: null } as const
 
 /** The store's own time. It stands still but for `advance`. */
 export interface ContractClock {
@@ -79,7 +87,11 @@ export interface ContractBench extends ContractSubject {
   /** Parks a held run without a due time, and expects success. */
   readonly park: (held: Held, changes?: Partial<Transition>) => Promise<Success>
   readonly message: (runId: string, changes?: Partial<NewMessage>) => NewMessage
-  readonly deliver: (message: NewMessage) => Promise<Delivered>
+  /** Something to send to a topic; without rules, to one that delivers to every subscriber and retains nothing. */
+  readonly broadcast: (changes?: Partial<NewBroadcast>) => NewBroadcast
+  /** A child that the run awaits, and that is cancelled with it, unless the case says otherwise. */
+  readonly child: (parentId: string, changes?: Partial<NewRun>, bond?: Partial<ChildStart>) => ChildStart
+  readonly deliver: (message: NewMessage | NewBroadcast) => Promise<Delivered>
   /** Asks one thing of a run. */
   readonly steer: (runId: string, request: Steer, id?: string) => Promise<Steered>
   /** Beats for a session, which lives for 30 s unless the case says otherwise. */
@@ -199,7 +211,14 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     commit,
     send,
     park: (held, changes) => commit(held, { status: 'waiting', parkIf: { inbox: 0 }, ...changes }),
-    message: (runId, changes) => ({ id: unique('message'), runId, name: 'approved', data: '{"by":"Ada"}', ...changes }),
+    message: (runId, changes) => ({ id: unique('message'), runId, ...plainMessage, ...changes }),
+    broadcast: (changes) => ({ id: unique('broadcast'), ...plainBroadcast, ...changes }),
+    child: (parentId, changes, bond) => ({
+      run: newRun({ parentId, ...changes }),
+      awaited: true,
+      onParentEnd: 'cancel',
+      ...bond,
+    }),
     async deliver(message) {
       const answers = await store.deliver([message])
       assert.equal(answers.length, 1, 'one message gets one answer')

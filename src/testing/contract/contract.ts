@@ -3,20 +3,27 @@
 
 import type { ContractCase } from './contract-case.ts'
 import { beating } from './beating.ts'
+import { broadcasting } from './broadcasting.ts'
 import { cancelling } from './cancelling.ts'
+import { children } from './children.ts'
 import { claiming } from './claiming.ts'
 import { committing } from './committing.ts'
 import { continuing } from './continuing.ts'
+import { deadLetters } from './dead-letters.ts'
 import { ending } from './ending.ts'
 import { feed } from './feed.ts'
 import { fencing } from './fencing.ts'
 import { finding } from './finding.ts'
 import { hints } from './hints.ts'
 import { keys } from './keys.ts'
+import { leftovers } from './leftovers.ts'
 import { lifecycle } from './lifecycle.ts'
+import { mailPaging } from './mail-paging.ts'
 import { mailbox } from './mailbox.ts'
 import { parking } from './parking.ts'
+import { parting } from './parting.ts'
 import { pausing } from './pausing.ts'
+import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
 import { releasing } from './releasing.ts'
 import { removing } from './removing.ts'
@@ -26,10 +33,14 @@ import { reviving } from './reviving.ts'
 import { scheduling } from './scheduling.ts'
 import { sessions } from './sessions.ts'
 import { starting } from './starting.ts'
+import { startingMail } from './starting-mail.ts'
 import { steering } from './steering.ts'
 import { timeouts } from './timeouts.ts'
+import { topics } from './topics.ts'
 import { transactions } from './transactions.ts'
 import { undoing } from './undoing.ts'
+import { waking } from './waking.ts'
+import { watching } from './watching.ts'
 
 /**
  * The contract of a store.
@@ -54,6 +65,17 @@ export const storeContract: readonly ContractCase[] = [
   ...ending,
   ...parking,
   ...mailbox,
+  ...startingMail,
+  ...mailPaging,
+  ...watching,
+  ...children,
+  ...parting,
+  ...broadcasting,
+  ...queueing,
+  ...topics,
+  ...leftovers,
+  ...deadLetters,
+  ...waking,
   ...releasing,
   ...continuing,
   ...steering,

@@ -2,7 +2,7 @@
 
 import type { Draft } from '../../core/entry.ts'
 import type { TerminalStatus } from '../../core/run.ts'
-import type { Due } from '../../core/transition.ts'
+import type { Due } from '../../core/due.ts'
 
 export function started(data = '{"order":42}'): Draft {
   return { kind: 'started', name: null, meta: null, data }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { draftOf, ids, type ContractBench, type Held } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, inMs, step, waiting } from './drafts.ts'
+import { expectSound, parkWatching, reach } from './exchanges.ts'
 import * as ask from './requests.ts'
 import { expectSteerRefused, failedRun, steered } from './requests.ts'
 
@@ -121,7 +122,7 @@ export const removing: readonly ContractCase[] = [
       steered(await steer(held.runId, ask.remove), 'done')
       const before = await run(held.runId)
       assert.deepEqual(await deliver(message(held.runId)), { outcome: 'target-not-found' })
-      assert.deepEqual(await deliver(known), { outcome: 'queued' })
+      assert.deepEqual(await deliver(known), { outcome: 'queued', repeated: true })
       assert.deepEqual(await run(held.runId), before)
       assert.equal((await mailbox(held.runId)).length, 1)
     },
@@ -144,6 +145,25 @@ export const removing: readonly ContractCase[] = [
       assert.deepEqual(await store.find({ tag: 't' }, page), [])
       assert.deepEqual(await store.start([given]), [{ created: true, taken: null, run: row }])
       assert.deepEqual((await journal(given.id)).map(draftOf), [given.first])
+    },
+  },
+  {
+    name: 'whoever waits for a run that is removed before it ended is told that it is not there, and its children stop',
+    async run(bench) {
+      const { hold, park, commit, newRun, steer, run, mailbox } = bench
+      for (const isParked of [true, false]) {
+        const parent = await hold()
+        const child = newRun({ parentId: parent.runId })
+        const starts = [{ run: child, awaited: false, onParentEnd: 'cancel' as const }]
+        await commit(parent, { append: [waiting()], reach: reach({ starts }) })
+        if (isParked) await park(parent)
+        const watcher = await parkWatching(bench, [{ kind: 'run', runId: parent.runId }])
+        steered(await steer(parent.runId, ask.remove), 'done')
+        const [told] = await mailbox(watcher.runId)
+        assert.deepEqual([told?.kind, told?.name, told?.data], ['ended', parent.runId, '{"status":"not-found"}'])
+        assert.equal((await run(child.id)).status, 'cancelling')
+        await expectSound(bench)
+      }
     },
   },
 ]

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Run } from '../../core/run.ts'
-import type { Due } from '../../core/transition.ts'
+import type { Due } from '../../core/due.ts'
 import { ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { inMs, step } from './drafts.ts'

@@ -13,6 +13,7 @@ export const sessions: readonly ContractCase[] = [
         lost: [],
         strays: [],
         wished: [],
+        mail: [],
         timedOut: [],
         now: clock.now(),
       })
@@ -51,6 +52,7 @@ export const sessions: readonly ContractCase[] = [
           lost: [],
           strays: [],
           wished: [],
+          mail: [],
           timedOut: [],
           now: clock.now(),
         })

@@ -31,6 +31,7 @@ export const starting: readonly ContractCase[] = [
         seq: 1,
         base: 1,
         inbox: 0,
+        watched: false,
         wish: null,
         undo: 'none',
         crashes: 0,

@@ -1,9 +1,11 @@
 // Transactions of users: what takes place in one has happened if and only if it was committed.
 
 import assert from 'node:assert/strict'
-import type { Store, StoreTransactions } from '../../store.ts'
-import { step } from './drafts.ts'
+import type { Store, StoreTransactions, Within } from '../../store.ts'
+import { prices } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
+import { step } from './drafts.ts'
+import { endOf, expectAsleep, expectWoken, on, parkWatching, reach } from './exchanges.ts'
 
 /** What a case wants to be rolled back for. */
 const enough = new Error('The case rolls back')
@@ -133,6 +135,37 @@ export const transactions: readonly ContractCase[] = [
       const { runs } = await claim()
       const expected = [...inside.filter((_run, index) => index % 2 === 0), ...beside].map(({ id }) => id)
       assert.deepEqual(runs.map(({ id }) => id).sort(), expected.sort())
+    },
+  },
+  {
+    name: 'what runs tell one another in a transaction has happened if it is committed, and never if it is rolled back',
+    needs: 'transactions',
+    async run(bench) {
+      const { store, transition, broadcast, run } = bench
+      const users = transactionsOf(store)
+      const target = await bench.hold()
+      const watcher = await parkWatching(bench, [endOf(target.runId)])
+      const subscriber = await parkWatching(bench, [on(prices)])
+      const child = bench.child(target.runId, { key: 'within' })
+      const fresh = bench.newRun()
+      const work = async (within: Within): Promise<void> => {
+        await within.start([{ ...fresh, mail: [bench.message(fresh.id)] }])
+        await within.commit([transition(target, { append: [step('one')], reach: reach({ starts: [child] }) })])
+        await within.deliver([broadcast({ id: 'b' })])
+        await within.steer([{ id: 'steer', runId: target.runId, kind: 'cancel', mode: 'now', reason: null }])
+      }
+      const rolledBack = users.transact(async (_handle, within) => {
+        await work(within)
+        throw enough
+      })
+      await assert.rejects(rolledBack, wantsRollback)
+      assert.deepEqual(await store.get([fresh.id, child.run.id]), [undefined, undefined])
+      for (const { runId } of [watcher, subscriber]) await expectAsleep(bench, runId)
+      assert.equal((await run(target.runId)).status, 'running')
+      await users.transact((_handle, within) => work(within))
+      for (const { runId } of [watcher, subscriber]) await expectWoken(bench, runId, 1)
+      const [started, born] = await store.get([fresh.id, child.run.id])
+      assert.deepEqual([started?.inbox, born?.status], [1, 'cancelling'])
     },
   },
 ]

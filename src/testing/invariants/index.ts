@@ -1,5 +1,5 @@
 // The invariants of the engine by name, and how a test checks them: states with `checkRun` and `checkAll`, steps between two
-// states with `checkStep`, the feed with `checkFeed`.
+// states with `checkStep`, the feed with `checkFeed`, what lies between runs with `checkExchange`.
 
 import type { RunState, Violation } from '../../core/invariants/invariant.ts'
 import {
@@ -23,7 +23,7 @@ import {
 } from './lease-steps.ts'
 import type { Cause, StepInvariant } from './step.ts'
 
-export { checkAll, checkFeed, checkRun, stateInvariants } from '../../core/invariants/check.ts'
+export { checkAll, checkExchange, checkFeed, checkRun, stateInvariants } from '../../core/invariants/check.ts'
 export type { RunState, Violation } from '../../core/invariants/invariant.ts'
 export type { Cause, StepInvariant } from './step.ts'
 
@@ -48,7 +48,7 @@ export const stepInvariants: readonly StepInvariant[] = [
 export const bornByStart = {
   name: 'born_by_start',
   kind: 'T',
-  about: 'A run comes into being by a start, with one entry, and is leased to nobody but who started it.',
+  about: 'A run comes into being by a start or a commit, with one entry, and is leased to nobody but who started it.',
 } as const
 
 /** What is wrong with a step. A run that was not there before must have been born by a start. */
@@ -66,8 +66,15 @@ export function checkStep(before: RunState | null, after: RunState, cause: Cause
 
 function bornWell({ run, entries, messages }: RunState, { method, session }: Cause): boolean {
   const isFree = run.status === 'pending' && run.session === null && run.token === 0
+  if (messages.length !== run.inbox) return false
+  if (method === 'commit') return run.token === 0 && (isFree ? entries.length === 1 : isCancelledAtOnce(entries))
   const isLeased = run.status === 'running' && run.session === session && run.token === 1
-  return method === 'start' && entries.length === 1 && messages.length === 0 && (isFree || isLeased)
+  return method === 'start' && entries.length === 1 && (isFree || isLeased)
+}
+
+/** The commit that started it ended the run that it is bound to. */
+function isCancelledAtOnce(entries: RunState['entries']): boolean {
+  return entries.length === 2 && entries[1]?.kind === 'cancelling'
 }
 
 function told({ run, entries }: RunState, { method }: Cause): string {

@@ -2,8 +2,8 @@
 
 import type { Entry } from '../../core/entry.ts'
 import { outcomesOf, sinceBase } from '../../core/invariants/invariant.ts'
-import { isTerminal } from '../../core/run.ts'
-import { appended, changedFields, isChanged, isSame, type StepInvariant } from './step.ts'
+import { isTerminal, type Run } from '../../core/run.ts'
+import { appended, changedFields, isChanged, isExchange, isSame, type StepInvariant } from './step.ts'
 
 export const historyAppendOnly: StepInvariant = {
   name: 'history_append_only',
@@ -48,14 +48,16 @@ export const checkpointImmutable: StepInvariant = {
 export const terminalIsFinal: StepInvariant = {
   name: 'terminal_is_final',
   kind: 'T',
-  about: 'A run that is over stays as it is, but for its removal and, if it failed, a retry.',
+  about:
+    'A run that is over stays as it is, but for its removal, what comes too late for it and, if it failed, a retry.',
   check(before, after, { method }) {
     if (!isTerminal(before.run.status)) return null
     const added = appended(before, after)
     const isRetried = method === 'steer' && before.run.status === 'failed' && added.at(-1)?.kind === 'retried'
     if (isRetried) return before.run.undo === 'due' ? 'it was let go on although its steps were undone' : null
     if (added.length > 0) return `${added[0]?.kind} was appended after ${before.run.status}`
-    const changed = changedFields(before.run, after.run).filter((one) => one !== 'deletedAt' && one !== 'deleteReason')
+    const allowed: readonly (keyof Run)[] = method === 'deliver' ? ['inbox'] : ['deletedAt', 'deleteReason']
+    const changed = changedFields(before.run, after.run).filter((one) => !allowed.includes(one))
     return changed.length === 0 ? null : `${changed.join(', ')} changed after ${before.run.status}`
   },
 }
@@ -63,20 +65,23 @@ export const terminalIsFinal: StepInvariant = {
 export const messagesStay: StepInvariant = {
   name: 'messages_stay',
   kind: 'T',
-  about: 'A message is accepted in its turn, leaves its mailbox only with a commit, and never comes back.',
+  about: 'A message is accepted in its turn, leaves its mailbox only with a commit or the end, and never comes back.',
   check(before, after, { method }) {
+    const isOver = isTerminal(after.run.status)
     const kept = new Map(after.messages.map((message) => [message.id, message]))
     for (const message of before.messages) {
       const found = kept.get(message.id)
-      if (found === undefined && method !== 'commit') return `message ${message.id} is gone`
+      if (found === undefined && method !== 'commit' && !isOver) return `message ${message.id} is gone`
       if (found !== undefined && !isSame(found, message)) return `message ${message.id} changed`
     }
     const known = new Set(before.messages.map(({ id }) => id))
     const fresh = after.messages.filter(({ id }) => !known.has(id))
     const back = fresh.find(({ position }) => position <= before.run.inbox)
     if (back !== undefined) return `message ${back.id} came back`
-    const isDense = fresh.every(({ position }, index) => position === before.run.inbox + index + 1)
     const count = after.run.inbox - before.run.inbox
+    // What comes for a run that is over is given up at once.
+    if (isOver && count >= 0) return fresh.length === 0 ? null : `${fresh.length} messages lie with a run that is over`
+    const isDense = fresh.every(({ position }, index) => position === before.run.inbox + index + 1)
     return isDense && fresh.length === count ? null : `${fresh.length} messages came, and the inbox grew by ${count}`
   },
 }
@@ -99,6 +104,7 @@ export const commitMovesOn: StepInvariant = {
   about: 'A commit appends something, or parks the run again.',
   check(before, after, { method }) {
     if (method !== 'commit' || !isChanged(before, after) || appended(before, after).length > 0) return null
+    if (isExchange(before, after, method)) return null
     return after.run.status === 'waiting' || after.run.status === before.run.status ? null : 'nothing was appended'
   },
 }

@@ -2,7 +2,7 @@
 
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
 import type { Store } from '../../store.ts'
-import { appended, changedFields, isChanged, type StepInvariant } from './step.ts'
+import { appended, changedFields, isChanged, isExchange, type StepInvariant } from './step.ts'
 
 export const epochOnlyGrowsOnClaim: StepInvariant = {
   name: 'epoch_only_grows_on_claim',
@@ -21,10 +21,12 @@ export const epochOnlyGrowsOnClaim: StepInvariant = {
 export const fence: StepInvariant = {
   name: 'fence',
   kind: 'T',
-  about: 'Commits, give-backs and heartbeats change only what their session holds, under the token that they show.',
+  about:
+    'Commits, give-backs and heartbeats change only what their session holds, under the token that they show; of other ' +
+    'runs only what ends and messages change.',
   check(before, after, { method, session, token }) {
     if (method !== 'commit' && method !== 'release' && method !== 'beat') return null
-    if (!isChanged(before, after)) return null
+    if (!isChanged(before, after) || isExchange(before, after, method)) return null
     const { run } = before
     const isHeld = run.status === 'running' || run.status === 'cancelling'
     if (!isHeld || run.session !== session)
@@ -87,13 +89,22 @@ export const crashesAreCounted: StepInvariant = {
     if (method === 'claim' && after.run.token !== before.run.token) {
       return crashes === before.run.crashes + 1 ? null : `crashes went from ${before.run.crashes} to ${crashes}`
     }
-    return method === 'commit' && appended(before, after).length > 0 && crashes !== 0 ? `crashes are ${crashes}` : null
+    if (method !== 'commit' || isExchange(before, after, method)) return null
+    return appended(before, after).length > 0 && crashes !== 0 ? `crashes are ${crashes}` : null
   },
 }
 
 type Moves = Readonly<Partial<Record<RunStatus, readonly RunStatus[]>>>
 
 const nothing: Moves = {}
+
+/** What becomes of runs that are bound to one that ends. */
+const bound: Moves = {
+  pending: ['cancelling'],
+  waiting: ['cancelling'],
+  paused: ['cancelling'],
+  running: ['cancelling'],
+}
 
 /** What a call may make of a status, besides leaving it as it is. */
 const movesBy: Readonly<Record<keyof Store, Moves>> = {
@@ -129,18 +140,29 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   capabilities: nothing,
 }
 
+/** Calls that end runs, and so cancel those that are bound to them. */
+const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release'])
+
+/** Whoever is cancelled with its parent may come to its own end by the same call. */
+function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean {
+  const first = bound[from] ?? []
+  return first.includes(to) || (first.includes('cancelling') && movesBy[method].cancelling?.includes(to) === true)
+}
+
 export const statusMachine: StepInvariant = {
   name: 'status_machine',
   kind: 'T',
   about: 'A run goes from one status to another only where the status machine says so, and by the call that may do it.',
   check({ run: before }, { run: after }, { method }) {
     if (before.status === after.status || movesBy[method][before.status]?.includes(after.status) === true) return null
+    if (ending.has(method) && isBoundTo(before.status, after.status, method)) return null
     return `${method} led it from ${before.status} to ${after.status}`
   },
 }
 
 const lease = ['status', 'readiness', 'due', 'session', 'deadline', 'crashes'] as const
-const writing = [...lease, 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt', 'endedAt'] as const
+const others = ['inbox', 'watched'] as const
+const writing = [...lease, ...others, 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt', 'endedAt'] as const
 
 /** The fields of the row that a call may change. */
 const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {

@@ -39,6 +39,36 @@ export function isChanged(before: RunState, after: RunState): boolean {
   return after.entries.length !== before.entries.length || changedFields(before.run, after.run).length > 0
 }
 
+/** Calls in which something may pass from one run to others. */
+const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'steer', 'rescue', 'release'])
+
+/** What a message, and somebody who waits for its end, change of a row. */
+const told = ['inbox', 'watched', 'readiness', 'due'] as const
+/** What the end of the run that started it changes of a row, besides. */
+const bound = ['status', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'seq', 'updatedAt'] as const
+
+/**
+ * What the step made of the run is what others may do to it: they put messages into its mailbox, which wakes it if it
+ * waits; they wait for its end; and they end, so that it is cancelled.
+ */
+export function isExchange(before: RunState, after: RunState, method: keyof Store): boolean {
+  if (!exchanging.has(method)) return false
+  const fields = changedFields(before.run, after.run)
+  const added = appended(before, after)
+  if (before.run.status !== 'cancelling' && after.run.status === 'cancelling') {
+    const allowed: readonly (keyof Run)[] = [...told, ...bound]
+    const isKnown = added.every(({ kind }) => kind === 'cancelling') && added.length <= 1
+    return method !== 'deliver' && isKnown && fields.every((field) => allowed.includes(field))
+  }
+  const isWoken = before.run.status === 'waiting' && after.run.readiness === 'ready' && fields.includes('inbox')
+  const isMoved = fields.includes('readiness') || fields.includes('due')
+  return added.length === 0 && fields.every((field) => isOf(told, field)) && (isWoken || !isMoved)
+}
+
+function isOf(fields: readonly (keyof Run)[], field: keyof Run): boolean {
+  return fields.includes(field)
+}
+
 /** The entries that the step appended. */
 export function appended(before: RunState, after: RunState): RunState['entries'] {
   return after.entries.slice(before.entries.length)

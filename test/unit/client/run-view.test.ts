@@ -37,6 +37,7 @@ const run: Run = {
   expiresAt: null,
   deletedAt: null,
   deleteReason: null,
+  watched: false,
 }
 const ended = { seq: 3, at: 3_000, transition: 't', name: null, meta: null } as const
 
@@ -114,6 +115,21 @@ describe('the view of a run', () => {
       meta: { fraction: 1, text: null },
       data: undefined,
     })
+  })
+
+  it('of what a wait got reads it as it was written, for the place that it came from', async () => {
+    const by = { id: 'm', kind: 'signal', name: 'paid', place: { runId: 'r', seq: 0, name: 'm' } } as const
+    const meta = { winner: 'paid', trueAt: 1, seenAt: 2, by }
+    const entry: Entry = { ...ended, kind: 'woken', name: 'signal', meta, data: 'text' }
+    const places: unknown[] = []
+    const codec = { encode: () => '', decode: (text: string, at: unknown) => places.push(at) && text }
+    expect(await entryView(run.id, entry, new Payloads(codec))).toMatchObject({ data: 'text' })
+    expect(places).toEqual([by.place])
+  })
+
+  it('of a token does not show its secret', async () => {
+    const entry: Entry = { ...ended, kind: 'issued', name: 'token', meta: null, data: '"secret"' }
+    expect(await entryView(run.id, entry, payloads)).toMatchObject({ kind: 'issued', data: undefined })
   })
 
   it('that cannot be read says which entry of which run', async () => {

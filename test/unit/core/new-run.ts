@@ -26,6 +26,7 @@ export function newRun(changes: Partial<Run> = {}): Run {
     seq: 3,
     base: 1,
     inbox: 0,
+    watched: false,
     wish: null,
     undo: 'none',
     crashes: 0,

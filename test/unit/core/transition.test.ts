@@ -54,6 +54,14 @@ describe('mayMerge', () => {
     expect(mayMerge(second, first)).toBe(false)
   })
 
+  it('refuses anything after a transition that reaches others, and lets such a one follow', () => {
+    const reach = { starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] } as const
+    expect(mayMerge({ ...first, reach }, second)).toBe(false)
+    expect(mayMerge({ ...first, reach: null }, second)).toBe(true)
+    expect(mergeTransitions(first, { ...second, reach, emptyAt: 4 })).toMatchObject({ reach, emptyAt: 4 })
+    expect(mergeTransitions({ ...first, emptyAt: 4 }, second)).not.toHaveProperty('emptyAt')
+  })
+
   it('refuses anything after a transition with which the run begins anew: its last entry is the input', () => {
     expect(mayMerge({ ...first, continues: { type: 'next', version: 2 } }, second)).toBe(false)
   })
@@ -88,6 +96,7 @@ describe('mergeTransitions', () => {
       undo: null,
       continues: null,
       takes: ['m1', 'm2'],
+      reach: null,
     })
   })
 
@@ -160,9 +169,12 @@ describe('receive', () => {
   })
 })
 
+const watching = { starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] } as const
+
 describe('assertLegal', () => {
   it.each<[string, Partial<Transition>]>([
     ['appends nothing', { append: [] }],
+    ['reaches others without an entry', { append: [], status: 'waiting', parkIf: { inbox: 0 }, reach: watching }],
     ['ends without an entry', { append: [], status: 'succeeded' }],
     ['parks without saying what it has seen', { status: 'waiting' }],
     ['says what it has seen without parking', { parkIf: { inbox: 0 } }],

@@ -2,13 +2,39 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dueOf, earliestDue, winnerOf, type Condition, type Facts } from '../../../src/core/wait.ts'
+import type { Message, MessageKind } from '../../../src/core/message.ts'
+import {
+  dueOf,
+  earliestDue,
+  mailOf,
+  watchedBy,
+  winnerOf,
+  type Condition,
+  type Facts,
+  type Winner,
+} from '../../../src/core/wait.ts'
 
-const nothing: Facts = { now: 1000, registeredAt: 100, signals: [], ended: [] }
+const nothing: Facts = { now: 1000, registeredAt: 100, messages: [] }
 const time = (tag: string, at: number): Condition => ({ tag, kind: 'time', at })
 const delay = (tag: string, ms: number): Condition => ({ tag, kind: 'delay', ms })
 const signal = (tag: string, name: string): Condition => ({ tag, kind: 'signal', name })
 const run = (tag: string, runId: string): Condition => ({ tag, kind: 'run', runId })
+const start = (tag: string, runId: string): Condition => ({ tag, kind: 'start', runId })
+const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+
+/** Messages in the order in which they came. */
+function mail(...given: readonly (readonly [kind: MessageKind, name: string, at: number])[]): readonly Message[] {
+  return given.map(([kind, name, at], index) => {
+    const position = index + 1
+    return { id: `m${position}`, runId: 'me', kind, name, data: '1', policy: null, position, at }
+  })
+}
+
+/** Who won, and when that came true. */
+function won(conditions: readonly Condition[], facts: Facts): Omit<Winner, 'message'> | null {
+  const winner = winnerOf(conditions, facts)
+  return winner && { tag: winner.tag, trueAt: winner.trueAt }
+}
 
 describe('dueOf', () => {
   it('counts a delay from when the wait was registered, and knows no time for what others do', () => {
@@ -32,6 +58,18 @@ describe('earliestDue', () => {
   })
 })
 
+describe('mailOf and watchedBy', () => {
+  it('tell what could make a condition true, and what must be watched for that', () => {
+    expect([time('a', 1), delay('a', 1)].map(mailOf)).toEqual([null, null])
+    expect([signal('a', 'x'), run('a', 'r'), start('a', 'r')].map(mailOf)).toEqual(['x', 'r', 'r'])
+    for (const one of [time('a', 1), delay('a', 1), signal('a', 'x'), start('a', 'r')]) {
+      expect(watchedBy(one)).toBeNull()
+    }
+    expect(watchedBy(run('a', 'r'))).toEqual({ kind: 'run', runId: 'r' })
+    expect(watchedBy({ tag: 'a', kind: 'signal', name: 'jobs', topic: jobs })).toEqual({ kind: 'topic', ...jobs })
+  })
+})
+
 describe('winnerOf', () => {
   it('nobody wins before anything came true: a timer never fires early', () => {
     expect(winnerOf([time('a', 1001), delay('b', 901), signal('c', 'x'), run('d', 'y')], nothing)).toBeNull()
@@ -39,22 +77,33 @@ describe('winnerOf', () => {
   })
 
   it('a timer is true in the very millisecond in which it is due', () => {
-    expect(winnerOf([time('a', 1000)], nothing)).toEqual({ tag: 'a', trueAt: 1000 })
-    expect(winnerOf([delay('a', 900)], nothing)).toEqual({ tag: 'a', trueAt: 1000 })
+    expect(winnerOf([time('a', 1000)], nothing)).toEqual({ tag: 'a', trueAt: 1000, message: null })
+    expect(winnerOf([delay('a', 900)], nothing)).toEqual({ tag: 'a', trueAt: 1000, message: null })
+  })
+
+  it('a delay that counts from a commit to come is not true yet, and a message may be', () => {
+    const facts = { ...nothing, registeredAt: null, messages: mail(['signal', 'ok', 5]) }
+    expect(winnerOf([delay('a', 0), start('b', 'r')], facts)).toBeNull()
+    expect(won([delay('a', 0), signal('b', 'ok')], facts)).toEqual({ tag: 'b', trueAt: 5 })
+    expect(won([time('a', 3), signal('b', 'ok')], facts)).toEqual({ tag: 'a', trueAt: 3 })
   })
 
   it('a signal that came before the timer wins, though the holder looks only when both are true', () => {
-    const facts = { ...nothing, signals: [{ name: 'ok', at: 499 }] }
-    expect(winnerOf([delay('late', 400), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 499 })
+    const facts = { ...nothing, messages: mail(['signal', 'ok', 499]) }
+    expect(won([delay('late', 400), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 499 })
   })
 
   it('a signal that came after the timer was due loses, though it was what woke the run', () => {
-    const facts = { ...nothing, signals: [{ name: 'ok', at: 501 }] }
-    expect(winnerOf([signal('ok', 'ok'), delay('late', 400)], facts)).toEqual({ tag: 'late', trueAt: 500 })
+    const facts = { ...nothing, messages: mail(['signal', 'ok', 501]) }
+    expect(winnerOf([signal('ok', 'ok'), delay('late', 400)], facts)).toEqual({
+      tag: 'late',
+      trueAt: 500,
+      message: null,
+    })
   })
 
   it('of equal times the one declared first wins', () => {
-    const facts = { ...nothing, signals: [{ name: 'ok', at: 500 }], ended: [{ runId: 'r', at: 500 }] }
+    const facts = { ...nothing, messages: mail(['signal', 'ok', 500], ['ended', 'r', 500]) }
     const conditions = [run('r', 'r'), signal('ok', 'ok'), delay('late', 400), time('at', 500)]
     for (let turn = 0; turn < conditions.length; turn++) {
       const turned = [...conditions.slice(turn), ...conditions.slice(0, turn)]
@@ -62,27 +111,37 @@ describe('winnerOf', () => {
     }
   })
 
-  it('a signal buffered before the wait was registered counts from when it was accepted', () => {
-    const facts = { ...nothing, signals: [{ name: 'ok', at: 10 }] }
-    expect(winnerOf([delay('late', 0), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 10 })
+  it('a signal buffered before the wait was registered counts from when it was accepted (WC-W1)', () => {
+    const facts = { ...nothing, messages: mail(['signal', 'ok', 10]) }
+    expect(won([delay('late', 0), signal('ok', 'ok')], facts)).toEqual({ tag: 'ok', trueAt: 10 })
   })
 
   it('other signals and other runs make nothing true; of several of one name the oldest counts', () => {
-    const facts = {
-      ...nothing,
-      signals: [
-        { name: 'other', at: 1 },
-        { name: 'ok', at: 300 },
-        { name: 'ok', at: 301 },
-      ],
-      ended: [
-        { runId: 'other', at: 2 },
-        { runId: 'child', at: 400 },
-      ],
-    }
-    expect(winnerOf([signal('s', 'ok')], facts)).toEqual({ tag: 's', trueAt: 300 })
-    expect(winnerOf([run('r', 'child')], facts)).toEqual({ tag: 'r', trueAt: 400 })
+    const messages = mail(
+      ['signal', 'other', 1],
+      ['ended', 'stranger', 2],
+      ['signal', 'ok', 300],
+      ['signal', 'ok', 301],
+      ['ended', 'child', 400],
+    )
+    const facts = { ...nothing, messages }
+    expect(winnerOf([signal('s', 'ok')], facts)).toEqual({ tag: 's', trueAt: 300, message: messages[2] })
+    expect(winnerOf([run('r', 'child')], facts)).toEqual({ tag: 'r', trueAt: 400, message: messages[4] })
     expect(winnerOf([signal('s', 'no'), run('r', 'no')], facts)).toBeNull()
+  })
+
+  it('what was sent to this run comes before what a topic passed on, although that came first', () => {
+    const messages = mail(['broadcast', 'jobs', 1], ['broadcast', 'jobs', 2], ['topic-signal', 'jobs', 3])
+    const wait = [{ tag: 'job', kind: 'signal', name: 'jobs', topic: jobs }] as const
+    expect(winnerOf(wait, { ...nothing, messages })?.message).toBe(messages[2])
+    expect(winnerOf(wait, { ...nothing, messages: messages.slice(0, 2) })?.message).toBe(messages[0])
+  })
+
+  it('a start is true when it is durable, unless it was refused', () => {
+    expect(winnerOf([start('s', 'r')], nothing)).toEqual({ tag: 's', trueAt: 100, message: null })
+    const messages = mail(['refused', 'r', 100])
+    expect(winnerOf([start('s', 'r')], { ...nothing, messages })?.message).toBe(messages[0])
+    expect(winnerOf([run('s', 'r')], { ...nothing, messages })?.message).toBe(messages[0])
   })
 
   it('property: the winner is true, is never later than another true condition, and is the first of its time', () => {
@@ -93,22 +152,29 @@ describe('winnerOf', () => {
       fc.record({ kind: fc.constant('delay' as const), ms: at }),
       fc.record({ kind: fc.constant('signal' as const), name }),
       fc.record({ kind: fc.constant('run' as const), runId: name }),
+      fc.record({ kind: fc.constant('start' as const), runId: name }),
     )
+    const kind = fc.constantFrom<MessageKind>('signal', 'topic-signal', 'broadcast', 'ended', 'refused')
     const facts = fc.record({
       now: at,
-      registeredAt: at,
-      signals: fc.array(fc.record({ name, at }), { maxLength: 4 }),
-      ended: fc.uniqueArray(fc.record({ runId: name, at }), { selector: (end) => end.runId }),
+      registeredAt: fc.option(at),
+      messages: fc.array(fc.tuple(kind, name, at), { maxLength: 5 }),
     })
     fc.assert(
-      fc.property(fc.array(condition, { maxLength: 6 }), facts, (drawn, unsorted) => {
+      fc.property(fc.array(condition, { maxLength: 6 }), facts, (drawn, { messages, ...unsorted }) => {
         const conditions = drawn.map((one, index): Condition => ({ ...one, tag: String(index) }))
-        const known = { ...unsorted, signals: [...unsorted.signals].sort((one, other) => one.at - other.at) }
+        const known = { ...unsorted, messages: mail(...messages.toSorted((one, other) => one[2] - other[2])) }
         const alone = conditions.map((one) => winnerOf([one], known)?.trueAt ?? Infinity)
         const first = Math.min(...alone)
         const winner = winnerOf(conditions, known)
         if (first === Infinity) expect(winner).toBeNull()
-        else expect(winner).toEqual({ tag: String(alone.indexOf(first)), trueAt: first })
+        else expect(winner).toMatchObject({ tag: String(alone.indexOf(first)), trueAt: first })
+        if (winner === null || winner.message === null) return
+        // Targeted before broadcast; each first in, first out.
+        const { message } = winner
+        const same = known.messages.filter((one) => one.name === message.name)
+        const targeted = same.filter((one) => one.kind !== 'broadcast')
+        expect(message).toBe(targeted[0] ?? same[0])
       }),
     )
   })

@@ -20,7 +20,8 @@ describe('the statement plan', () => {
   it('names each statement once, after its method', () => {
     const names = plans.flatMap(([method, plan]) => plan.map(({ name }) => [method, name] as const))
     expect(new Set(names.map(([, name]) => name)).size).toBe(names.length)
-    expect(names.filter(([method, name]) => !name.startsWith(`${method}.`))).toEqual([])
+    const shared: Readonly<Record<string, string>> = { deadLetters: 'dead', settleDeadLetter: 'dead' }
+    expect(names.filter(([method, name]) => !name.startsWith(`${shared[method] ?? method}.`))).toEqual([])
   })
 
   it('writes nothing without a commit at the end of it', () => {
@@ -34,9 +35,23 @@ describe('the statement plan', () => {
   // The one rule: what relies on a lock is looked at, or written, by a statement of its own.
   it('has a statement of its own after each that locks', () => {
     const last = plans.flatMap(([, plan]) =>
-      plan.filter(({ kind }, index) => kind === 'lock' && !['look', 'write'].includes(plan[index + 1]?.kind ?? '')),
+      plan.filter(({ kind }, index) => {
+        const next = plan.slice(index + 1).find((one) => one.kind !== 'lock')
+        return kind === 'lock' && next?.kind !== 'look' && next?.kind !== 'write'
+      }),
     )
     expect(last).toEqual([])
+  })
+
+  it('locks runs before topics, and looks for candidates before both, wherever others are reached', () => {
+    const reaching = plans.filter(([, plan]) => plan.some(({ name }) => name.endsWith('.lock-topics')))
+    expect(reaching.map(([method]) => method).toSorted()).toEqual(['commit', 'deliver', 'release', 'rescue', 'steer'])
+    for (const [method, plan] of reaching) {
+      const names = plan.map(({ name }) => name)
+      const places = ['candidates', 'lock', 'lock-topics', 'look'].map((name) => names.indexOf(`${method}.${name}`))
+      expect(places).toEqual(places.toSorted((a, b) => a - b))
+      expect(plan[places[3] ?? -1]?.backTo).toContain(`${method}.candidates`)
+    }
   })
 })
 

@@ -56,7 +56,7 @@ const woken = (trueAt: number, seenAt = trueAt): Rough => ({
 const delay = waiting({ kind: 'delay', ms: 1 })
 const signal = waiting({ kind: 'signal', name: 'go' })
 const message = (position: number, id = `m${position}`): Message => {
-  return { id, runId: 'run', name: 'go', data: '1', position, at: 1_500 }
+  return { id, runId: 'run', kind: 'signal', name: 'go', data: '1', policy: null, position, at: 1_500 }
 }
 const parked = { status: 'waiting', readiness: 'idle', due: null } as const
 const leased = { status: 'running', readiness: 'leased', due: null, session: 's', token: 1 } as const
@@ -118,6 +118,7 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state({ tags: ['nul\u0000'] }),
     state({}, [step('')]),
     state({}, [], [message(1, '')]),
+    state({}, [], [message(1, 'm'.repeat(701))]),
   ],
   one_outcome: [state({}, [step('a'), step('a')])],
   amends_outcome: [state({}, [{ kind: 'amended', meta: { seq: 1, dropped: true } }])],
@@ -149,6 +150,9 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
   no_lost_wakeup: [
     state(parked, [signal], [message(1)]),
     state({ ...parked, readiness: 'timed', due: now + 1 }, [signal], [message(1)]),
+    state(parked, [waiting({ kind: 'run', runId: 'go' })], [{ ...message(1), kind: 'ended' }]),
+    state(parked, [waiting({ kind: 'start', runId: 'go' })], [{ ...message(1), kind: 'refused' }]),
+    state(parked, [waiting({ kind: 'signal', name: 'go', topic: {} })], [{ ...message(1), kind: 'broadcast' }]),
   ],
   waits_for_something: [state(parked, [step('a')])],
   timer_is_set: [state(parked, [delay]), state({ ...parked, readiness: 'timed', due: 1_003 }, [delay])],
@@ -168,6 +172,8 @@ const soundStates: readonly RunState[] = [
   state(over, [{ kind: 'failed', data: '1' }]),
   state({}, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]),
   state(parked, [signal]),
+  state({}, [], [message(1, 'm'.repeat(500))]),
+  state(parked, [waiting({ kind: 'run', runId: 'another' })], [message(1)]),
   state(parked, [signal], [{ ...message(1), name: 'another' }]),
   state({ ...parked, readiness: 'ready', due: 1_000 }, [signal], [message(1)]),
   state({}, [delay, woken(1_002)]),
@@ -211,7 +217,8 @@ describe('a state', () => {
   })
 
   it('has no invariant that was never broken', () => {
-    const together = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete']
+    const fleet = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete']
+    const together = [...fleet, 'end_told', 'queue_not_stuck']
     const names = stateInvariants.map(({ name }) => name)
     expect([...Object.keys(brokenStates), ...together].toSorted()).toEqual(names.toSorted())
   })
@@ -224,6 +231,9 @@ const ended = state(over, [{ kind: 'failed', data: '1' }])
 const changed = (given: RunState, changes: Partial<Run>): RunState => ({ ...given, run: { ...given.run, ...changes } })
 const claimed = { ...leased, token: 2, crashes: 1 }
 const alive = { isAlive: () => true }
+/** What the end of its parent makes of a run that nobody holds. */
+const cancelling = { status: 'cancelling', undo: 'due', readiness: 'ready', due: now, updatedAt: now } as const
+const wished = { status: 'cancelling', wish: { kind: 'cancel', reason: null, at: now } } as const
 
 const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   history_append_only: [
@@ -237,6 +247,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   terminal_is_final: [
     [ended, changed(ended, { status: 'pending' }), { method: 'steer' }],
     [ended, state(over, [{ kind: 'failed', data: '1' }, step('late')]), { method: 'commit' }],
+    [ended, changed(ended, { inbox: 1 }), { method: 'commit' }],
     [changed(ended, due), state(due, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'steer' }],
   ],
   messages_stay: [
@@ -244,6 +255,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [state({ inbox: 1 }), state({ inbox: 1 }, [], [message(1)]), { method: 'deliver' }],
     [state({}, [], [message(1)]), state({}, [], [{ ...message(1), data: '2' }]), { method: 'deliver' }],
     [state(), state({ inbox: 2 }, [], [message(2)]), { method: 'deliver' }],
+    [ended, { ...changed(ended, { inbox: 1 }), messages: [message(1)] }, { method: 'deliver' }],
   ],
   undo_not_forgotten: [[state({ undo: 'possible' }), state({ undo: 'none' }), { method: 'commit' }]],
   commit_moves_on: [[held, changed(held, { status: 'pending' }), { method: 'commit' }]],
@@ -259,6 +271,9 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [held, state({}), { method: 'release', session: 'zombie' }],
     [held, changed(held, { deadline: 9 }), { method: 'beat', session: 'zombie' }],
     [state(), state({}, [step('a')]), { method: 'commit', session: 's' }],
+    [state(parked), changed(state(parked), { readiness: 'ready', due: 1 }), { method: 'commit' }],
+    [state(), changed(state({}, [{ kind: 'cancelling' }]), { ...cancelling, priority: 3 }), { method: 'commit' }],
+    [state(), changed(state({}, [step('a')]), cancelling), { method: 'release' }],
   ],
   lease_not_stolen: [
     [held, changed(held, { session: 'thief', token: 2 }), { method: 'claim' }],
@@ -280,6 +295,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [state(), state(leased), { method: 'deliver' }],
     [state(), state(parked), { method: 'claim' }],
     [ended, state(), { method: 'rescue' }],
+    [state(), changed(state(), cancelling), { method: 'deliver' }],
   ],
   call_writes_its_fields: [
     [state(), state({ key: 'other' }), { method: 'steer' }],
@@ -302,6 +318,16 @@ const soundSteps: readonly Pair[] = [
   [ended, state({ updatedAt: now }, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'steer' }],
   [ended, changed(ended, { deletedAt: now, deleteReason: 'old' }), { method: 'steer' }],
   [state(), state({ inbox: 1 }, [], [message(1)]), { method: 'deliver' }],
+  // What another run's commit does to this one.
+  [state(), state({ watched: true }), { method: 'commit', session: 'other' }],
+  [held, { ...changed(held, { inbox: 1 }), messages: [message(1)] }, { method: 'commit', session: 'other' }],
+  [state(parked), state({ ...parked, readiness: 'ready', due: now, inbox: 1 }, [], [message(1)]), { method: 'rescue' }],
+  [state({ crashes: 1 }), state({ ...cancelling, crashes: 1 }, [{ kind: 'cancelling' }]), { method: 'commit' }],
+  [held, changed(held, wished), { method: 'commit', session: 'other' }],
+  [held, changed(held, wished), { method: 'release', session: 'other' }],
+  // What was left over goes with the end, and what comes later never lies there.
+  [state({}, [], [message(1)]), state({ ...over, inbox: 1 }, [{ kind: 'failed', data: '1' }]), { method: 'rescue' }],
+  [ended, changed(ended, { inbox: 1 }), { method: 'deliver' }],
   [state(leased, [], [message(1)]), state({ ...leased, inbox: 1 }, [step('a')]), { method: 'commit', session: 's' }],
 ]
 
@@ -324,7 +350,14 @@ describe('a step', () => {
       checkStep(null, after, causeOf(cause)).map(({ name }) => name)
     expect(names(state({ token: 0 }), { method: 'start' })).toEqual([])
     expect(names(state(leased), { method: 'start', session: 's' })).toEqual([])
-    expect(names(state({ token: 0 }), { method: 'commit' })).toEqual(['born_by_start'])
+    expect(names(state({ token: 0 }, [], [message(1)]), { method: 'start' })).toEqual([])
+    expect(names(state({ token: 0, inbox: 1 }), { method: 'start' })).toEqual(['born_by_start'])
+    expect(names(state({ token: 0 }), { method: 'commit' })).toEqual([])
+    const atOnce = state({ ...cancelling, token: 0 }, [{ kind: 'cancelling' }])
+    expect(names(atOnce, { method: 'commit' })).toEqual([])
+    expect(names(atOnce, { method: 'start' })).toEqual(['born_by_start'])
+    expect(names(state(leased), { method: 'commit', session: 's' })).toEqual(['born_by_start'])
+    expect(names(state({ token: 0 }), { method: 'rescue' })).toEqual(['born_by_start'])
     expect(names(state(leased), { method: 'start', session: 'other' })).toEqual(['born_by_start'])
     expect(names(state({ token: 0 }, [step('a')]), { method: 'start' })).toEqual(['born_by_start'])
   })

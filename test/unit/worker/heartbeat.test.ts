@@ -29,7 +29,7 @@ function setUp() {
       const answer = request.end === true ? {} : (answers.shift() ?? {})
       if (answer === 'never') return new Promise(() => undefined)
       if (answer instanceof Error) return Promise.reject(answer)
-      const beat: Beat = { alive: true, lost: [], strays: [], wished: [], timedOut: [], now: clock.now() }
+      const beat: Beat = { alive: true, lost: [], strays: [], wished: [], mail: [], timedOut: [], now: clock.now() }
       if (typeof answer === 'number') return new Promise((resolve) => clock.after(answer, () => resolve(beat)))
       return Promise.resolve({ ...beat, ...answer })
     },
@@ -52,6 +52,7 @@ function setUp() {
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
     strayed: (strays) => strays.forEach(({ runId }) => void events.push(`stray ${runId}`)),
     runWished: (runId, wish) => void events.push(`${wish.kind} ${runId}`),
+    runMailed: (runId, inbox) => void events.push(`mail ${runId} ${inbox}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
   }
   const heartbeat = new Heartbeat(engine as unknown as Engine, owner, { leaseMs, everyMs })
@@ -243,15 +244,18 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('tells which single claims were lost, what is wished and which runs have used up their time', async () => {
+  it('tells which single claims were lost, what is wished, who got mail and which runs have used up their time', async () => {
     const { heartbeat, owner, answers, clock, happened } = setUp()
     owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
     const wish = { kind: 'cancel', reason: null, at: 1 } as const
-    answers.push({}, { lost: ['a', 'b'], wished: [{ runId: 'd', wish }], timedOut: ['c'] })
+    answers.push(
+      {},
+      { lost: ['a', 'b'], wished: [{ runId: 'd', wish }], mail: [{ runId: 'd', inbox: 3 }], timedOut: ['c'] },
+    )
     await heartbeat.start()
     happened()
     await clock.advance(everyMs)
-    expect(happened()).toEqual(['beat first', 'lost a 1', 'lost b 2', 'cancel d', 'timed out c'])
+    expect(happened()).toEqual(['beat first', 'lost a 1', 'lost b 2', 'cancel d', 'mail d 3', 'timed out c'])
   })
 
   it('that stops ends the session and leaves no timer', async () => {

@@ -7,6 +7,10 @@ const frame = (seq: number): Frame => ({
   start: () => Promise.reject(new Error('Not here')),
   resume: () => Promise.reject(new Error('Not here')),
   obey: () => undefined,
+  arrived: null,
+  isLeaving: false,
+  wants: [],
+  mail: () => undefined,
   fail: () => undefined,
   abort: () => undefined,
 })

@@ -20,6 +20,11 @@ export class Appends {
     this.ranges.push([runId, seq + 1, seq + drafts.length])
   }
 
+  /** The last entry that is appended to a run. */
+  last(runId: string): Entry | undefined {
+    return this.entries.findLast((one) => one.runId === runId)?.entry
+  }
+
   async append(x: Execution, name: StatementName): Promise<void> {
     if (this.entries.length > 0) await x.run(name, (tx) => tx.insert(x.tables.journal, this.entries))
   }

@@ -3,46 +3,48 @@
 // at, and judged by the core.
 
 import { advanced, left } from '../../../core/advance.ts'
+import type { Entry } from '../../../core/entry.ts'
 import { bug } from '../../../core/error.ts'
+import { bindChild, refuseChild, unwatch, watch } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
-import { holds } from '../../../core/run.ts'
+import { holds, isTerminal, type Run } from '../../../core/run.ts'
 import { assertLegal, isParkedBy, receive, type Transition } from '../../../core/transition.ts'
 import type { Committed, Refusal } from '../../../store.ts'
 import { Appends } from './appending.ts'
-import type { Execution } from './execution.ts'
-import { hint, Rewrites } from './rewriting.ts'
-import { byId, placeText, runOf, type EntryRow, type RunRow } from './tables.ts'
+import { concludeIfParted, type LentBooks } from './books.ts'
+import { batch, type Execution, type Parts } from './execution.ts'
+import { reaching, take } from './reaching.ts'
+import { hint } from './rewriting.ts'
+import { startChild } from './starting.ts'
+import { byId, placeText, runOf, type RunRow } from './tables.ts'
 import type { Snapshot } from './transaction.ts'
 
+/** The usual ones in one transaction; then those that did not fit, in another: so nobody is locked out of order. */
 export async function commitTransitions(
-  x: Execution,
+  parts: Parts,
   transitions: readonly Transition[],
 ): Promise<readonly Committed[]> {
-  const appends = new Appends()
-  const answers = await commitPlain(x, transitions, appends)
-  const left = transitions.filter(({ id }) => !answers.has(id))
-  if (left.length > 0) for (const [id, answer] of await commitAfterLooking(x, left, appends)) answers.set(id, answer)
-  await appends.append(x, 'commit.append')
-  await take(
-    x,
-    transitions.filter(({ id }) => answers.get(id)?.isNew ?? false),
+  const answers = new Map<string, Committed>()
+  const commitAll = async (
+    given: readonly Transition[],
+    work: (x: Execution, items: readonly Transition[]) => Promise<readonly (Committed | null)[]>,
+  ): Promise<void> => {
+    const told = await batch(parts, 'commit.commit', given, work)
+    for (const [index, committed] of told.entries()) {
+      if (committed !== null) answers.set((given[index] as Transition).id, committed)
+    }
+  }
+  await commitAll(transitions.filter(mayBePlain), commitPlain)
+  await commitAll(
+    transitions.filter(({ id }) => !answers.has(id)),
+    commitAfterLooking,
   )
-  await appends.feed(x, 'commit.feed')
-  return transitions.map(({ id }) => (answers.get(id) as Answer).committed)
+  return transitions.map(({ id }) => answers.get(id) as Committed)
 }
 
-interface Answer {
-  readonly committed: Committed
-  /** It was written just now. */
-  readonly isNew: boolean
-}
-
-/** Those that their fence lets through. */
-async function commitPlain(
-  x: Execution,
-  transitions: readonly Transition[],
-  appends: Appends,
-): Promise<Map<string, Answer>> {
+/** Those that their fence lets through; null for the others. */
+async function commitPlain(x: Execution, transitions: readonly Transition[]): Promise<readonly (Committed | null)[]> {
+  const appends = new Appends()
   const byRun = new Map(transitions.map((one) => [one.runId, one]))
   const of = (row: RunRow): Transition => byRun.get(row.id) as Transition
   const written = await x.run('commit.update', (tx) =>
@@ -56,26 +58,40 @@ async function commitPlain(
       },
     ),
   )
-  const answers = new Map<string, Answer>()
+  const answers = new Map<string, Committed>()
+  const taken = new Map<string, number>()
   for (const row of written) {
-    const { id, guard, append, status } = of(row)
+    const { id, guard, append, status, takes } = of(row)
     assertLegal('running', of(row))
     appends.add(row.id, guard.seq, append, id, row.updatedAt)
     if (status !== null) hint(x, 'running', row)
+    for (const message of takes) taken.set(`${row.id} ${message}`, guard.seq + 1)
     const { seq, updatedAt: at, inbox } = row
-    const committed = { outcome: 'committed', seq, at, inbox, released: status !== null, wish: null } as const
-    answers.set(id, { committed, isNew: true })
+    answers.set(id, { outcome: 'committed', seq, at, inbox, released: status !== null, wish: null })
   }
-  return answers
+  await appends.append(x, 'commit.append')
+  await take(x, taken)
+  await appends.feed(x, 'commit.feed')
+  return transitions.map(({ id }) => answers.get(id) ?? null)
+}
+
+/** Nothing in the transition itself speaks against the usual way. */
+function mayBePlain({ undo, continues, reach }: Transition): boolean {
+  return undo === null && continues === null && (reach ?? null) === null
 }
 
 function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Snapshot): boolean {
-  const { guard, undo, continues, parkIf } = transition
+  const { guard, parkIf } = transition
   const isFenced = x.is('no-fence') || (row.status === 'running' && holds(row, guard.lease))
-  const isUsual = undo === null && continues === null && row.wish === null && row.deletedAt === null
-  if (!isFenced || !isUsual || row.seq !== guard.seq) return false
+  const isUsual = row.wish === null && row.deletedAt === null
+  if (!isFenced || !isUsual || row.seq !== guard.seq || !mayEndAlone(row, transition)) return false
   if (parkIf === null) return true
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
+}
+
+/** Nobody has to be told of the end, and nothing is left in the mailbox: both are columns of the row. */
+function mayEndAlone({ watched, inbox }: RunRow, { status, emptyAt = 0 }: Transition): boolean {
+  return status === null || !isTerminal(status) || (!watched && inbox === emptyAt)
 }
 
 /** Judged anew or not, this counts as of when the statement began. */
@@ -83,54 +99,70 @@ function countMessages({ tables }: Execution, row: RunRow, snapshot: Snapshot): 
   return snapshot.select(tables.messages, { at: ['run', [row.id]] }).length
 }
 
-async function commitAfterLooking(
-  x: Execution,
-  transitions: readonly Transition[],
-  appends: Appends,
-): Promise<ReadonlyMap<string, Answer>> {
-  const { runs, journal } = x.tables
-  const ids = transitions.map(({ runId }) => runId)
-  const locked = await x.run('commit.lock', (tx) => tx.lock(runs, { at: ['id', ids], order: byId }))
-  const now = x.now()
-  const rewrites = new Rewrites(locked, appends, now)
-  const places = transitions.flatMap(({ runId, guard, append }) => [
-    placeText(runId, guard.seq + 1),
-    placeText(runId, guard.seq + append.length),
-  ])
-  const keys = transitions.flatMap(({ runId, continues }) => keyAnew(rewrites.get(runId), continues) ?? [])
-  const { entries, holders } = await x.run('commit.look', (tx) => ({
-    entries: tx.select(journal, { at: ['place', places] }),
-    holders: tx.select(runs, { at: ['key', keys] }),
-  }))
-  const answers = new Map<string, Answer>()
-  for (const transition of transitions) {
-    const { id, runId, append, continues } = transition
-    const row = rewrites.get(runId)
-    const told = row === undefined ? refused('not-found') : judge(row, transition, entries)
-    if (typeof told === 'object' || row === undefined) {
-      answers.set(id, { committed: told as Committed, isNew: false })
-      continue
-    }
-    const key = row.deletedAt === null ? keyAnew(row, continues) : null
-    if (key !== null && holders.some((holder) => holder.id !== runId && uniqueText(holder) === key)) {
-      answers.set(id, { committed: refused('key-taken'), isNew: false })
-      continue
-    }
-    const released = told === 'released'
-    const kept = advanced(row, transition, now)
-    rewrites.write(row, { run: released ? left(kept, transition, now) : kept, append }, id)
-    const { inbox, wish } = runOf(row)
-    const answer = { outcome: 'committed', seq: kept.seq, at: now, inbox, released } as const
-    answers.set(id, { committed: { ...answer, wish: released ? null : wish }, isNew: true })
-  }
-  await rewrites.update(x, 'commit.write')
-  return answers
+function commitAfterLooking(x: Execution, transitions: readonly Transition[]): Promise<readonly Committed[]> {
+  const isWatching = transitions.some(({ reach }) => (reach?.watches.length ?? 0) > 0)
+  return reaching(x, {
+    method: 'commit',
+    ids: transitions.map(({ runId }) => runId),
+    mayReach: transitions.some(
+      ({ reach, status }) => (reach ?? null) !== null || (status !== null && isTerminal(status)),
+    ),
+    mustLook: true,
+    leavesOthersUnlocked: isWatching && x.is('no-lock-on-watch'),
+    async decide(books) {
+      const answers: Committed[] = []
+      for (const transition of transitions) answers.push(await commitOne(x, books, transition))
+      return answers
+    },
+  })
 }
 
-/** What becomes of a transition, or its answer if nothing is written. */
-function judge(row: RunRow, transition: Transition, entries: readonly EntryRow[]): Committed | 'kept' | 'released' {
-  const { id, runId, guard, append } = transition
-  const at = (seq: number) => entries.find((one) => one.runId === runId && one.entry.seq === seq)?.entry
+async function commitOne(x: Execution, books: LentBooks, transition: Transition): Promise<Committed> {
+  const { id, runId, guard, append, continues, takes } = transition
+  const row = books.row(runId)
+  if (row === undefined) return refused('not-found')
+  const told = judge(row, transition, (seq) => entryAt(x, books, runId, seq))
+  if (told !== null) return told
+  if (isKeyTaken(x, books, row, continues)) return refused('key-taken')
+  const { now, rewrites } = books
+  rewrites.write(row, { run: advanced(row, transition, now), append }, id)
+  books.take(runId, takes, guard.seq + 1)
+  await reachOthers(x, books, transition)
+  // What it watches may be over, and says so in its mailbox by now.
+  const kept = books.row(runId) as RunRow
+  const released = receive(kept, transition) === 'released'
+  if (released) rewrites.set(runId, left(kept, transition, now))
+  concludeIfParted(books, row)
+  const { seq, inbox, wish } = runOf(books.row(runId) as RunRow)
+  return { outcome: 'committed', seq, at: now, inbox, released, wish: released ? null : wish }
+}
+
+async function reachOthers(x: Execution, books: LentBooks, { runId, reach }: Transition): Promise<void> {
+  if (reach === undefined || reach === null) return
+  const self = (): Run => books.run(runId) as Run
+  for (const one of reach.unwatches) unwatch(books, self(), one)
+  for (const one of reach.watches) watch(books, self(), one)
+  for (const child of reach.starts) {
+    const { created, taken, run } = await startChild(x, books, child.run)
+    if (created) bindChild(books, self(), run, child)
+    else refuseChild(books, self(), child.run.id, { taken: taken ?? 'id', by: run.id })
+  }
+}
+
+function entryAt({ tables }: Execution, books: LentBooks, runId: string, seq: number): Entry | undefined {
+  return books.view.select(tables.journal, { at: ['place', [placeText(runId, seq)]] })[0]?.entry
+}
+
+/** Whether somebody else has the key that the run needs to begin anew. */
+function isKeyTaken(x: Execution, books: LentBooks, row: RunRow, continues: Transition['continues']): boolean {
+  const key = continues === null || row.deletedAt !== null ? null : uniqueText({ ...row, ...continues })
+  if (key === null) return false
+  return books.view.select(x.tables.runs, { at: ['key', [key]] }).some(({ id }) => id !== row.id)
+}
+
+/** The answer if nothing is written; null if the transition takes effect. */
+function judge(row: RunRow, transition: Transition, at: (seq: number) => Entry | undefined): Committed | null {
+  const { id, guard, append } = transition
   if (append.length > 0 && at(guard.seq + 1)?.transition === id) {
     return repeated(row, transition, at(guard.seq + append.length)?.at)
   }
@@ -141,8 +173,8 @@ function judge(row: RunRow, transition: Transition, entries: readonly EntryRow[]
   }
   if (row.seq !== guard.seq) return refused('stale')
   assertLegal(row.status, transition)
-  const received = receive(row, transition)
-  return received === 'refused' ? { outcome: 'refused', reason: 'cancelling', wish: runOf(row).wish } : received
+  const isRefused = receive(row, transition) === 'refused'
+  return isRefused ? { outcome: 'refused', reason: 'cancelling', wish: runOf(row).wish } : null
 }
 
 function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
@@ -156,24 +188,4 @@ function repeated(row: RunRow, { guard, append, status }: Transition, at: number
   const { inbox, wish } = runOf(row)
   const seq = guard.seq + append.length
   return { outcome: 'committed', seq, at, inbox, released: status !== null && !held, wish: held ? wish : null }
-}
-
-/** A message that was taken stays known, so that delivering it again changes nothing. */
-async function take(x: Execution, transitions: readonly Transition[]): Promise<void> {
-  const takes = transitions.flatMap(({ runId, takes, guard }) =>
-    takes.map((id) => [`${runId} ${id}`, guard.seq + 1] as const),
-  )
-  if (takes.length === 0) return
-  const by = new Map(takes)
-  await x.run('commit.take', (tx) =>
-    tx.update(x.tables.messages, { at: ['id', [...by.keys()]], where: ({ takenBy }) => takenBy === null }, (row) => ({
-      ...row,
-      takenBy: by.get(`${row.runId} ${row.id}`) ?? null,
-    })),
-  )
-}
-
-/** The key that must be free for a run to begin anew. */
-function keyAnew(row: RunRow | undefined, continues: Transition['continues']): string | null {
-  return row === undefined || continues === null ? null : uniqueText({ ...row, ...continues })
 }

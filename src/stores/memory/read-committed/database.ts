@@ -4,13 +4,18 @@ import type { Table } from './table.ts'
 import { Transaction, type Shared } from './transaction.ts'
 
 export class Database {
-  private readonly shared: Shared = { commits: 0, open: new Set(), snapshots: new Set() }
+  private readonly shared: Shared = { commits: 0, open: new Set(), snapshots: new Set(), witness: null }
   private begun = 0
   private drawn = 0
 
   begin(name: string): Transaction {
     this.begun += 1
     return new Transaction(`${name} (${this.begun})`, this.shared)
+  }
+
+  /** Whom to tell of every key that somebody takes or waits for, and with null of every end of a transaction. */
+  watch(witness: (key: string | null) => void): void {
+    this.shared.witness = witness
   }
 
   /** Puts a row in that is there from the beginning. */

@@ -1,6 +1,7 @@
 // One call on its way through its plan. Every statement has a name, and before each, between two rows of
-// one, and before the commit, whoever drives the store decides when it goes on: that is where others come in between. What the database refuses because of others is
-// tried again from the start, with nothing left of the first try.
+// one, and before the commit, whoever drives the store decides when it goes on: that is where others come in between. What
+// the database refuses because of others is tried again from the start, with nothing left of the first try; so is what has
+// found somebody whom it should have locked before.
 
 import { HoldfastError } from '../../../core/error.ts'
 import type { Clock } from '../../../core/ports.ts'
@@ -17,6 +18,8 @@ import type { Transaction } from './transaction.ts'
  *
  * `look-and-lock-in-one`   parking counts the messages in the statement that locks the run
  * `no-lock-on-deliver`     a sender reads the run without taking it
+ * `no-lock-on-watch`       a run that begins to wait on another run, or on a topic, looks at it without taking it
+ * `no-begin-again`         whoever is found under the locks and is not locked is written to all the same
  * `look-then-insert`       keys are looked up before the insert, and no index stands behind it
  * `insert-and-look-in-one` who is in the way of a start is looked up in the statement that inserts
  * `no-fence`               a commit does not ask who holds the run
@@ -27,6 +30,8 @@ import type { Transaction } from './transaction.ts'
 export const mutations = [
   'look-and-lock-in-one',
   'no-lock-on-deliver',
+  'no-lock-on-watch',
+  'no-begin-again',
   'look-then-insert',
   'insert-and-look-in-one',
   'no-fence',
@@ -49,16 +54,24 @@ export interface Parts {
 /** More tries than this are not bad luck. */
 const mostTries = 100
 
+/** Somebody is to be reached who is not locked: whoever finds that begins again, and looks for all of them first. */
+export class Overtaken extends Error {
+  override readonly name = 'Overtaken'
+}
+
 export class Execution {
   readonly tables: Tables
   readonly hints: Hint[] = []
+  /** An earlier try has found others whom it had not locked. */
+  readonly isOvertaken: boolean
   private readonly parts: Parts
   private readonly tx: Transaction
 
-  constructor(parts: Parts, tx: Transaction) {
+  constructor(parts: Parts, tx: Transaction, isOvertaken = false) {
     this.parts = parts
     this.tables = parts.tables
     this.tx = tx
+    this.isOvertaken = isOvertaken
   }
 
   /** Store time. What depends on it is read when the rows are locked, so that no run's time runs backwards. */
@@ -105,9 +118,10 @@ export async function transaction<Answer>(
   isFinal: (error: SqlError) => boolean = () => false,
 ): Promise<Answer> {
   let cause: unknown
+  let isOvertaken = false
   for (let tries = 0; tries < mostTries; tries += 1) {
     const tx = parts.db.begin(end)
-    const x = new Execution(parts, tx)
+    const x = new Execution(parts, tx, isOvertaken)
     try {
       const answer = await work(x)
       await parts.schedule(end)
@@ -116,7 +130,8 @@ export async function transaction<Answer>(
       return answer
     } catch (error) {
       tx.rollBack()
-      if (!(error instanceof SqlError) || isFinal(error)) throw error
+      isOvertaken ||= error instanceof Overtaken
+      if (!(error instanceof Overtaken) && (!(error instanceof SqlError) || isFinal(error))) throw error
       cause = error
     }
   }

@@ -1,11 +1,22 @@
 // Reads. Each statement sees one state; two of them may see two.
 
+import type { ExchangeState } from '../../../core/invariants/exchange.ts'
 import type { RunState } from '../../../core/invariants/invariant.ts'
+import type { Fate } from '../../../core/message.ts'
 import type { Run } from '../../../core/run.ts'
-import type { Loaded, LoadRequest, Page, RunFilter } from '../../../store.ts'
+import {
+  mailAtOnce,
+  type DeadLetter,
+  type DeadLetterFilter,
+  type Loaded,
+  type LoadRequest,
+  type MailRequest,
+  type Page,
+  type RunFilter,
+} from '../../../store.ts'
 import { matching } from '../finding.ts'
 import type { Execution } from './execution.ts'
-import { entryOf, messageOf, runOf } from './tables.ts'
+import { entryOf, messageOf, runOf, type EntryRow, type MessageRow } from './tables.ts'
 
 export async function readRuns(x: Execution, ids: readonly string[]): Promise<readonly (Run | undefined)[]> {
   const rows = await x.run('get.read', (tx) => tx.select(x.tables.runs, { at: ['id', ids] }))
@@ -18,7 +29,7 @@ export async function readRuns(x: Execution, ids: readonly string[]): Promise<re
 
 export async function load(x: Execution, requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
   const { journal, messages } = x.tables
-  const wanted = requests.filter(({ limit }) => limit > 0).map(({ runId }) => runId)
+  const wanted = requests.filter(({ limit, latest }) => limit > 0 || latest !== undefined).map(({ runId }) => runId)
   const entries =
     wanted.length === 0
       ? []
@@ -32,13 +43,76 @@ export async function load(x: Execution, requests: readonly LoadRequest[]): Prom
       order: (a, b) => a.position - b.position,
     }),
   )
-  return requests.map(({ runId, after, limit }) => ({
-    entries: entries
-      .filter((row) => row.runId === runId && row.entry.seq > after)
-      .slice(0, limit)
-      .map(entryOf),
-    messages: kept.filter((row) => row.runId === runId).map(messageOf),
+  return requests.map((request) => ({
+    entries: pageOf(
+      entries.filter(({ runId }) => runId === request.runId),
+      request,
+    ).map(entryOf),
+    messages: mailOf(
+      kept.filter(({ runId }) => runId === request.runId),
+      request.mail,
+    ).map(messageOf),
   }))
+}
+
+function pageOf(entries: readonly EntryRow[], { after, limit, latest }: LoadRequest): readonly EntryRow[] {
+  if (latest === undefined) return entries.filter(({ entry }) => entry.seq > after).slice(0, limit)
+  const last = entries.findLast(({ entry }) => entry.kind === latest.kind && entry.name === latest.name)
+  return last === undefined ? [] : [last]
+}
+
+function mailOf(messages: readonly MessageRow[], mail: MailRequest | undefined): readonly MessageRow[] {
+  if (mail === undefined) return messages.slice(0, mailAtOnce)
+  const left = new Map(mail.names.map((name) => [name, mail.limit]))
+  return messages.filter(({ name }) => {
+    const more = left.get(name) ?? 0
+    left.set(name, more - 1)
+    return more > 0
+  })
+}
+
+export async function readDeadLetters(
+  x: Execution,
+  { name, runId }: DeadLetterFilter,
+  { limit, after }: Page,
+): Promise<readonly DeadLetter[]> {
+  const { runs, messages } = x.tables
+  return x.run('dead.read', (tx) => {
+    const isMeant = (row: MessageRow): boolean =>
+      (name === undefined || row.name === name) && (runId === undefined || row.runId === runId)
+    // Where the page before ended may be dead no more.
+    const [last] = after === undefined ? [] : tx.select(messages, { at: ['id', [after]] })
+    const found = tx.select(messages, {
+      at: ['fate', ['dead']],
+      where: (row) => isMeant(row) && (last === undefined || newestFirst(last, row) < 0),
+      order: newestFirst,
+      limit,
+    })
+    return found.flatMap((row) => {
+      const [run] = tx.select(runs, { at: ['id', [row.runId]] })
+      return run === undefined ? [] : [{ ...messageOf(row), status: run.status, endedAt: run.endedAt }]
+    })
+  })
+}
+
+export async function settleDead(
+  x: Execution,
+  { runId, id }: { readonly runId: string; readonly id: string },
+  fate: Fate,
+): Promise<boolean> {
+  const isDead = (row: MessageRow): boolean => row.fate === 'dead'
+  const settled = await x.run('dead.settle', (tx) =>
+    tx.update(x.tables.messages, { at: ['id', [`${runId} ${id}`]], where: isDead }, (row) => ({ ...row, fate })),
+  )
+  return settled.length > 0
+}
+
+function newestFirst(a: MessageRow, b: MessageRow): number {
+  return b.at - a.at || descending(a.runId, b.runId) || descending(a.id, b.id)
+}
+
+function descending(a: string, b: string): number {
+  return a < b ? 1 : a > b ? -1 : 0
 }
 
 export async function findRuns(x: Execution, filter: RunFilter, { limit, after }: Page): Promise<readonly Run[]> {
@@ -52,13 +126,15 @@ export async function countRuns(x: Execution, filter: RunFilter, atMost: number)
   return Math.min(matching(rows, filter).length, atMost)
 }
 
-/** Every run, whole, as one statement sees them. */
-export async function readStates(x: Execution): Promise<readonly RunState[]> {
-  const { runs, journal, messages } = x.tables
+/** Every run, whole, and all that passes between them, as one statement sees it. */
+export async function readStates(
+  x: Execution,
+): Promise<{ readonly states: readonly RunState[]; readonly exchange: ExchangeState }> {
+  const { runs, journal, messages, waits, broadcasts } = x.tables
   return x.run('check.read', (tx) => {
     const entries = tx.select(journal, { order: (a, b) => a.entry.seq - b.entry.seq })
     const kept = tx.select(messages, { order: (a, b) => a.position - b.position })
-    return tx.select(runs, {}).map((row): RunState => {
+    const states = tx.select(runs, {}).map((row): RunState => {
       const mine = kept.filter(({ runId }) => runId === row.id)
       return {
         run: runOf(row),
@@ -67,5 +143,6 @@ export async function readStates(x: Execution): Promise<readonly RunState[]> {
         taken: mine.flatMap(({ id, position, takenBy }) => (takenBy === null ? [] : [{ id, position, takenBy }])),
       }
     })
+    return { states, exchange: { waits: tx.select(waits, {}), broadcasts: tx.select(broadcasts, {}) } }
   })
 }

@@ -5,11 +5,11 @@
 import type { Run } from '../../../core/run.ts'
 import { takeOver, timeOut } from '../../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
-import { Appends } from './appending.ts'
+import { concludeIfParted, type LentBooks } from './books.ts'
 import { reading, transaction, type Execution, type Parts } from './execution.ts'
-import { Rewrites } from './rewriting.ts'
+import { reaching } from './reaching.ts'
 import { byId, runOf, type RunRow } from './tables.ts'
-import type { Snapshot, Transaction } from './transaction.ts'
+import type { Query, Snapshot, Transaction } from './transaction.ts'
 
 export async function rescue(parts: Parts, request: RescueRequest): Promise<Rescued> {
   const ended = await transaction(parts, 'rescue.sessions-commit', endExpired)
@@ -39,25 +39,45 @@ interface Taken {
 async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> {
   const { picked, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
   const chosen = new Map(picked.slice(0, request.limit).map((row) => [row.id, row]))
-  const locked = chosen.size === 0 ? [] : await lock(x, chosen, now)
+  const more = picked.length > request.limit
+  if (chosen.size === 0) return { rescued: { takenOver: [], ended: [], more }, passedOver: false }
+  const mayReach = x.isOvertaken || [...chosen.values()].some(({ watched, inbox }) => watched || inbox > 0)
+  return reaching(x, {
+    method: 'rescue',
+    ids: [...chosen.keys()],
+    mayReach,
+    mustLook: false,
+    // Whoever may reach others waits for all of them, in order.
+    lock: (tx, ids) => tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked: !mayReach }),
+    async decide(books) {
+      const rows = books.isDry ? [...chosen.keys()].map((id) => books.row(id)) : books.rewrites.all()
+      const taken = rows.filter((row) => row !== undefined && chosen.has(row.id)) as RunRow[]
+      return { rescued: { ...takeAll(books, taken, request), more }, passedOver: taken.length < chosen.size }
+    },
+  })
+}
+
+function takeAll(
+  books: LentBooks,
+  rows: readonly RunRow[],
+  request: RescueRequest,
+): Pick<Rescued, 'takenOver' | 'ended'> {
   const takenOver: Rescued['takenOver'][number][] = []
   const ended: Rescued['ended'][number][] = []
-  const appends = new Appends()
-  const rewrites = new Rewrites(locked, appends, x.now())
-  for (const row of locked) {
+  for (const { id: runId } of rows) {
+    const row = books.row(runId) as RunRow
     const run = runOf(row)
-    const { id: runId, type, session } = run
-    const taken = session === null ? timeOut(run, request, x.now()) : takeOver(run, request, x.now())
-    rewrites.write(row, taken, null)
+    const { type, session } = run
+    // What ended before it may have cancelled it: then its time is over no more.
+    if (session === null && !(isBoundByTime(row) && isOver(row, books.now))) continue
+    const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
+    books.rewrites.write(row, taken, null)
+    concludeIfParted(books, row)
     const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
     if (reason !== null) ended.push({ runId, type, reason })
     else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
   }
-  await rewrites.update(x, 'rescue.write')
-  await appends.append(x, 'rescue.append')
-  await appends.feed(x, 'rescue.feed')
-  const rescued = { takenOver, ended, more: picked.length > request.limit }
-  return { rescued, passedOver: locked.length < chosen.size }
+  return { takenOver, ended }
 }
 
 /** What seems to have lost its holder, then what seems to be over time, each by id. */
@@ -71,18 +91,23 @@ function pick(x: Execution, tx: Transaction): { readonly picked: readonly RunRow
   return { picked: [...orphans, ...over], now }
 }
 
-function lock(x: Execution, chosen: ReadonlyMap<string, RunRow>, now: number): Promise<readonly RunRow[]> {
+/** Those of the chosen that are as they were when they were picked, and whoever may be reached. */
+function stillThere(
+  x: Execution,
+  ids: readonly string[],
+  chosen: ReadonlyMap<string, RunRow>,
+  now: number,
+): Query<RunRow> {
   const isStill = (row: RunRow, snapshot: Snapshot): boolean => {
     const seen = chosen.get(row.id)
-    if (seen === undefined) return false
+    if (seen === undefined) return true
     if (seen.session === null) return isBoundByTime(row) && isOver(row, now)
     if (x.is('dead-by-absence')) return isHeld(row) && (isLate(row, now) || isDead(x, row, snapshot))
     const isSame = isHeld(row) && row.session === seen.session && row.token === seen.token
     // Its deadline may be why it was picked, and may have been moved since.
     return isSame && (!isLate(seen, now) || isLate(row, now) || isDead(x, row, snapshot))
   }
-  const query = { at: ['id', [...chosen.keys()]], where: isStill, order: byId } as const
-  return x.run('rescue.lock', (tx) => tx.lock(x.tables.runs, query, { skipLocked: true }))
+  return { at: ['id', ids], where: isStill, order: byId }
 }
 
 /** When the next session, deadline or timeout runs out. */

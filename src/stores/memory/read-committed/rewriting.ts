@@ -1,32 +1,41 @@
-// Writing back what was decided about rows that are locked, with entries: steering, takeover and give-back end with this.
-// Each run is written once, however many decisions were made about it.
+// Writing back what was decided about rows that are locked. Each run is written once, however many decisions were made about
+// it; one of which only a column or two change keeps all others as they are.
 
 import { isTerminal, type Run } from '../../../core/run.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
+import type { StatementName } from '../../statement-plan.ts'
 import type { Appends } from './appending.ts'
 import type { Execution } from './execution.ts'
 import { byId, type RunRow } from './tables.ts'
 
 export class Rewrites {
+  readonly now: number
+  readonly appends: Appends
   private readonly before = new Map<string, RunRow>()
   private readonly rows = new Map<string, RunRow>()
-  private readonly changed = new Set<string>()
-  private readonly appends: Appends
-  private readonly now: number
+  private readonly decided = new Set<string>()
+  private readonly patches = new Map<string, Partial<RunRow>>()
 
   /** `locked` are the rows as they are now. */
   constructor(locked: readonly RunRow[], appends: Appends, now: number) {
     this.appends = appends
     this.now = now
-    for (const row of locked) {
-      this.before.set(row.id, row)
-      this.rows.set(row.id, row)
-    }
+    for (const row of locked) this.add(row)
+  }
+
+  /** A row that is locked, or was inserted by this transaction. */
+  add(row: RunRow): void {
+    this.before.set(row.id, row)
+    this.rows.set(row.id, row)
   }
 
   /** The row as it is by now. */
   get(runId: string): RunRow | undefined {
     return this.rows.get(runId)
+  }
+
+  all(): readonly RunRow[] {
+    return [...this.rows.values()]
   }
 
   write(row: RunRow, { run, append }: Rewrite, transition: string | null): void {
@@ -35,18 +44,31 @@ export class Rewrites {
   }
 
   set(runId: string, run: Run): void {
-    const row = this.rows.get(runId)
-    if (row === undefined) throw new TypeError('Only a row that is locked is written')
-    this.rows.set(runId, { ...run, startedAs: row.startedAs })
-    this.changed.add(runId)
+    this.rows.set(runId, { ...run, startedAs: this.known(runId).startedAs })
+    this.decided.add(runId)
   }
 
-  async update(x: Execution, name: 'commit.write' | 'steer.write' | 'rescue.write' | 'release.write'): Promise<void> {
-    if (this.changed.size === 0) return
+  /** Changes these columns and no others. */
+  patch(runId: string, change: Partial<RunRow>): void {
+    this.rows.set(runId, { ...this.known(runId), ...change })
+    this.patches.set(runId, { ...this.patches.get(runId), ...change })
+  }
+
+  async update(x: Execution, name: StatementName): Promise<void> {
+    const ids = [...new Set([...this.decided, ...this.patches.keys()])]
+    if (ids.length === 0) return
     const written = await x.run(name, (tx) =>
-      tx.update(x.tables.runs, { at: ['id', [...this.changed]], order: byId }, (row) => this.rows.get(row.id) ?? row),
+      tx.update(x.tables.runs, { at: ['id', ids], order: byId }, (row) =>
+        this.decided.has(row.id) ? this.known(row.id) : { ...row, ...this.patches.get(row.id) },
+      ),
     )
-    for (const row of written) hint(x, this.before.get(row.id)?.status, row)
+    for (const row of written) if (this.decided.has(row.id)) hint(x, this.before.get(row.id)?.status, row)
+  }
+
+  private known(runId: string): RunRow {
+    const row = this.rows.get(runId)
+    if (row === undefined) throw new TypeError('Only a row that is locked is written')
+    return row
   }
 }
 

@@ -49,6 +49,11 @@ export async function beat(x: Execution, { session, leaseMs, held = [], end = fa
         .slice(0, straysAtOnce)
         .map(({ id, token }) => ({ runId: id, token })),
       wished: mine.flatMap(({ id, wish }) => (wish === null ? [] : [{ runId: id, wish }])),
+      mail: held.flatMap((claim) => {
+        const row = byRun.get(claim.runId)
+        const isNews = claim.inbox !== undefined && row !== undefined && row.inbox > claim.inbox && !isLost(claim)
+        return isNews ? [{ runId: row.id, inbox: row.inbox }] : []
+      }),
       timedOut: mine
         .filter((run) => run.status === 'running' && run.deletedAt === null && isOver(run, now))
         .map(({ id }) => id),

@@ -6,26 +6,52 @@ import { uniqueText } from '../../../core/key.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import { Appends } from './appending.ts'
 import { newRow } from '../../new-row.ts'
+import type { LentBooks } from './books.ts'
 import type { Execution } from './execution.ts'
 import { hasEnded } from './sessions.ts'
-import { idempotencyText, placeText, runOf, type RunRow } from './tables.ts'
+import { idempotencyText, newMail, placeText, runOf, type MessageRow, type RunRow } from './tables.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
 const mostRounds = 100
 
 export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
-  const dead = await deadSessions(x, runs)
+  return startAll(x, runs, await deadSessions(x, runs), (open, rows) => insertRows(x, open, rows))
+}
+
+/** Starts a run for another one, in the transaction of that; the rest of its transaction writes its journal and mailbox. */
+export async function startChild(x: Execution, books: LentBooks, given: NewRun): Promise<Started> {
+  if (books.isDry) {
+    const row = rowOf(given, books.now, false)
+    books.rewrites.add(row)
+    return { created: true, taken: null, run: runOf(row) }
+  }
+  const [started] = await startAll(x, [given], new Set(), async (runs, rows) => {
+    const inserted = new Set(await x.run('commit.start', (tx) => tx.insertNew(x.tables.runs, rows)))
+    for (const row of inserted) {
+      books.rewrites.add(row)
+      books.rewrites.appends.add(row.id, 0, [given.first], given.transition, row.createdAt)
+      books.putFirst(row.id, given.mail ?? [])
+    }
+    if (inserted.size > 0) return { inserted, obstacles: new Map() }
+    return { inserted, obstacles: await x.run('commit.start', (tx) => look(x, tx, runs)) }
+  })
+  return started as Started
+}
+
+async function startAll(
+  x: Execution,
+  runs: readonly NewRun[],
+  dead: ReadonlySet<string>,
+  insert: (runs: readonly NewRun[], rows: readonly RunRow[]) => Promise<Inserted>,
+): Promise<readonly Started[]> {
   const now = x.now()
   const answers = new Map<NewRun, Started>()
   let open = runs
   for (let round = 0; open.length > 0; round += 1) {
     if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
-    const rows = open.map((run): RunRow => {
-      const isLeased = run.lease !== null && !dead.has(run.lease.session)
-      return { ...newRow(run, now, isLeased), startedAs: run.type }
-    })
-    const { inserted, obstacles } = await insertRows(x, open, rows)
+    const rows = open.map((run) => rowOf(run, now, run.lease !== null && !dead.has(run.lease.session)))
+    const { inserted, obstacles } = await insert(open, rows)
     const left: NewRun[] = []
     for (const [index, run] of open.entries()) {
       const row = rows[index] as RunRow
@@ -39,6 +65,10 @@ export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<
     open = left
   }
   return runs.map((run) => answers.get(run) as Started)
+}
+
+function rowOf(run: NewRun, now: number, isLeased: boolean): RunRow {
+  return { ...newRow(run, now, isLeased), inbox: run.mail?.length ?? 0, startedAs: run.type }
 }
 
 interface Inserted {
@@ -67,7 +97,7 @@ async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly 
   return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left)) }
 }
 
-/** The first entries of what was inserted. */
+/** The first entries of what was inserted, and what lies in their mailboxes. */
 async function append(
   x: Execution,
   runs: readonly NewRun[],
@@ -75,11 +105,15 @@ async function append(
   inserted: ReadonlySet<RunRow>,
 ): Promise<void> {
   const appends = new Appends()
+  const mail: MessageRow[] = []
   for (const [index, run] of runs.entries()) {
     const row = rows[index] as RunRow
-    if (inserted.has(row)) appends.add(run.id, 0, [run.first], run.transition, row.createdAt)
+    if (!inserted.has(row)) continue
+    appends.add(run.id, 0, [run.first], run.transition, row.createdAt)
+    mail.push(...(run.mail ?? []).map((letter, place) => newMail(row, letter, place + 1, row.createdAt, 'queued')))
   }
   await appends.append(x, 'start.append')
+  if (mail.length > 0) await x.run('start.mail', (tx) => tx.insert(x.tables.messages, mail))
   await appends.feed(x, 'start.feed')
 }
 

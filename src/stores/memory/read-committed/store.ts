@@ -3,7 +3,7 @@
 // commit, and whoever drives it lets others come in between. The reference for a single caller is still the memory store.
 
 import { HoldfastError } from '../../../core/error.ts'
-import { checkAll, report } from '../../../core/invariants/check.ts'
+import { checkAll, checkExchange, report } from '../../../core/invariants/check.ts'
 import type { Clock } from '../../../core/ports.ts'
 import type { Store, StoreAdmin } from '../../../store.ts'
 import type { StatementName } from '../../statement-plan.ts'
@@ -14,7 +14,7 @@ import { Database } from './database.ts'
 import { deliverMessages } from './delivering.ts'
 import { batch, reading, transaction, type Parts } from './execution.ts'
 import { readChanges } from './feeding.ts'
-import { countRuns, findRuns, load, readRuns, readStates } from './reading.ts'
+import { countRuns, findRuns, load, readDeadLetters, readRuns, readStates, settleDead } from './reading.ts'
 import { rescue } from './rescuing.ts'
 import { beat } from './sessions.ts'
 import { startRuns } from './starting.ts'
@@ -59,7 +59,7 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     start: open((runs) => batch(parts, 'start.commit', runs, startRuns)),
     claim: open((request) => transaction(parts, 'claim.commit', (x) => claimRuns(x, request))),
     load: open((requests) => (requests.length === 0 ? none() : reading(parts, (x) => load(x, requests)))),
-    commit: open((transitions) => batch(parts, 'commit.commit', transitions, commitTransitions)),
+    commit: open((transitions) => commitTransitions(parts, transitions)),
     deliver: open((messages) => batch(parts, 'deliver.commit', messages, deliverMessages)),
     steer: open((requests) => batch(parts, 'steer.commit', requests, steerRuns)),
     beat: open((request) => transaction(parts, 'beat.commit', (x) => beat(x, request))),
@@ -71,7 +71,13 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     changes: open((after, limit) => readChanges(parts, after, limit)),
     find: open((filter, page) => reading(parts, (x) => findRuns(x, filter, page))),
     count: open((filter, atMost) => reading(parts, (x) => countRuns(x, filter, atMost))),
-    check: open(async () => report(checkAll(await reading(parts, readStates), clock.now()))),
+    deadLetters: open((filter, page) => reading(parts, (x) => readDeadLetters(x, filter, page))),
+    settleDeadLetter: open((letter, fate) => transaction(parts, 'dead.commit', (x) => settleDead(x, letter, fate))),
+    check: open(async () => {
+      const { states, exchange } = await reading(parts, readStates)
+      const now = clock.now()
+      return report([...checkAll(states, now), ...checkExchange(exchange, states, now)])
+    }),
     listen: open(async (onHint) => hints.listen(onHint)),
     async close() {
       closed = true

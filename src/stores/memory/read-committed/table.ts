@@ -12,7 +12,8 @@ export interface Owner {
 }
 
 interface Version<Row> {
-  readonly row: Row
+  /** Null once it was deleted. */
+  readonly row: Row | null
   /** The number of the commit that made it visible. */
   readonly commit: number
 }
@@ -26,8 +27,8 @@ export interface Index<Row> {
 
 /** One row and its versions. */
 export class Tuple<Row> {
-  /** What its owner has made of it; null if nothing. */
-  draft: Row | null = null
+  /** What its owner has made of it; null if nothing, and of a row null if it was deleted. */
+  draft: { readonly row: Row | null } | null = null
   owner: Owner | null
   /** Oldest first. None if its insert is not committed yet. */
   private versions: readonly Version<Row>[] = []
@@ -38,7 +39,7 @@ export class Tuple<Row> {
 
   /** What a transaction sees whose statement began after that commit. */
   seenBy(reader: Owner, snapshot: number): Row | null {
-    if (this.owner === reader && this.draft !== null) return this.draft
+    if (this.owner === reader && this.draft !== null) return this.draft.row
     return this.versions.findLast(({ commit }) => commit <= snapshot)?.row ?? null
   }
 
@@ -49,16 +50,20 @@ export class Tuple<Row> {
 
   /** Every version of it, committed or not. */
   rows(): readonly Row[] {
-    const rows = this.versions.map(({ row }) => row)
-    return this.draft === null ? rows : [...rows, this.draft]
+    const versions: readonly { readonly row: Row | null }[] = this.versions
+    const all = this.draft === null ? versions : [...versions, this.draft]
+    return all.flatMap(({ row }) => (row === null ? [] : [row]))
   }
 
-  /** Makes the draft visible. Versions that no statement can see any more are forgotten. */
-  publish(commit: number, oldestSnapshot: number): void {
-    if (this.draft === null) return
+  /** Makes the draft visible. Versions that no statement can see any more are forgotten; false if nothing is left. */
+  publish(commit: number, oldestSnapshot: number): boolean {
+    if (this.draft === null) return true
     const first = this.versions.findLastIndex((version) => version.commit <= oldestSnapshot)
-    this.versions = [...this.versions.slice(Math.max(first, 0)), { row: this.draft, commit }]
+    this.versions = [...this.versions.slice(Math.max(first, 0)), { row: this.draft.row, commit }]
     this.draft = null
+    if (oldestSnapshot < commit || this.versions.at(-1)?.row !== null) return true
+    this.versions = []
+    return false
   }
 
   /** Forgets the draft; false if nothing is left of the row. */
@@ -112,7 +117,7 @@ export class Table<Row> {
 
   /** Keeps a new version of a row for its owner. */
   write(tuple: Tuple<Row>, row: Row): void {
-    tuple.draft = row
+    tuple.draft = { row }
     for (const index of this.indexes.values()) {
       const key = index.key(row)
       if (key === null) continue
@@ -121,6 +126,11 @@ export class Table<Row> {
       if (place === undefined) keys?.set(key, new Set([tuple]))
       else place.add(tuple)
     }
+  }
+
+  /** A row that its owner deletes: it is gone for everybody else once that is committed. */
+  erase(tuple: Tuple<Row>): void {
+    tuple.draft = { row: null }
   }
 
   remove(tuple: Tuple<Row>): void {

@@ -2,9 +2,11 @@
 // them. What a statement reads or writes here, it reads or writes there.
 
 import type { Entry } from '../../../core/entry.ts'
+import type { Letter, WaitRow } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
-import type { Message } from '../../../core/message.ts'
+import type { Fate, Message } from '../../../core/message.ts'
 import type { Run } from '../../../core/run.ts'
+import type { Broadcast } from '../../../core/topic.ts'
 import { copied } from '../row.ts'
 import { Table, type Index } from './table.ts'
 
@@ -19,9 +21,16 @@ export interface EntryRow {
 }
 
 export interface MessageRow extends Message {
-  readonly outcome: 'delivered' | 'queued'
-  /** The entry with which the run took it. */
+  readonly outcome: 'delivered' | 'queued' | 'target-terminated'
+  /** The entry with which the run took it; of one that has a fate, the last that there was. */
   readonly takenBy: number | null
+  readonly fate: Fate | null
+}
+
+export interface TopicRow {
+  readonly name: string
+  /** That of the last broadcast. */
+  readonly position: number
 }
 
 /** What one transaction appended. */
@@ -49,6 +58,9 @@ export interface Tables {
   readonly runs: Table<RunRow>
   readonly journal: Table<EntryRow>
   readonly messages: Table<MessageRow>
+  readonly waits: Table<WaitRow>
+  readonly topics: Table<TopicRow>
+  readonly broadcasts: Table<Broadcast>
   readonly feed: Table<FeedRow>
   readonly sessions: Table<SessionRow>
   readonly sequencer: Table<SequencerRow>
@@ -76,6 +88,17 @@ export function createTables(keysAreUnique: boolean): Tables {
       unique('id', ({ runId, id }) => `${runId} ${id}`),
       unique('position', ({ runId, position }) => placeText(runId, position)),
       plain('run', ({ runId }) => runId),
+      plain('fate', ({ fate }) => fate),
+    ]),
+    waits: new Table('waits', [
+      unique('whole', waitText),
+      plain('target', ({ kind, target }) => targetText(kind, target)),
+    ]),
+    topics: new Table('topics', [unique('name', ({ name }) => name)]),
+    broadcasts: new Table('broadcasts', [
+      unique('id', ({ topic, id }) => JSON.stringify([topic, id])),
+      unique('position', ({ topic, position }) => JSON.stringify([topic, position])),
+      plain('topic', ({ topic }) => topic),
     ]),
     feed: new Table('feed', [
       unique('number', ({ number }) => String(number)),
@@ -109,6 +132,14 @@ export function placeText(runId: string, place: number): string {
   return `${runId} ${place}`
 }
 
+export function targetText(kind: WaitRow['kind'], target: string): string {
+  return `${kind} ${target}`
+}
+
+export function waitText({ kind, target, runId, effect }: WaitRow): string {
+  return `${effect} ${runId} ${targetText(kind, target)}`
+}
+
 /** Everyone locks rows in this order. */
 export function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
@@ -124,6 +155,20 @@ export function entryOf({ entry }: EntryRow): Entry {
   return copied(entry)
 }
 
-export function messageOf({ id, runId, name, data, position, at }: MessageRow): Message {
-  return { id, runId, name, data, position, at }
+/** A message as it comes into the mailbox of a run. */
+export function newMail(
+  { id: runId }: Pick<Run, 'id'>,
+  letter: Letter,
+  position: number,
+  at: number,
+  outcome: MessageRow['outcome'],
+): MessageRow {
+  const { id, kind, name, data, policy } = letter
+  const kept = policy === null ? null : { ...policy }
+  return { id, runId, kind, name, data, policy: kept, position, at, outcome, takenBy: null, fate: null }
+}
+
+export function messageOf(row: MessageRow): Message {
+  const { outcome: _outcome, takenBy: _takenBy, fate: _fate, policy, ...message } = row
+  return { ...message, policy: policy === null ? null : { ...policy } }
 }

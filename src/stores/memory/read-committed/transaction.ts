@@ -9,7 +9,7 @@
 //   * A statement that takes many rows takes one after the other, and others come in between.
 //   * Locks are held until the end. Two that wait for each other are found at once, and the second is told 40P01.
 //
-// What is left out because no plan needs it: deletes, shared locks, savepoints, and a statement that sees its own writes.
+// What is left out because no plan needs it: shared locks, savepoints, and a statement that sees its own writes.
 
 import { SqlError } from './sql-error.ts'
 import type { Index, Owner, Table, Tuple } from './table.ts'
@@ -35,6 +35,8 @@ export interface Shared {
   readonly open: Set<Transaction>
   /** Snapshots of the statements that are under way. */
   readonly snapshots: Set<Snapshot>
+  /** Told of every key that somebody takes or waits for, and with null of every end: for whoever wants to know who met. */
+  witness: ((key: string | null) => void) | null
 }
 
 interface Found<Row> {
@@ -94,6 +96,7 @@ export class Transaction implements Owner {
   private release!: () => void
   /** What it holds the lock of, and how to give that back. */
   private readonly held = new Map<unknown, (commit: number | null) => void>()
+  private readonly views: Snapshot[] = []
 
   constructor(name: string, shared: Shared) {
     this.name = name
@@ -105,6 +108,14 @@ export class Transaction implements Owner {
   /** `select …` */
   select<Row>(table: Table<Row>, query: Query<Row>): readonly Row[] {
     return new Snapshot(this, this.shared.commits).select(table, query)
+  }
+
+  /** What a statement of many selects sees, to be read until the end of the transaction. */
+  view(): Snapshot {
+    const snapshot = new Snapshot(this, this.shared.commits)
+    this.shared.snapshots.add(snapshot)
+    this.views.push(snapshot)
+    return snapshot
   }
 
   /** `select … for no key update [skip locked]`: the newest versions of the rows that it locked. */
@@ -127,6 +138,11 @@ export class Transaction implements Owner {
         return changed
       })
     })
+  }
+
+  /** `delete … where …` */
+  async delete<Row>(table: Table<Row>, query: Query<Row>): Promise<void> {
+    await this.each(table, query, {}, async ({ tuple }) => table.erase(tuple))
   }
 
   /** `insert …`: a key that is taken is an error. */
@@ -181,6 +197,8 @@ export class Transaction implements Owner {
   }
 
   private end(commit: number | null): void {
+    this.shared.witness?.(null)
+    for (const view of this.views) this.shared.snapshots.delete(view)
     for (const settle of this.held.values()) settle(commit)
     this.held.clear()
     this.shared.open.delete(this)
@@ -216,6 +234,7 @@ export class Transaction implements Owner {
 
   /** Takes the lock of a row; false if somebody else has it and it is to be passed over. */
   private async take<Row>(table: Table<Row>, tuple: Tuple<Row>, skipLocked: boolean): Promise<boolean> {
+    if (tuple.owner !== this) for (const row of tuple.rows()) this.tell(table, row)
     while (tuple.owner !== null && tuple.owner !== this) {
       if (skipLocked) return false
       await this.waitFor(tuple.owner)
@@ -233,8 +252,8 @@ export class Transaction implements Owner {
   private own<Row>(table: Table<Row>, tuple: Tuple<Row>): void {
     tuple.owner = this
     this.held.set(tuple, (commit) => {
-      if (commit !== null) tuple.publish(commit, this.oldestSnapshot())
-      else if (!tuple.discard()) table.remove(tuple)
+      const isLeft = commit === null ? tuple.discard() : tuple.publish(commit, this.oldestSnapshot())
+      if (!isLeft) table.remove(tuple)
       tuple.owner = null
     })
   }
@@ -254,6 +273,7 @@ export class Transaction implements Owner {
     self: Tuple<Row> | null,
     act: (rival: Rival<Row> | null) => Result,
   ): Promise<Result> {
+    if (self === null) this.tell(table, row)
     for (;;) {
       const rival = this.rival(table, row, self)
       if (rival === null || !('writer' in rival)) return act(rival)
@@ -275,13 +295,23 @@ export class Transaction implements Owner {
         const { owner, draft } = tuple
         const newest = tuple.newestFor(this)
         const hasKey = newest !== null && index.key(newest) === key
-        if (owner !== null && owner !== this && draft !== null && (hasKey || index.key(draft) === key)) {
+        const isWanted = draft !== null && draft.row !== null && index.key(draft.row) === key
+        if (owner !== null && owner !== this && draft !== null && (hasKey || isWanted)) {
           return { writer: owner }
         }
         if (hasKey) return { tuple, index }
       }
     }
     return null
+  }
+
+  private tell<Row>(table: Table<Row>, row: Row): void {
+    const { witness } = this.shared
+    if (witness === null) return
+    for (const index of table.unique) {
+      const key = index.key(row)
+      if (key !== null) witness(`${table.name} ${index.name} ${key}`)
+    }
   }
 
   private async waitFor(owner: Owner): Promise<void> {
@@ -291,6 +321,8 @@ export class Transaction implements Owner {
     this.waitsFor = owner
     await owner.ended
     this.waitsFor = null
+    // Of several that waited for it, any may be the next.
+    await this.between()
   }
 }
 

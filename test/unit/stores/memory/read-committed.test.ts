@@ -88,6 +88,36 @@ describe('a statement', () => {
     expect(b.select(items, at('y')), 'the next statement sees it').toHaveLength(1)
   })
 
+  it('that deletes a row takes it away once it is committed, and makes room for another one of its key', async () => {
+    const { items, a, b, at, read } = await setUp('x')
+    const seen = b.view()
+    await a.delete(items, at('x'))
+    expect([a.select(items, at('x')), b.select(items, at('x')).length]).toEqual([[], 1])
+    await a.insert(items, [{ id: 'x', key: null, count: 9 }])
+    a.commit()
+    expect(read()).toEqual([{ id: 'x', key: null, count: 9 }])
+    expect(seen.select(items, at('x'))[0]?.count, 'who looked before sees what was there').toBe(0)
+  })
+
+  it('that deletes a row and rolls back leaves it, and whoever waited for it changes it', async () => {
+    const { items, a, b, at, read } = await setUp('x')
+    await a.delete(items, at('x'))
+    const second = b.update(items, at('x'), plusOne)
+    expect(await now(second)).toBe('waits')
+    a.rollBack()
+    expect(await second).toHaveLength(1)
+    b.commit()
+    expect(read()[0]?.count).toBe(1)
+  })
+
+  it('that waited for a row which was deleted finds nothing', async () => {
+    const { items, a, b, at } = await setUp('x')
+    await a.delete(items, at('x'))
+    const second = b.lock(items, at('x'))
+    a.commit()
+    expect(await second).toEqual([])
+  })
+
   it('passes over locked rows if it is told to', async () => {
     const { items, a, b, at } = await setUp('x', 'y')
     await a.lock(items, at('x'))
@@ -113,6 +143,15 @@ describe('a unique index', () => {
     const second = b.insertNew(items, [{ id: 'y', key: 'k', count: 0 }])
     a.commit()
     expect(await second).toEqual([])
+  })
+
+  it('lets a key in whose row is being deleted, once that is committed', async () => {
+    const { items, a, b, at } = await setUp('x')
+    await a.delete(items, at('x'))
+    const second = b.insertNew(items, [{ id: 'x', key: null, count: 1 }])
+    expect(await now(second)).toBe('waits')
+    a.commit()
+    expect(await second).toHaveLength(1)
   })
 
   it('lets a key in that is being given up, once that is committed', async () => {

@@ -5,6 +5,7 @@ import Database from 'libsql'
 import { Client, escapeIdentifier } from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSqliteStore } from 'holdfast/sqlite'
+import { checkExchange } from '../../../../src/core/invariants/check.ts'
 import type { Store, StoreAdmin } from '../../../../src/store.ts'
 import { tableInvariants } from '../../../../src/stores/checking-rows.ts'
 import { checking } from '../../../../src/stores/postgres/checking.ts'
@@ -12,6 +13,7 @@ import type { Dialect } from '../../../../src/stores/postgres/dialect.ts'
 import type { Execution, Row } from '../../../../src/stores/postgres/execution.ts'
 import { feeding } from '../../../../src/stores/postgres/feeding.ts'
 import { finding } from '../../../../src/stores/postgres/finding.ts'
+import { broadcastOf, waitOf } from '../../../../src/stores/postgres/rows.ts'
 import { reading } from '../../../../src/stores/postgres/reading.ts'
 import { migrations } from '../../../../src/stores/postgres/schema.ts'
 import { checkAll, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
@@ -96,8 +98,12 @@ async function bothWays(): Promise<{ readonly tables: Offenders; readonly predic
     taken: taken.rows.filter(({ runId }) => runId === state.run.id),
   }))
   const feed = await feeding(dialect).readChanges({ ...transactions, transaction: (_, work) => work(x) }, 0, 100_000)
+  const waits = (await client.query<Row>('select * from waits')).rows.map(waitOf)
+  const broadcasts = (await client.query<Row>('select * from broadcasts')).rows.map(broadcastOf)
+  const now = corpus.clock.now()
+  const exchange = checkExchange({ waits, broadcasts }, states, now)
   const predicates: Record<string, readonly string[]> = {}
-  for (const { name, runId } of [...checkAll(states, corpus.clock.now()), ...checkFeed(feed, states)]) {
+  for (const { name, runId } of [...checkAll(states, now), ...exchange, ...checkFeed(feed, states)]) {
     predicates[name] = [...new Set([...(predicates[name] ?? []), runId ?? ''])].toSorted()
   }
   return { tables, predicates }

@@ -22,6 +22,9 @@ const next: Migration = (schema) =>
   `alter table ${schema}.runs add column later text; create table ${schema}.later (shard smallint)`
 const newer = [...migrations, next]
 
+/** All versions up to that one. */
+const versions = (last: number): readonly number[] => Array.from({ length: last + 1 }, (_, version) => version)
+
 async function versionsIn({ quoted, rows }: Place): Promise<readonly unknown[]> {
   const found = await rows(`select version from ${quoted}.migrations order by version`)
   return found.map((row) => row['version'])
@@ -85,7 +88,7 @@ describe('migrating', () => {
     expect(answers.every(({ to }) => to === newer.length)).toBe(true)
     // One may have made the first version and another the next.
     expect(did.length).toBeGreaterThanOrEqual(1)
-    expect(await versionsIn(place)).toEqual([0, 1, 2])
+    expect(await versionsIn(place)).toEqual(versions(newer.length))
   })
 
   it('by eight processes that boot at once leaves one schema', async () => {
@@ -98,7 +101,7 @@ describe('migrating', () => {
     )
     expect(answers.map(({ to }) => to)).toEqual(Array.from({ length: 8 }, () => schemaVersion))
     expect(answers.filter(({ from }) => from === 0)).toHaveLength(1)
-    expect(await versionsIn(place)).toEqual([0, 1])
+    expect(await versionsIn(place)).toEqual(versions(schemaVersion))
   }, 60_000)
 
   it('goes through a pooler in transaction mode, with views and all, and leaves nothing on its connections', async (context) => {
@@ -122,7 +125,11 @@ describe('migrating', () => {
     await migrate(pool, { schema, shards: 3 })
     await rows(`insert into ${quoted}.runs (shard, id, type, version, created_at, updated_at)
       values (0, gen_random_uuid(), 'old', 1, 5, 5)`)
-    expect(await migrate(pool, { schema, migrations: newer })).toEqual({ from: 1, to: 2, shards: 3 })
+    expect(await migrate(pool, { schema, migrations: newer })).toEqual({
+      from: schemaVersion,
+      to: newer.length,
+      shards: 3,
+    })
     expect(await rows(`select type, later from ${quoted}.runs`)).toEqual([{ type: 'old', later: null }])
   })
 
@@ -132,9 +139,9 @@ describe('migrating', () => {
     const broken: Migration = (name) =>
       `create table ${name}.half (a integer); create table ${name}.half (a integer, b nonsense)`
     await expect(migrate(pool, { schema, migrations: [...migrations, broken] })).rejects.toMatchObject({ code: 'BUG' })
-    expect(await versionsIn(place)).toEqual([0, 1])
+    expect(await versionsIn(place)).toEqual(versions(schemaVersion))
     expect(await relationsIn(place)).toEqual(tableNames)
-    expect(await migrate(pool, { schema, migrations: newer })).toMatchObject({ from: 1, to: 2 })
+    expect(await migrate(pool, { schema, migrations: newer })).toMatchObject({ from: schemaVersion, to: newer.length })
   })
 
   it('waits for a lock that others hold, and does not make them wait', async () => {
@@ -149,7 +156,7 @@ describe('migrating', () => {
     expect(reader.rows).toEqual([{ count: 0 }])
     await holder.query('commit')
     holder.release()
-    expect(await waiting).toMatchObject({ from: 1, to: 2 })
+    expect(await waiting).toMatchObject({ from: schemaVersion, to: newer.length })
   })
 
   it('makes the indexes of what is unique, what is claimed next and what is due, each of those rows alone (SW-S5)', async () => {
@@ -178,7 +185,8 @@ describe('migrating', () => {
     const found = await rows(`select c.relname as name, array_to_string(c.reloptions, ',') as options from pg_class c
       join pg_namespace n on n.oid = c.relnamespace where n.nspname = '${schema}' and c.reloptions is not null order by 1`)
     const vacuumed = found.filter((row) => String(row['options']).includes('autovacuum_vacuum_scale_factor=0'))
-    expect(vacuumed.map((row) => row['name'])).toEqual(['feed', 'messages', 'runs', 'sequencer', 'sessions'])
+    const busy = ['broadcasts', 'feed', 'messages', 'runs', 'sequencer', 'sessions', 'topics', 'waits']
+    expect(vacuumed.map((row) => row['name'])).toEqual(busy)
   })
 })
 
@@ -192,7 +200,12 @@ describe('a plan', () => {
     const sent: string[] = []
     await migrate(pool, { schema, shards: 2, onSql: (sql) => void sent.push(sql) })
     expect(sent).toEqual(plan.statements)
-    expect(await planMigration(pool, { schema })).toEqual({ from: 1, to: 1, shards: 2, statements: [] })
+    expect(await planMigration(pool, { schema })).toEqual({
+      from: schemaVersion,
+      to: schemaVersion,
+      shards: 2,
+      statements: [],
+    })
   })
 
   it('can be executed by hand: then there is nothing left to do', async () => {
@@ -200,14 +213,18 @@ describe('a plan', () => {
     const { pool, schema, rows } = place
     const { statements } = await planMigration(pool, { schema, shards: 2, migrations: newer })
     await rows(statements.join(';\n'))
-    expect(await migrate(pool, { schema, migrations: newer })).toEqual({ from: 2, to: 2, shards: 2 })
-    expect(await versionsIn(place)).toEqual([0, 1, 2])
+    expect(await migrate(pool, { schema, migrations: newer })).toEqual({
+      from: newer.length,
+      to: newer.length,
+      shards: 2,
+    })
+    expect(await versionsIn(place)).toEqual(versions(newer.length))
   })
 
   it('begins where the schema stands', async () => {
     const { pool, schema } = await migratedPlace()
     const { from, to, statements } = await planMigration(pool, { schema, migrations: newer })
-    expect([from, to]).toEqual([1, 2])
+    expect([from, to]).toEqual([schemaVersion, newer.length])
     expect(statements.join('\n')).not.toContain('create schema')
     expect(statements.join('\n')).not.toContain('.journal (')
   })
@@ -277,19 +294,19 @@ describe('an older client on a newer schema', () => {
     const place = await emptyPlace()
     const { pool, schema } = place
     await migrate(pool, { schema, migrations: newer })
-    expect(await migrate(pool, { schema })).toEqual({ from: 2, to: 2, shards: 1 })
-    expect(await versionsIn(place)).toEqual([0, 1, 2])
+    expect(await migrate(pool, { schema })).toEqual({ from: newer.length, to: newer.length, shards: 1 })
+    expect(await versionsIn(place)).toEqual(versions(newer.length))
   })
 
   it('is refused once the schema wants a newer one', async () => {
     const place = await emptyPlace()
     const { pool, schema } = place
     await migrate(pool, { schema, migrations: newer })
-    await raiseMinClient(place, 2)
-    const refused = { code: 'SCHEMA_TOO_NEW', details: { needed: 2, known: 1 } }
+    await raiseMinClient(place, newer.length)
+    const refused = { code: 'SCHEMA_TOO_NEW', details: { needed: newer.length, known: schemaVersion } }
     await expect(migrate(pool, { schema })).rejects.toMatchObject(refused)
     await expect(planMigration(pool, { schema })).rejects.toMatchObject(refused)
-    expect(await migrate(pool, { schema, migrations: newer })).toMatchObject({ to: 2 })
+    expect(await migrate(pool, { schema, migrations: newer })).toMatchObject({ to: newer.length })
   })
 
   it('is told so with the versions', () => {

@@ -63,7 +63,10 @@ describe('a client of the version before', () => {
     await old.work({ signals: false })
     const runs = await Promise.all([1, 2, 3].map(() => old.start(slow)))
     await expect.poll(() => begun).toBe(3)
-    expect(await migrate(place.pool, { schema: place.schema, migrations: newer })).toMatchObject({ from: 1, to: 2 })
+    expect(await migrate(place.pool, { schema: place.schema, migrations: newer })).toMatchObject({
+      from: migrations.length,
+      to: newer.length,
+    })
     letGo()
     expect(await Promise.all(runs.map((run) => run.result()))).toEqual(['done', 'done', 'done'])
   })
@@ -85,10 +88,15 @@ describe('a client of the version before', () => {
     const run = await old.start(slow)
     await expect.poll(() => begun).toBe(1)
     await migrate(place.pool, { schema: place.schema, migrations: newer })
-    await place.rows(`update ${place.quoted}.settings set value = '2' where shard = 0 and name = 'min-client'`)
+    await place.rows(
+      `update ${place.quoted}.settings set value = '${newer.length}' where shard = 0 and name = 'min-client'`,
+    )
     await expect.poll(() => logger.messages('error')).toHaveLength(1)
     letGo()
-    expect(await worker.ended).toMatchObject({ code: 'SCHEMA_TOO_NEW', details: { needed: 2, known: 1 } })
+    expect(await worker.ended).toMatchObject({
+      code: 'SCHEMA_TOO_NEW',
+      details: { needed: newer.length, known: migrations.length },
+    })
     expect(logger.messages('error')).toEqual([expect.stringContaining('This worker stops: The schema admits only')])
     // What it was doing was recorded, and nothing is held any more.
     expect((await old.get(run)).status).toBe('succeeded')

@@ -8,7 +8,8 @@ import { tableInvariants } from '../../../../src/stores/checking-rows.ts'
 import { checkQuery, checkTables, checks } from '../../../../src/stores/sqlite/checking.ts'
 import { Connection } from '../../../../src/stores/sqlite/connection.ts'
 import { overLibsql } from '../../../../src/stores/sqlite/libsql.ts'
-import { checkAll, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
+import { broadcastOf, waitOf } from '../../../../src/stores/sqlite/rows.ts'
+import { checkAll, checkExchange, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
 import { makeCorpus, type Corpus } from '../../../support/corpus.ts'
 import { plants as plantsOfAll, type Plant } from '../../../support/plants.ts'
 import { statesOf } from '../../../support/watched-store.ts'
@@ -70,7 +71,12 @@ async function bothWays(): Promise<{ readonly tables: Offenders; readonly predic
   const states = (await statesOf(corpus.store)).map((state) => ({ ...state, taken: taken(state.run.id) }))
   const feed = await corpus.store.changes(0, 100_000)
   const predicates: Record<string, readonly string[]> = {}
-  for (const { name, runId } of [...checkAll(states, now), ...checkFeed(feed, states)]) {
+  const exchange = {
+    waits: connection.all('select * from waits', []).map(waitOf),
+    broadcasts: connection.all('select * from broadcasts', []).map(broadcastOf),
+  }
+  const violations = [...checkAll(states, now), ...checkExchange(exchange, states, now), ...checkFeed(feed, states)]
+  for (const { name, runId } of violations) {
     predicates[name] = [...new Set([...(predicates[name] ?? []), runId ?? ''])].toSorted()
   }
   return { tables, predicates }

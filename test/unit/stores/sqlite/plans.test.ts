@@ -3,11 +3,25 @@
 
 import Database from 'libsql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  broadcastSql,
+  forgetExpiredSql,
+  forgetTakenSql,
+  forgetToldSql,
+  queueSql,
+  retainedSql,
+  unreadSql,
+  waitsSql,
+} from '../../../../src/stores/sqlite/books.ts'
 import { lookSql, promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
+import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
+import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
+import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
+import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/finding.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
-import { extendSql, lostSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
+import { extendSql, lostSql, mailSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
@@ -60,10 +74,41 @@ describe('the plan of', () => {
     ['the search for wishes', noticesSql, 'runs_wished (shard=? AND session=?)'],
     ['the search for claims that are lost', lostSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
     ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+    ['the search for mail that a holder does not know of', mailSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {
     const plan = planOf(sql)
     expect(plan.filter((line) => /SEARCH runs?\b/.test(line))[0]).toContain(`INDEX ${index}`)
     expect(plan.filter((line) => walksAll.test(line))).toEqual([])
+  })
+
+  it.each([
+    ['the first of a mailbox', firstMailSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['what a run leaves unread', unreadSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['the mail of a name', namedMailSql, 'messages_named (shard=? AND run_id=? AND name=?)'],
+    ['the first of a queue', queueSql, 'broadcasts_open (shard=? AND topic=?)'],
+    ['what a topic retains', retainedSql, 'sqlite_autoindex_broadcasts_1 (shard=? AND topic=?)'],
+    ['a broadcast that may be known', broadcastSql, 'broadcasts_id (shard=? AND topic=? AND id=?)'],
+    ['what a topic told long ago', forgetToldSql, 'broadcasts_told (shard=? AND topic=? AND at<?)'],
+    ['what was taken long ago', forgetTakenSql, 'broadcasts_taken (shard=? AND topic=? AND at<?)'],
+    ['what has expired in a topic', forgetExpiredSql, 'broadcasts_expiry (shard=? AND topic=? AND expires_at'],
+    ['dead letters', deadLetterQuery({}, 5, null).sql, 'messages_dead (shard=?)'],
+    [
+      'the next page of dead letters',
+      deadLetterQuery({ name: 'a' }, 5, { at: 1, runId: 'a', id: 'b' }).sql,
+      'messages_dead (shard=? AND at<?)',
+    ],
+    ['a message that may be known', knownSql, 'messages_id (shard=? AND run_id=? AND id=?)'],
+    ['a dead letter', settleSql, 'messages_id (shard=? AND run_id=? AND id=?)'],
+    ['what a transition takes', takeSql, 'messages_id (shard=? AND run_id=? AND id=?)'],
+  ])('%s is found in its order, without walking or sorting', (_, sql, index) => {
+    const plan = planOf(sql)
+    expect(plan.join('\n')).toContain(`INDEX ${index}`)
+    expect(plan.filter((line) => walksAll.test(line) || line.includes('TEMP B-TREE'))).toEqual([])
+  })
+
+  it('those who wait on something are looked up, and only they are sorted', () => {
+    const index = 'sqlite_autoindex_waits_1 (shard=? AND kind=? AND target=?)'
+    expect(planOf(waitsSql)).toEqual([`SEARCH waits USING INDEX ${index}`, 'USE TEMP B-TREE FOR ORDER BY'])
   })
 
   it('leasing and moving deadlines look up what is listed, and never walk', () => {

@@ -3,11 +3,23 @@
 
 import { Database } from '@tursodatabase/database/compat'
 import { afterAll, describe, expect, it } from 'vitest'
+import {
+  broadcastSql,
+  forgetExpiredSql,
+  forgetTakenSql,
+  forgetToldSql,
+  queueSql,
+  unreadSql,
+} from '../../../../src/stores/sqlite/books.ts'
 import { promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
+import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
+import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
+import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
+import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
 import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
 import { migrations } from '../../../../src/stores/sqlite/schema.ts'
-import { extendSql, lostSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
+import { extendSql, lostSql, mailSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
 
 const database = new Database(':memory:')
@@ -17,7 +29,7 @@ afterAll(() => database.close())
 function searches(sql: string): readonly string[] {
   const values = Array.from(sql.matchAll(/\?/g), () => null)
   const plan = database.prepare(`explain query plan ${sql}`).all(values) as { detail: string }[]
-  return plan.map(({ detail }) => detail).filter((line) => line.startsWith('SEARCH run') || line.includes('SORTER'))
+  return plan.map(({ detail }) => detail).filter((line) => /^SEARCH (?!sessions)/.test(line) || line.includes('SORTER'))
 }
 
 const byId = 'sqlite_autoindex_runs_1 (shard=? AND id=?)'
@@ -48,6 +60,23 @@ describe('on Turso', () => {
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
     ['the search for runs that are over time', timedOutSql, ['runs_timeout (shard=? AND timeout_at<=?)']],
+    ['the search for mail that a holder does not know of', mailSql, [byId]],
+    ['the first of a mailbox', firstMailSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['the mail of a name', namedMailSql, ['messages_named (shard=? AND run_id=? AND name=?)']],
+    ['the first of a queue', queueSql, ['broadcasts_open (shard=? AND topic=?)']],
+    ['a broadcast that may be known', broadcastSql, ['broadcasts_id (shard=? AND topic=? AND id=?)']],
+    ['what a topic told long ago', forgetToldSql, ['broadcasts_told (shard=? AND topic=? AND at<?)', 'PRIMARY KEY']],
+    ['what was taken long ago', forgetTakenSql, ['broadcasts_taken (shard=? AND topic=? AND at<?)', 'PRIMARY KEY']],
+    [
+      'what has expired in a topic',
+      forgetExpiredSql,
+      ['broadcasts_expiry (shard=? AND topic=? AND expires_at<=?)', 'PRIMARY KEY'],
+    ],
+    ['dead letters', deadLetterQuery({}, 5, null).sql, ['messages_dead (shard=?)', byId]],
+    ['a message that may be known', knownSql, ['messages_id (shard=? AND run_id=? AND id=?)']],
+    ['a dead letter', settleSql, ['messages_id (shard=? AND run_id=? AND id=?)']],
+    ['what a transition takes', takeSql, ['messages_id (shard=? AND run_id=? AND id=?)', 'PRIMARY KEY']],
     ['the search for expired runs', expiredSql, ['runs_expiry (shard=? AND expires_at<=?)']],
   ])('%s goes along its index, and sorts nothing', (_, sql, expected) => {
     const found = searches(sql)

@@ -1,0 +1,92 @@
+// `holdfast signal`: sends a signal to a run.
+
+import type { Command } from 'commander'
+import type { SignalOutcome } from '../../client/sending.ts'
+import { HoldfastError } from '../../core/error.ts'
+import { examples, type Act } from '../call.ts'
+import { visible } from '../escape.ts'
+import { inputOf } from '../input-argument.ts'
+import type { NameOptions } from '../named-run.ts'
+import { checkRunId } from '../run-filter.ts'
+import { usage } from '../usage.ts'
+
+interface SignalCommandOptions extends NameOptions {
+  readonly file?: string
+  readonly id?: string
+}
+
+export function registerSignal(program: Command, act: Act): void {
+  const command = program
+    .command('signal')
+    .summary('send a signal to a run')
+    .description(
+      'Sends a signal to a run. It is never too early: the run finds it when it waits for it. If the module exports a ' +
+        'topic of that name, the signal is sent in its name.',
+    )
+    .argument('[run]', 'the id of the run; left out with --key')
+    .argument('[name]', 'the name of the signal')
+    .argument('[payload]', 'the payload as JSON, or - to read it from standard input')
+    .option('--file <path>', 'read the payload from a file of JSON')
+    .option('--id <id>', 'makes a repeated signal harmless: a run takes each id once')
+    .option('--key <key>', 'the business key of the run, instead of its id')
+    .option('--type <type>', 'with --key: the type of the run')
+    .addHelpText(
+      'after',
+      examples(
+        `signal 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 approved '{"by":"Ada"}'`,
+        'signal --type shop.order --key order-42 paid 99 --id payment-7',
+      ),
+    )
+  act(command, async (call) => {
+    const options = command.opts<SignalCommandOptions>()
+    const { target, name, payload: text } = addressed(command.args, options)
+    const payload = await inputOf(call, 'payload', text, options.file)
+    const { holdfast, module } = await call.open({ store: 'existing' })
+    const how = options.id === undefined ? {} : { id: options.id }
+    const named = module?.topics.find((topic) => topic.name === name) ?? name
+    const sent = await holdfast.submit({ kind: 'signal', to: target, name: named, payload, options: how })
+    if (sent.outcome === 'target-not-found' || sent.outcome === 'target-terminated') throw undelivered(sent, target)
+    await call.printer.answer(sent, `Run ${sent.runId} ${toldOf(sent, name)}`)
+  })
+}
+
+type Addressee = string | { readonly type: string; readonly key: string }
+
+interface Addressed {
+  readonly target: Addressee
+  readonly name: string
+  readonly payload: string | undefined
+}
+
+function addressed(args: readonly string[], { key, type }: SignalCommandOptions): Addressed {
+  if (key === undefined) {
+    const [run, name, payload] = args
+    if (run === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
+    if (name === undefined) throw usage('Which signal? Its name comes after the id of the run.')
+    return { target: checkRunId(run), name, payload }
+  }
+  const [name, payload, more] = args
+  if (type === undefined) throw usage('A key alone names no run: say also of which --type <type> it is.')
+  if (name === undefined) throw usage('Which signal? Say its name.')
+  if (more !== undefined) throw usage('A run is named by its id or by --key, not by both.')
+  return { target: { type, key }, name, payload }
+}
+
+function toldOf(sent: Extract<SignalOutcome, { outcome: 'delivered' | 'queued' }>, name: string): string {
+  if (sent.repeated === true) return `had got ${visible(name)} under that id already; nothing has changed.`
+  if (sent.outcome === 'delivered') return `was waiting, and goes on with ${visible(name)}.`
+  return `finds ${visible(name)} when it waits for it.`
+}
+
+function undelivered(
+  sent: Extract<SignalOutcome, { outcome: 'target-not-found' | 'target-terminated' }>,
+  target: Addressee,
+): HoldfastError {
+  if (sent.outcome === 'target-terminated') {
+    const { runId, status } = sent
+    const message = `Run ${runId} is over: it is ${status}, and waits for no signal.`
+    return new HoldfastError('WRONG_STATUS', message, { details: { runId, status } })
+  }
+  const which = typeof target === 'string' ? target : `of ${visible(target.type)} with the key ${visible(target.key)}`
+  return new HoldfastError('RUN_NOT_FOUND', `There is no run ${which} in this store.`, { details: { target } })
+}

@@ -1,0 +1,47 @@
+// Completing a wait from outside with a token that its run has issued. A token that is not one, or that was changed, tells
+// nothing about any run: not even whether there is one.
+
+import { messagePlace } from '../core/message.ts'
+import type { RunStatus } from '../core/run.ts'
+import { isSameSecret, readToken, tokenSignal, type Token } from '../core/token.ts'
+import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
+import { readData } from './run-view.ts'
+
+/** What became of the completion of a token. */
+export type CompleteOutcome =
+  /** `delivered`: the run was waiting for it, and goes on. `queued`: it does when it comes to wait. */
+  | { readonly outcome: 'delivered' | 'queued'; readonly runId: string }
+  /** It was completed before; that value counts. */
+  | { readonly outcome: 'already-completed'; readonly runId: string }
+  | { readonly outcome: 'target-terminated'; readonly runId: string; readonly status: RunStatus }
+  /** No run has issued it, or its run has begun anew since. */
+  | { readonly outcome: 'invalid-token' }
+
+export async function completeToken(engine: Engine, text: string, value: unknown): Promise<CompleteOutcome> {
+  engine.assertOpen()
+  const token = readToken(text)
+  if (token === null || !(await isIssued(engine, token))) return { outcome: 'invalid-token' }
+  const { runId, seq } = token
+  const { payloads } = engine
+  const name = tokenSignal(seq)
+  const place = messagePlace(runId, name)
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null })
+  if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
+  if (delivered.repeated === true) return { outcome: 'already-completed', runId }
+  if (delivered.outcome !== 'target-terminated') return { outcome: delivered.outcome, runId }
+  return { outcome: 'target-terminated', runId, status: delivered.status }
+}
+
+async function isIssued({ store, payloads }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
+  const [[run], [page]] = await Promise.all([
+    store.get([runId]),
+    store.load([{ runId, after: seq - 1, limit: 1, mail: noMail }]),
+  ])
+  const entry = page?.entries[0]
+  // What a run did before it began anew is over.
+  if (run === undefined || entry?.kind !== 'issued' || entry.seq !== seq || seq < run.base) return false
+  const kept = await readData(runId, entry, payloads)
+  return typeof kept === 'string' && isSameSecret(kept, secret)
+}

@@ -1,0 +1,151 @@
+// What can be asked of Holdfast to change something, as data: it can be made, looked at, logged and compared before anything
+// happens. `holdfast.submit(operation)` performs one and `submitBatch` many; each method that changes something is exactly
+// the submission of its operation. With workflows, topics and runs named by text, an operation is plain JSON.
+
+import type { Definition, TypedDefinition } from '../core/definition.ts'
+import type { Topic } from '../core/declared-topic.ts'
+import type { CompleteOutcome } from './completing.ts'
+import type { RunHandle } from './run-handle.ts'
+import type { RunReference } from './run-reference.ts'
+import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
+import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
+import type { StartOptions } from './start-options.ts'
+import type {
+  Cancelled,
+  CancelOptions,
+  NoteOptions,
+  Paused,
+  PauseOptions,
+  RemoveOptions,
+  ResumeOptions,
+  Revived,
+} from './steering.ts'
+import type { Target } from './target.ts'
+
+export interface StartOperation {
+  readonly kind: 'start'
+  readonly workflow: Definition | string
+  readonly input?: unknown
+  readonly options?: StartOptions | undefined
+}
+
+export interface SignalOperation {
+  readonly kind: 'signal'
+  readonly to: Target
+  /** The name of the signal, or a topic in whose name it is sent. */
+  readonly name: string | Topic
+  readonly payload?: unknown
+  readonly options?: SignalOptions | undefined
+}
+
+export interface BroadcastOperation {
+  readonly kind: 'broadcast'
+  readonly topic: Topic
+  readonly payload?: unknown
+  readonly options?: BroadcastOptions | undefined
+}
+
+export interface SendOrStartOperation {
+  readonly kind: 'sendOrStart'
+  readonly workflow: Definition | string
+  readonly key: string
+  readonly name: string | Topic
+  readonly payload?: unknown
+  readonly input?: unknown
+  readonly options?: SendOrStartOptions | undefined
+}
+
+export interface CompleteOperation {
+  readonly kind: 'complete'
+  readonly token: string
+  readonly value?: unknown
+}
+
+/** What is done to one run that exists. */
+interface RunOperation<Kind extends string, Options> {
+  readonly kind: Kind
+  readonly run: RunReference
+  readonly options?: Options | undefined
+}
+
+/** Each kind of operation, and what it answers. */
+interface Operations {
+  readonly start: readonly [StartOperation, RunHandle<unknown>]
+  readonly signal: readonly [SignalOperation, SignalOutcome]
+  readonly broadcast: readonly [BroadcastOperation, BroadcastOutcome]
+  readonly sendOrStart: readonly [SendOrStartOperation, SendOrStartOutcome]
+  readonly complete: readonly [CompleteOperation, CompleteOutcome]
+  readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, Cancelled]
+  readonly pause: readonly [RunOperation<'pause', PauseOptions>, Paused]
+  readonly resume: readonly [RunOperation<'resume', ResumeOptions>, Revived<'resumed'>]
+  readonly retry: readonly [RunOperation<'retry', NoteOptions>, Revived<'retried'>]
+  readonly remove: readonly [RunOperation<'remove', RemoveOptions>, void]
+}
+
+export type OperationKind = keyof Operations
+
+/** An operation that answers with this. */
+export type Operation<Answer = unknown> = {
+  [Kind in OperationKind]: Operations[Kind][1] extends Answer ? Operations[Kind][0] : never
+}[OperationKind]
+
+/** What an operation answers with. */
+export type AnswerOf<Asked extends Operation> = Asked extends {
+  readonly kind: 'start'
+  readonly workflow: TypedDefinition<infer _Input, infer Output>
+}
+  ? RunHandle<Output>
+  : Operations[Asked['kind']][1]
+
+/** What became of one operation of several: a failing one harms no other. */
+export type Settled<Answer> =
+  { readonly ok: true; readonly value: Answer } | { readonly ok: false; readonly error: unknown }
+
+/** The names that an operation of each kind has besides `kind`. */
+export const operationFields: Readonly<Record<OperationKind, readonly string[]>> = {
+  start: ['workflow', 'input', 'options'],
+  signal: ['to', 'name', 'payload', 'options'],
+  broadcast: ['topic', 'payload', 'options'],
+  sendOrStart: ['workflow', 'key', 'name', 'payload', 'input', 'options'],
+  complete: ['token', 'value'],
+  cancel: ['run', 'options'],
+  pause: ['run', 'options'],
+  resume: ['run', 'options'],
+  retry: ['run', 'options'],
+  remove: ['run', 'options'],
+}
+
+/** Makes operations: of the arguments that the method of the same name takes. */
+export const operation = {
+  start: <Workflow extends Definition | string>(workflow: Workflow, input?: unknown, options?: StartOptions) =>
+    made({ kind: 'start', workflow, input, options }),
+  signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions): SignalOperation =>
+    made({ kind: 'signal', to: named(to), name, payload, options }),
+  broadcast: <Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): BroadcastOperation =>
+    made({ kind: 'broadcast', topic, payload, options }),
+  sendOrStart: (
+    workflow: Definition | string,
+    key: string,
+    name: string | Topic,
+    payload?: unknown,
+    input?: unknown,
+    options?: SendOrStartOptions,
+  ): SendOrStartOperation => made({ kind: 'sendOrStart', workflow, key, name, payload, input, options }),
+  complete: (token: string, value?: unknown): CompleteOperation => made({ kind: 'complete', token, value }),
+  cancel: (run: RunReference, options?: CancelOptions) => made({ kind: 'cancel', run: named(run), options }),
+  pause: (run: RunReference, options?: PauseOptions) => made({ kind: 'pause', run: named(run), options }),
+  resume: (run: RunReference, options?: ResumeOptions) => made({ kind: 'resume', run: named(run), options }),
+  retry: (run: RunReference, options?: NoteOptions) => made({ kind: 'retry', run: named(run), options }),
+  remove: (run: RunReference, options?: RemoveOptions) => made({ kind: 'remove', run: named(run), options }),
+}
+
+/** A handle by its id, so that an operation is data. What is wrong with it is said when it is submitted. */
+function named<Name extends Target>(target: Name): Name | string {
+  const isObject = typeof target === 'object' && target !== null
+  return isObject && 'id' in target && typeof target.id === 'string' ? target.id : target
+}
+
+/** Without what was not given: then two operations that mean the same are the same. */
+function made<const Made extends Operation>(given: Made): Made {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as Made
+}

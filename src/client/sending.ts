@@ -1,0 +1,191 @@
+// Signals to runs and broadcasts to topics: what is sent is checked and encoded here, and the store's answer becomes an
+// outcome. Nothing that was sent is lost: it lies in a mailbox or in its topic, or the outcome says why not.
+
+import { isTopic, checkSignalName, type Topic } from '../core/declared-topic.ts'
+import { toMs, type Duration } from '../core/duration.ts'
+import { HoldfastError } from '../core/error.ts'
+import type { Letter } from '../core/exchange.ts'
+import { checkKey } from '../core/key.ts'
+import { messagePlace, topicPlace } from '../core/message.ts'
+import type { RunStatus } from '../core/run.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Mail } from '../engine/mail.ts'
+import type { Delivered, NewBroadcast } from '../store.ts'
+import { knownId, resolve, type Target } from './target.ts'
+
+export interface SignalOptions {
+  /** Makes a repeated signal harmless: a run takes each id once, and answers as the first time. @default a new one */
+  readonly id?: string
+}
+
+export interface BroadcastOptions extends SignalOptions {
+  /** Nobody gets it after that. @default never */
+  readonly expiresIn?: Duration
+}
+
+/** What became of a signal. `repeated`: its id was known, and nothing has changed. */
+export type SignalOutcome =
+  /** The run was waiting, and goes on. */
+  | { readonly outcome: 'delivered'; readonly runId: string; readonly repeated?: true }
+  /** It lies in the mailbox, for when the run waits for it. */
+  | { readonly outcome: 'queued'; readonly runId: string; readonly signalId: string; readonly repeated?: true }
+  /** The run is over. Sent in the name of a topic, it does what that says: `onTargetTerminated`. */
+  | {
+      readonly outcome: 'target-terminated'
+      readonly runId: string
+      readonly status: RunStatus
+      readonly repeated?: true
+    }
+  | { readonly outcome: 'target-not-found' }
+
+/** What became of a broadcast. `repeated`: its id was known, and nothing has changed. */
+export type BroadcastOutcome =
+  /** So many runs were waiting for it. */
+  | { readonly outcome: 'delivered'; readonly runs: number; readonly repeated?: true }
+  /** Nobody was. Who comes later gets it, as far as its topic keeps it. */
+  | { readonly outcome: 'queued'; readonly signalId: string; readonly repeated?: true }
+
+/** Something that is about to be sent: it has been checked, and waits for a place. */
+export interface Content {
+  readonly id: string
+  readonly name: string
+  readonly topic: Topic | null
+  readonly value: unknown
+}
+
+/** What can go to the store as it is, and what its answer means. */
+export interface Ready<Outcome> {
+  /** Null if there is nobody to send it to. */
+  readonly mail: Mail | null
+  readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
+}
+
+/** Ids that begin like this are made by the engine, for what else comes into a mailbox. */
+const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
+
+/** Checks what is to be sent. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
+export async function contentOf(
+  engine: Engine,
+  named: string | Topic,
+  payload: unknown,
+  id: string | undefined,
+): Promise<Content> {
+  const topic = isTopic(named) ? named : null
+  const name = checkSignalName(topic === null ? named : topic.name, 'A signal')
+  const checked = id === undefined ? engine.transitionId() : checkSignalId(id)
+  return { id: checked, name, topic, value: topic === null ? payload : await topic.validate(payload) }
+}
+
+/** The content as a message to that run. */
+export async function letterTo({ payloads }: Engine, runId: string, content: Content): Promise<Letter> {
+  const { id, name, topic, value } = content
+  const place = topic === null ? messagePlace(runId, id) : topicPlace(name, id)
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  const kind = topic === null ? 'signal' : 'topic-signal'
+  return { id, runId, kind, name, data, policy: topic?.policy ?? null }
+}
+
+async function readySignal(engine: Engine, target: Target, content: Content): Promise<Ready<SignalOutcome>> {
+  const runId = await resolve(engine, target)
+  if (runId === null) return { mail: null, outcome: () => ({ outcome: 'target-not-found' }) }
+  const mail = await letterTo(engine, runId, content)
+  // What has a policy was taken care of where it arrived. Nothing else remembers a signal that came too late.
+  const mayLookAgain = knownId(target) === null && mail.policy === null
+  return {
+    mail,
+    outcome: async (delivered) => {
+      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return signalOutcome(runId, content.id, delivered)
+      const now = await resolve(engine, target)
+      if (now === null || now === runId) return signalOutcome(runId, content.id, delivered)
+      const again = await engine.send(await letterTo(engine, now, content))
+      return signalOutcome(now, content.id, again)
+    },
+  }
+}
+
+export async function readyBroadcast(
+  engine: Engine,
+  topic: Topic,
+  payload: unknown,
+  options: BroadcastOptions = {},
+): Promise<Ready<BroadcastOutcome>> {
+  const mail = await broadcastOf(engine, topic, payload, options)
+  return { mail, outcome: (delivered) => broadcastOutcome(mail.id, delivered) }
+}
+
+export async function broadcastOf(
+  engine: Engine,
+  topic: Topic,
+  payload: unknown,
+  options: BroadcastOptions,
+): Promise<NewBroadcast> {
+  checkOptions(options, ['id', 'expiresIn'], 'broadcast()')
+  if (!isTopic(topic)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `A broadcast goes to a topic that was declared: const priceChanged = topic('price-changed'). Got ${shown(topic)}.`,
+    )
+  }
+  const { id, value } = await contentOf(engine, topic, payload, options.id)
+  const expiresInMs = options.expiresIn === undefined ? null : toMs(options.expiresIn, 'expiresIn')
+  const { payloads } = engine
+  const place = topicPlace(topic.name, id)
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs }
+}
+
+/** Sends what is ready. Called for several in one turn, they go to the store together, in that order. */
+export async function send<Outcome>(engine: Engine, { mail, outcome }: Ready<Outcome>): Promise<Outcome> {
+  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail))
+}
+
+export async function signalRun(
+  engine: Engine,
+  target: Target,
+  named: string | Topic,
+  payload?: unknown,
+  options: SignalOptions = {},
+): Promise<SignalOutcome> {
+  return send(engine, await checkedSignal(engine, target, named, payload, options))
+}
+
+/** A signal that has been checked, all of it. */
+export async function checkedSignal(
+  engine: Engine,
+  target: Target,
+  named: string | Topic,
+  payload: unknown,
+  options: SignalOptions = {},
+): Promise<Ready<SignalOutcome>> {
+  engine.assertOpen()
+  checkOptions(options, ['id'], 'signal()')
+  knownId(target)
+  return readySignal(engine, target, await contentOf(engine, named, payload, options.id))
+}
+
+export function signalOutcome(runId: string, signalId: string, delivered: Delivered): SignalOutcome {
+  if (delivered.outcome === 'target-not-found') return { outcome: 'target-not-found' }
+  const repeated = delivered.repeated === true ? ({ repeated: true } as const) : {}
+  if (delivered.outcome === 'target-terminated') {
+    return { outcome: 'target-terminated', runId, status: delivered.status, ...repeated }
+  }
+  if (delivered.outcome === 'delivered') return { outcome: 'delivered', runId, ...repeated }
+  return { outcome: 'queued', runId, signalId, ...repeated }
+}
+
+export function broadcastOutcome(signalId: string, delivered: Delivered): BroadcastOutcome {
+  const repeated = 'repeated' in delivered && delivered.repeated ? ({ repeated: true } as const) : {}
+  if (delivered.outcome !== 'delivered') return { outcome: 'queued', signalId, ...repeated }
+  return { outcome: 'delivered', runs: delivered.runs ?? 0, ...repeated }
+}
+
+function checkSignalId(id: string): string {
+  checkKey(id, 'The id of a signal')
+  const reserved = reservedIds.find((prefix) => id.startsWith(prefix))
+  if (reserved === undefined) return id
+  throw new HoldfastError(
+    'INVALID_NAME',
+    `The id of a signal cannot begin with "${reserved}": ids of the engine do. Got ${shown(id)}.`,
+  )
+}

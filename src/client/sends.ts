@@ -1,0 +1,76 @@
+// How something is sent from outside, and how operations are submitted: what a Holdfast has besides starting and reading runs.
+
+import type { TypedDefinition } from '../core/definition.ts'
+import type { Topic } from '../core/declared-topic.ts'
+import type { CompleteOutcome } from './completing.ts'
+import type {
+  DeadLetterOptions,
+  DeadLetterPage,
+  DeadLetterReference,
+  ReplayOptions,
+  ReplayOutcome,
+} from './dead-letters.ts'
+import type { AnswerOf, Operation, Settled, SignalOperation, StartOperation } from './operation.ts'
+import type { RunHandle } from './run-handle.ts'
+import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
+import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
+import type { Submission } from './submission.ts'
+import type { Target } from './target.ts'
+
+export interface Sends {
+  /**
+   * Sends a signal to a run. It is never too early: a run finds it when it comes to wait for it. Sent in the name of a topic,
+   * its payload is checked, and the topic says what becomes of it if the run ends without having read it.
+   *
+   * @example
+   * await holdfast.signal(run, 'approved', { by: 'Ada' })
+   * await holdfast.signal({ type: 'order', key: '42' }, 'approved', { by: 'Ada' }, { id: 'request-7' })
+   */
+  signal<Payload>(to: Target, topic: Topic<Payload>, payload: Payload, options?: SignalOptions): Promise<SignalOutcome>
+  signal(to: Target, name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
+  /** Sends many signals at once. One answer for each, in order; they arrive in that order, too. */
+  signals(signals: readonly Omit<SignalOperation, 'kind'>[]): Promise<readonly Settled<SignalOutcome>[]>
+  /** Sends something to a topic: to every run that waits on it, or to one, as the topic says. */
+  broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): Promise<BroadcastOutcome>
+  /**
+   * Sends a signal to the run of a workflow that has a key. If there is none, one is started, and finds the signal in its
+   * mailbox.
+   */
+  sendOrStart<Input>(
+    workflow: TypedDefinition<Input, unknown> | string,
+    key: string,
+    name: string | Topic,
+    payload: unknown,
+    input: Input,
+    options?: SendOrStartOptions,
+  ): Promise<SendOrStartOutcome>
+  /** Starts many runs at once. One answer for each, in order; what fails harms no other. */
+  startMany<const Starts extends readonly Omit<StartOperation, 'kind'>[]>(
+    starts: Starts,
+  ): Promise<{ readonly [At in keyof Starts]: Settled<StartedOf<Starts[At]>> }>
+  /** Completes the wait of a token that a run has issued with `ctx.token`. */
+  complete(token: string, value?: unknown): Promise<CompleteOutcome>
+
+  /** Performs an operation. Every method that changes something is exactly this. */
+  submit<const Asked extends Operation>(operation: Asked): Promise<AnswerOf<Asked>>
+  /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
+  submit(type: string, payload?: unknown): Submission
+  /**
+   * Performs operations of any kinds, in order. One answer for each; what fails harms no other. The end is the same as that of
+   * submitting one by one, but neighbours that send, or that start, go to the store together.
+   */
+  submitBatch<const Asked extends readonly Operation[]>(
+    operations: Asked,
+  ): Promise<{ readonly [At in keyof Asked]: Settled<AnswerOf<Asked[At]>> }>
+
+  /** What was sent to runs that ended without having read it, and was to be kept; newest first, by pages. */
+  deadLetters(options?: DeadLetterOptions): Promise<DeadLetterPage>
+  /** Sends a dead letter again: to its topic, or to a run. Doing that twice is doing it once. */
+  replayDeadLetter(letter: DeadLetterReference, options: ReplayOptions): Promise<ReplayOutcome>
+  /** Lets go of a dead letter. */
+  discardDeadLetter(letter: DeadLetterReference): Promise<{ readonly outcome: 'discarded' | 'not-dead' }>
+}
+
+type StartedOf<Start> = Start extends { readonly workflow: TypedDefinition<infer _Input, infer Output> }
+  ? RunHandle<Output>
+  : RunHandle<unknown>

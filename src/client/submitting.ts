@@ -1,0 +1,169 @@
+// Performs operations. Of a batch, neighbours of the same sort go to the store together (sends as one delivery, starts as
+// one insert), and everything else one after the other: its end state is that of submitting one by one, its answers are in the
+// order of the operations, and a failing one harms no other.
+
+import { HoldfastError } from '../core/error.ts'
+import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { Client, ReadyStart } from './client.ts'
+import { completeToken } from './completing.ts'
+import { operationFields, type Operation, type OperationKind, type Settled } from './operation.ts'
+import { idOf } from './run-reference.ts'
+import { sendOrStart } from './send-or-start.ts'
+import { checkedSignal, readyBroadcast, send, type Ready } from './sending.ts'
+import { cancelRun, pauseRun, removeRun, resumeRun, retryRun } from './steering.ts'
+
+type Sending = Extract<Operation, { kind: 'signal' | 'broadcast' }>
+type Starting = Extract<Operation, { kind: 'start' }>
+
+export class Submitter {
+  private readonly engine: Engine
+  private readonly client: Client
+
+  constructor(engine: Engine, client: Client) {
+    this.engine = engine
+    this.client = client
+  }
+
+  async submit(operation: Operation): Promise<unknown> {
+    checkOperation(operation)
+    const { engine, client } = this
+    switch (operation.kind) {
+      case 'start':
+        return client.start(operation.workflow, operation.input, operation.options)
+      case 'signal':
+      case 'broadcast':
+        return send(engine, await this.ready(operation))
+      case 'sendOrStart':
+        return sendOrStart(engine, client, operation)
+      case 'complete':
+        return completeToken(engine, operation.token, operation.value)
+      case 'cancel':
+        return cancelRun(engine, idOf(operation.run), operation.options)
+      case 'pause':
+        return pauseRun(engine, idOf(operation.run), operation.options)
+      case 'resume':
+        return resumeRun(engine, idOf(operation.run), operation.options)
+      case 'retry':
+        return retryRun(engine, idOf(operation.run), operation.options)
+      case 'remove':
+        return removeRun(engine, idOf(operation.run), operation.options)
+    }
+  }
+
+  async submitBatch(operations: readonly Operation[]): Promise<readonly Settled<unknown>[]> {
+    if (!Array.isArray(operations)) {
+      throw new HoldfastError('INVALID_OPTION', `A batch is a list of operations. Got ${shown(operations)}.`)
+    }
+    const answers: Settled<unknown>[] = []
+    while (answers.length < operations.length) {
+      const from = answers.length
+      const sends = neighbours(operations, from, isSending)
+      const starts = neighbours(operations, from, isStarting)
+      if (sends.length > 0) answers.push(...(await this.sendAll(sends)))
+      else if (starts.length > 0) answers.push(...(await this.startAll(starts)))
+      else answers.push(await settled(this.submit(operations[from] as Operation)))
+    }
+    return answers
+  }
+
+  private async ready(operation: Sending): Promise<Ready<unknown>> {
+    const { engine } = this
+    engine.assertOpen()
+    const { payload, options } = operation
+    if (operation.kind === 'broadcast') return readyBroadcast(engine, operation.topic, payload, options)
+    return checkedSignal(engine, operation.to, operation.name, payload, options)
+  }
+
+  private readyStart({ workflow, input, options }: Starting): ReadyStart | Promise<ReadyStart> {
+    return this.client.ready(workflow, input, options)
+  }
+
+  private async sendAll(operations: readonly Sending[]): Promise<readonly Settled<unknown>[]> {
+    const ready = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, () => this.ready(operation)))),
+    )
+    // In one turn, so that they go together.
+    return Promise.all(ready.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
+  }
+
+  private async startAll(operations: readonly Starting[]): Promise<readonly Settled<unknown>[]> {
+    const ready = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, async () => this.readyStart(operation)))),
+    )
+    const answers: Settled<unknown>[] = []
+    // Of two that want the same for themselves the first must have got it, or not, before the second asks.
+    while (answers.length < ready.length) {
+      const together = withoutRivals(ready.slice(answers.length))
+      answers.push(
+        ...(await Promise.all(together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one)))),
+      )
+    }
+    return answers
+  }
+}
+
+async function attempt<Value>(operation: Operation, work: () => Promise<Value>): Promise<Value> {
+  checkOperation(operation)
+  return work()
+}
+
+async function settled<Value>(promise: Promise<Value>): Promise<Settled<Value>> {
+  try {
+    return { ok: true, value: await promise }
+  } catch (error) {
+    return { ok: false, error }
+  }
+}
+
+function isSending(operation: Operation): operation is Sending {
+  return operation?.kind === 'signal' || operation?.kind === 'broadcast'
+}
+
+function isStarting(operation: Operation): operation is Starting {
+  return operation?.kind === 'start'
+}
+
+/** Those from there on that are of one sort. */
+function neighbours<Part extends Operation>(
+  operations: readonly Operation[],
+  from: number,
+  is: (operation: Operation) => operation is Part,
+): readonly Part[] {
+  const found: Part[] = []
+  for (let at = from; at < operations.length; at += 1) {
+    const operation = operations[at] as Operation
+    if (!is(operation)) break
+    found.push(operation)
+  }
+  return found
+}
+
+/** The foremost of which no two want the same id, key or idempotency key; at least one. */
+function withoutRivals(starts: readonly Settled<ReadyStart>[]): readonly Settled<ReadyStart>[] {
+  const wanted = new Set<string>()
+  for (const [at, start] of starts.entries()) {
+    if (!start.ok) continue
+    const { id, described } = start.value
+    const wants = [`id ${id}`]
+    if (described.key !== null) wants.push(`key ${described.key}`)
+    if (described.idempotencyKey !== null) wants.push(`idempotency key ${described.idempotencyKey}`)
+    if (wants.some((want) => wanted.has(want))) return starts.slice(0, at)
+    for (const want of wants) wanted.add(want)
+  }
+  return starts
+}
+
+const kinds = Object.keys(operationFields)
+
+/** Throws INVALID_OPTION at what is no operation. What its fields hold is checked by what it does. */
+function checkOperation(operation: Operation): void {
+  const kind: unknown = (operation as Operation | null | undefined)?.kind
+  if (typeof kind !== 'string' || !kinds.includes(kind)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `There is no operation of kind ${shown(kind)}.${didYouMean(kind, kinds)} Known: ${kinds.join(', ')}.`,
+    )
+  }
+  checkOptions(operation, ['kind', ...operationFields[kind as OperationKind]], `The operation "${kind}"`)
+}

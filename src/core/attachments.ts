@@ -1,0 +1,87 @@
+// What entries do beyond standing in the journal: messages that leave the mailbox with them, runs that they start, what the
+// run watches from there on. It is kept until the entry is durable, because a refused batch is sent again.
+//
+// What one transition carries is the sum: a watch that is over before it was sent is never sent, and a child whose end
+// nobody waits for any more is started without being watched.
+
+import type { Watched } from './watched.ts'
+import type { ChildStart, Reach } from './transition.ts'
+
+export interface Attachment {
+  /** The id of the message that leaves the mailbox. */
+  readonly takes?: string | null
+  readonly starts?: readonly ChildStart[]
+  readonly watches?: readonly Watched[]
+  readonly unwatches?: readonly Watched[]
+}
+
+interface Attached {
+  readonly seq: number
+  readonly attachment: Attachment
+}
+
+/** What an empty list is before its first member: most entries have nothing attached. */
+const none: never[] = []
+
+export class Attachments {
+  private list: Attached[] = none
+
+  attach(seq: number, attachment: Attachment): void {
+    const attached = { seq, attachment }
+    if (this.list.length === 0) this.list = [attached]
+    else this.list.push(attached)
+  }
+
+  /** Entries after that place will not be sent. */
+  forgetAfter(seq: number): void {
+    if (this.list.length > 0) this.list = this.list.filter((one) => one.seq <= seq)
+  }
+
+  /** Entries up to that place are durable. */
+  settle(seq: number): void {
+    if (this.list.length > 0) this.list = this.list.filter((one) => one.seq > seq)
+  }
+
+  /** The messages that are to leave the mailbox, as long as that is not durable. */
+  get taken(): readonly string[] {
+    return takenOf(this.list)
+  }
+
+  /** What a transition carries that appends the entries between two places. */
+  between(after: number, upTo: number): { readonly takes: readonly string[]; readonly reach: Reach | null } {
+    if (this.list.length === 0) return nothing
+    const list = this.list.filter(({ seq }) => seq > after && seq <= upTo)
+    return { takes: takenOf(list), reach: reachOf(list) }
+  }
+}
+
+const nothing = { takes: none, reach: null } as const
+
+function takenOf(list: readonly Attached[]): readonly string[] {
+  const taken: string[] = []
+  for (const { attachment } of list) if (typeof attachment.takes === 'string') taken.push(attachment.takes)
+  return taken
+}
+
+function reachOf(list: readonly Attached[]): Reach | null {
+  const starts = new Map<string, ChildStart>()
+  const watches = new Map<string, Watched>()
+  const unwatches = new Map<string, Watched>()
+  for (const { attachment } of list) {
+    for (const watched of attachment.unwatches ?? none) {
+      const key = watchedKey(watched)
+      const start = watched.kind === 'run' ? starts.get(watched.runId) : undefined
+      if (start !== undefined) starts.set(start.run.id, { ...start, awaited: false })
+      else if (!watches.delete(key)) unwatches.set(key, watched)
+    }
+    for (const start of attachment.starts ?? none) starts.set(start.run.id, start)
+    for (const watched of attachment.watches ?? none) watches.set(watchedKey(watched), watched)
+  }
+  if (starts.size + watches.size + unwatches.size === 0) return null
+  return { starts: [...starts.values()], watches: [...watches.values()], unwatches: [...unwatches.values()] }
+}
+
+/** What tells two things apart that a run watches. */
+export function watchedKey(watched: Watched): string {
+  return watched.kind === 'run' ? `run ${watched.runId}` : `topic ${watched.name}`
+}

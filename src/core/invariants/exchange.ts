@@ -1,0 +1,51 @@
+// What must be true of waits on runs and topics: whoever waits has been told of what is there already. A run that waits is
+// woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
+
+import type { WaitRow } from '../exchange.ts'
+import { isTerminal } from '../run.ts'
+import type { Broadcast } from '../topic.ts'
+import type { RunState, Violation } from './invariant.ts'
+
+/** All that a store keeps between runs. */
+export interface ExchangeState {
+  readonly waits: readonly WaitRow[]
+  readonly broadcasts: readonly Broadcast[]
+}
+
+export interface ExchangeInvariant {
+  readonly name: string
+  readonly kind: 'S'
+  readonly about: string
+  readonly check: (state: ExchangeState, states: readonly RunState[], now: number) => readonly Omit<Violation, 'name'>[]
+}
+
+const endTold: ExchangeInvariant = {
+  name: 'end_told',
+  kind: 'S',
+  about: 'Nobody waits for the end of a run that has ended.',
+  check({ waits }, states) {
+    const ended = new Set(states.filter(({ run }) => isTerminal(run.status)).map(({ run }) => run.id))
+    return waits
+      .filter(({ kind, target }) => kind === 'run' && ended.has(target))
+      .map(({ runId, target }) => ({ runId, told: `it waits for ${target}, which has ended` }))
+  },
+}
+
+const queueNotStuck: ExchangeInvariant = {
+  name: 'queue_not_stuck',
+  kind: 'S',
+  about: 'No run waits on a queue that keeps something for whoever waits.',
+  check({ waits, broadcasts }, states, now) {
+    const isKept = ({ delivery, takenBy, expiresAt }: Broadcast): boolean =>
+      delivery === 'queue' && takenBy === null && (expiresAt === null || expiresAt > now)
+    const open = new Set(broadcasts.filter(isKept).map(({ topic }) => topic))
+    const isLive = ({ run }: RunState): boolean => !isTerminal(run.status) && run.deletedAt === null
+    const live = new Set(states.filter(isLive).map(({ run }) => run.id))
+    return waits
+      .filter(({ kind, delivery, target }) => kind === 'topic' && delivery === 'queue' && open.has(target))
+      .filter(({ runId }) => live.has(runId))
+      .map(({ runId, target }) => ({ runId, told: `it waits on ${target}, which keeps something` }))
+  },
+}
+
+export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck]

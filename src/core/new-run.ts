@@ -1,0 +1,37 @@
+// A run before it exists: what a store is asked to insert.
+
+import type { Draft } from './entry.ts'
+import type { Letter } from './exchange.ts'
+import type { KeyScope } from './key.ts'
+import type { Lease } from './run.ts'
+import type { Due } from './due.ts'
+
+export interface NewRun {
+  readonly id: string
+  readonly shard: number
+  readonly type: string
+  readonly version: number
+  readonly key: string | null
+  readonly keyScope: KeyScope
+  readonly idempotencyKey: string | null
+  readonly parentId: string | null
+  readonly tags: readonly string[]
+  /** The text of a JSON object. */
+  readonly metadata: string | null
+  readonly priority: number
+  /** Not to be claimed before this; null for at once. */
+  readonly due: Due | null
+  /** It fails if it has not ended by then, counted from the insert; null for never. */
+  readonly timeoutMs: number | null
+  /** It fails if nobody has begun it by then, counted from the insert; null for never. */
+  readonly expiresInMs: number | null
+  /** Leases the run to the caller in the same insert, unless the caller's session has ended. */
+  readonly lease: Lease | null
+  /** The deadline of that lease; null if only the session's heartbeat keeps it. */
+  readonly leaseMs: number | null
+  /** Makes the repetition of this start a no-op: it is told that it created the run, as long as the run exists. */
+  readonly transition: string
+  readonly first: Draft
+  /** What lies in its mailbox from the beginning. @default nothing */
+  readonly mail?: readonly Letter[]
+}

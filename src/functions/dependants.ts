@@ -1,0 +1,101 @@
+// Children that their parent must outlast: it does not end, in whatever way, before they have. Their ends are told to it in
+// any case. A run whose body has come to its end waits for them as it waits for anything; one that undoes its steps, or is
+// being cancelled, cannot wait any more, so it looks now and then.
+
+import type { Host } from '../core/definition.ts'
+import type { Run } from '../core/run.ts'
+import type { History } from './history.ts'
+import type { Mailbox } from './mailbox.ts'
+import { registerWait } from './registering.ts'
+import { endNameOf } from './scope.ts'
+import type { Stage } from './stage.ts'
+import { runWay } from './way.ts'
+
+interface Owner extends Stage {
+  readonly host: Host
+  readonly run: Run
+  readonly history: History
+  readonly mailbox: Mailbox
+}
+
+const [shortestMs, longestMs] = [1_000, 60_000]
+
+const nobody: Set<string> = new Set()
+
+export class Dependants {
+  private readonly owner: Owner
+  private ids: Set<string> = nobody
+  /** Those whose ends the run waits for at its own. */
+  private asked: Set<string> | null = null
+  /** What comes when nobody is left. */
+  private next: (() => void) | null = null
+
+  constructor(owner: Owner) {
+    this.owner = owner
+    if (owner.history.dependants.size > 0) this.ids = new Set(owner.history.dependants)
+  }
+
+  add(runId: string): void {
+    if (this.ids === nobody) this.ids = new Set()
+    this.ids.add(runId)
+  }
+
+  has(runId: string): boolean {
+    return this.ids.has(runId)
+  }
+
+  ended(runId: string): void {
+    if (this.ids !== nobody) this.ids.delete(runId)
+  }
+
+  /** The body is over. True if there is somebody to wait for: then `next` is called when nobody is left. */
+  outlast(next: () => void): boolean {
+    if (this.ids.size === 0 && this.next === null) return false
+    const isWaiting = this.next !== null
+    this.next = next
+    const asked: Promise<unknown>[] = []
+    for (const id of this.ids) if (this.asked?.has(id) !== true) asked.push(this.ask(id))
+    if (asked.length === 0 && !isWaiting) {
+      this.next = null
+      return false
+    }
+    if (!isWaiting) void Promise.all(asked).then(() => this.goOn())
+    return true
+  }
+
+  private ask(id: string): Promise<unknown> {
+    this.asked ??= new Set()
+    this.asked.add(id)
+    const { read: _, ...way } = runWay(id)
+    return registerWait(this.owner, { name: endNameOf(id), ways: [{ ...way, read: () => null }], place: null })
+  }
+
+  private goOn(): void {
+    const { next } = this
+    this.next = null
+    if (this.owner.isWriting) next?.()
+  }
+
+  /** For how long a run that cannot wait is to be left alone; null if all have ended, undefined if that is not known yet. */
+  lookAgainIn(since: number | null): number | null | undefined {
+    if (this.ids.size === 0) return null
+    const { history, mailbox, host } = this.owner
+    const open = [...this.ids].filter((id) => !history.has('wait', endNameOf(id)))
+    if (open.length === 0) return null
+    if (!mailbox.isCurrent(open)) {
+      mailbox.read(open)
+      return undefined
+    }
+    if (open.every((id) => mailbox.under([id]).length > 0)) return null
+    const waited = since === null ? 0 : host.now() - since
+    return Math.min(longestMs, Math.max(shortestMs, waited))
+  }
+
+  /** Notes that the run waits for one of them. */
+  note(): void {
+    const { writer, history } = this.owner
+    const id = [...this.ids].find((one) => !history.has('wait', endNameOf(one))) ?? ''
+    const conditions = [{ tag: 'run', kind: 'run', runId: id } as const]
+    writer.append({ kind: 'waiting', name: endNameOf(id), meta: { conditions }, data: null })
+  }
+}

@@ -1,0 +1,118 @@
+// The rows of the memory store, as the rules of the exchange read and write them. Nothing comes in between here.
+
+import { conclude, type Books, type Letter, type WaitRow } from '../../core/exchange.ts'
+import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
+import type { Rewrite } from '../../core/rewrite.ts'
+import type { Run } from '../../core/run.ts'
+import type { Broadcast, Delivery } from '../../core/topic.ts'
+import { bug } from '../../core/error.ts'
+import type { Row } from './row.ts'
+import type { Tables } from './tables.ts'
+
+export class MemoryBooks implements Books {
+  readonly now: number
+  private readonly tables: Tables
+
+  constructor(tables: Tables, now: number) {
+    this.tables = tables
+    this.now = now
+  }
+
+  run(id: string): Run | undefined {
+    return this.tables.rows.get(id)?.view()
+  }
+
+  lastEntry({ id }: Run): ReturnType<Books['lastEntry']> {
+    const last = this.row(id).entries.at(-1)
+    if (last === undefined) throw bug('A run has no journal', { runId: id })
+    return last
+  }
+
+  unread(runId: string): readonly Message[] {
+    return this.row(runId).messages()
+  }
+
+  hasMessage(runId: string, id: string): boolean {
+    return this.row(runId).mailbox?.has(id) ?? false
+  }
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    return this.tables.topics.waitsOn(kind, target)
+  }
+
+  topicPosition(topic: string): number {
+    return this.tables.topics.position(topic)
+  }
+
+  broadcast(topic: string, id: string): Broadcast | undefined {
+    return this.tables.topics.broadcasts(topic).find((one) => one.id === id)
+  }
+
+  backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
+    const isOpen = ({ takenBy, expiresAt }: Broadcast): boolean =>
+      takenBy === null && (expiresAt === null || expiresAt > this.now)
+    return this.tables.topics.broadcasts(topic).filter((one) => one.delivery === delivery && isOpen(one))
+  }
+
+  put(letter: Letter): void {
+    this.receive(letter)
+  }
+
+  /** Puts a message into a mailbox and says what its sender is told. */
+  receive({ id, runId, kind, name, data, policy }: Letter): Reception {
+    const row = this.row(runId)
+    const { tables, now } = this
+    row.inbox += 1
+    row.mailbox ??= new Map()
+    const outcome = receptionOf(row)
+    const message = { id, runId, kind, name, data, policy, position: row.inbox, at: now }
+    row.mailbox.set(id, { message, outcome, takenBy: null, fate: null })
+    // A run that is due already keeps its place: whoever is written to often must not be claimed last.
+    if (outcome === 'delivered' && row.deletedAt === null) tables.schedule(row, Math.min(row.due ?? now, now), now)
+    else if (row.session !== null) tables.hints.give({ kind: 'mail', runId })
+    return outcome
+  }
+
+  settle({ runId, id }: Message, fate: Fate): void {
+    const row = this.row(runId)
+    const kept = row.mailbox?.get(id)
+    if (kept === undefined) throw bug('A message is settled that nobody has', { runId, id })
+    kept.takenBy ??= row.seq
+    kept.fate = fate
+  }
+
+  rewrite({ id }: Run, write: Rewrite): void {
+    const row = this.row(id)
+    if (this.tables.rewrite(row, write, null, this.now)) conclude(this, row.view())
+  }
+
+  markWatched({ id }: Run): void {
+    this.row(id).watched = true
+  }
+
+  addWait(wait: WaitRow): void {
+    this.tables.topics.addWait(wait)
+  }
+
+  deleteWait(wait: WaitRow): void {
+    this.tables.topics.deleteWait(wait)
+  }
+
+  addBroadcast(broadcast: Broadcast): void {
+    this.tables.topics.add(broadcast)
+  }
+
+  takeBroadcast(broadcast: Broadcast, runId: string): void {
+    this.tables.topics.take(broadcast, runId)
+  }
+
+  forgetBroadcasts(topic: string, before: number): void {
+    this.tables.topics.forget(topic, before, this.now)
+  }
+
+  private row(id: string): Row {
+    const row = this.tables.rows.get(id)
+    if (row === undefined) throw bug('The exchange names a run that does not exist', { runId: id })
+    return row
+  }
+}

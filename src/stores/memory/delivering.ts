@@ -1,0 +1,37 @@
+// Mailboxes and topics: what is sent to a run, and what is sent to whoever waits on a name.
+
+import { broadcast, giveUp } from '../../core/exchange.ts'
+import type { Reception } from '../../core/message.ts'
+import { isTerminal, type RunStatus } from '../../core/run.ts'
+import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
+import { MemoryBooks } from './books.ts'
+import type { Tables } from './tables.ts'
+
+export function deliverOne(tables: Tables, sent: NewMessage | NewBroadcast, now: number): Delivered {
+  const books = new MemoryBooks(tables, now)
+  if (!('topic' in sent)) return deliverLetter(tables, books, sent)
+  const { id, topic, data, policy, expiresInMs } = sent
+  return broadcast(books, topic, { id, data, policy, expiresAt: expiresInMs === null ? null : now + expiresInMs })
+}
+
+function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): Delivered {
+  const row = tables.rows.get(letter.runId)
+  if (row === undefined) return { outcome: 'target-not-found' }
+  const known = row.mailbox?.get(letter.id)
+  if (known !== undefined) return { ...answerOf(known.outcome, row.status), repeated: true }
+  if (row.deletedAt !== null) return { outcome: 'target-not-found' }
+  if (!isTerminal(row.status)) return answerOf(books.receive(letter), row.status)
+  if (letter.policy !== null) {
+    books.put(letter)
+    for (const message of books.unread(row.id)) giveUp(books, message)
+  }
+  return { outcome: 'target-terminated', status: row.status }
+}
+
+function answerOf(
+  outcome: Reception,
+  status: RunStatus,
+):
+  { readonly outcome: 'delivered' | 'queued' } | { readonly outcome: 'target-terminated'; readonly status: RunStatus } {
+  return outcome === 'target-terminated' ? { outcome, status } : { outcome }
+}

@@ -1,0 +1,210 @@
+// The rows that the rules of `exchange.ts` read and write, lent by one transaction: what it locked, what it has seen in the
+// statement after the locks, and what the rules have made of both since. Nothing is written before they are done.
+//
+// Without locks the same rules tell who would have to be locked. With locks, to reach anybody else means to begin again.
+
+import type { Entry } from '../../../core/entry.ts'
+import { conclude, hasParted, type Books, type Letter, type WaitRow } from '../../../core/exchange.ts'
+import { receptionOf, type Fate, type Message } from '../../../core/message.ts'
+import type { Rewrite } from '../../../core/rewrite.ts'
+import type { Run } from '../../../core/run.ts'
+import type { Broadcast, Delivery } from '../../../core/topic.ts'
+import { Appends } from './appending.ts'
+import { Overtaken, type Execution } from './execution.ts'
+import type { Lent } from './lent.ts'
+import { Rewrites } from './rewriting.ts'
+import { messageOf, newMail, placeText, runOf, targetText, waitText, type MessageRow, type RunRow } from './tables.ts'
+import { Topics } from './topics.ts'
+import type { Snapshot } from './transaction.ts'
+
+/** What is locked, or would have to be. */
+export interface Reached {
+  readonly runs: ReadonlySet<string>
+  readonly topics: ReadonlySet<string>
+}
+
+export class LentBooks implements Books {
+  readonly now: number
+  readonly rewrites: Rewrites
+  readonly topics: Topics
+  private readonly x: Execution
+  private readonly lent: Lent
+  private readonly reachedRuns = new Set<string>()
+  private readonly news = new Map<string, MessageRow>()
+  private readonly taken = new Map<string, number>()
+  private readonly fates = new Map<string, { readonly fate: Fate; readonly seq: number }>()
+  private readonly opened = new Map<string, WaitRow>()
+  private readonly closed = new Set<string>()
+
+  constructor(x: Execution, lent: Lent) {
+    this.x = x
+    this.lent = lent
+    this.now = x.now()
+    this.rewrites = new Rewrites(lent.runs, new Appends(), this.now)
+    this.topics = new Topics(x, lent)
+  }
+
+  /** Whom the rules have asked for. */
+  get reached(): Reached {
+    return { runs: this.reachedRuns, topics: this.topics.reached }
+  }
+
+  get isDry(): boolean {
+    return this.lent.isDry
+  }
+
+  get view(): Snapshot {
+    if (this.lent.view === null) throw new Overtaken('Somebody is reached, and nobody has looked')
+    return this.lent.view
+  }
+
+  row(id: string): RunRow | undefined {
+    this.reachedRuns.add(id)
+    const known = this.rewrites.get(id)
+    if (known !== undefined) return known
+    const [seen] = this.view.select(this.x.tables.runs, { at: ['id', [id]] })
+    if (seen === undefined) return undefined
+    if (!this.lent.isUnlocked) throw new Overtaken(`Run ${id} is reached and not locked`)
+    this.rewrites.add(seen)
+    return seen
+  }
+
+  run(id: string): Run | undefined {
+    const row = this.row(id)
+    return row === undefined ? undefined : runOf(row)
+  }
+
+  lastEntry({ id, seq }: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'> {
+    const appended = this.rewrites.appends.last(id)
+    if (appended?.seq === seq) return appended
+    const [row] = this.view.select(this.x.tables.journal, { at: ['place', [placeText(id, seq)]] })
+    if (row === undefined) throw new TypeError(`Run ${id} has no entry ${seq}`)
+    return row.entry
+  }
+
+  unread(runId: string): readonly Message[] {
+    this.row(runId)
+    const seen = this.view.select(this.x.tables.messages, { at: ['run', [runId]] })
+    const fresh = [...this.news.values()].filter((row) => row.runId === runId)
+    return [...seen, ...fresh]
+      .filter((row) => row.takenBy === null && !this.taken.has(mailText(row)) && !this.fates.has(mailText(row)))
+      .sort((a, b) => a.position - b.position)
+      .map(messageOf)
+  }
+
+  hasMessage(runId: string, id: string): boolean {
+    return this.message(runId, id) !== undefined
+  }
+
+  /** What was ever put into a mailbox under that id. */
+  message(runId: string, id: string): MessageRow | undefined {
+    const text = mailText({ runId, id })
+    return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
+  }
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    if (kind === 'run') this.row(target)
+    else this.topics.need(target)
+    const seen = this.view.select(this.x.tables.waits, { at: ['target', [targetText(kind, target)]] })
+    const open = seen.filter((wait) => !this.closed.has(waitText(wait)))
+    const fresh = [...this.opened.values()].filter((wait) => wait.kind === kind && wait.target === target)
+    return [...open, ...fresh].sort((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+  }
+
+  topicPosition(topic: string): number {
+    return this.topics.position(topic)
+  }
+
+  broadcast(topic: string, id: string): Broadcast | undefined {
+    return this.topics.known(topic, id, this.view)
+  }
+
+  backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
+    return this.topics.backlog(topic, delivery, this.now, this.view)
+  }
+
+  put(letter: Letter): void {
+    const row = this.row(letter.runId)
+    if (row === undefined) throw new TypeError(`There is no run ${letter.runId}`)
+    const outcome = receptionOf(row)
+    const isWoken = outcome === 'delivered' && row.deletedAt === null
+    const position = row.inbox + 1
+    this.rewrites.patch(row.id, { inbox: position, ...(isWoken ? wokenAt(row, this.now) : {}) })
+    this.news.set(mailText(letter), newMail(row, letter, position, this.now, outcome))
+    if (isWoken) this.x.hints.push({ kind: 'ready', type: row.type })
+    else if (row.session !== null) this.x.hints.push({ kind: 'mail', runId: row.id })
+  }
+
+  /** What lies in the mailbox of a new run from the beginning. */
+  putFirst(runId: string, letters: readonly Letter[]): void {
+    for (const [index, letter] of letters.entries()) {
+      this.news.set(mailText({ ...letter, runId }), newMail({ id: runId }, letter, index + 1, this.now, 'queued'))
+    }
+  }
+
+  take(runId: string, ids: readonly string[], seq: number): void {
+    for (const id of ids) this.taken.set(mailText({ runId, id }), seq)
+  }
+
+  settle(message: Message, fate: Fate): void {
+    const row = this.row(message.runId)
+    this.fates.set(mailText(message), { fate, seq: row?.seq ?? 0 })
+  }
+
+  rewrite(before: Run, write: Rewrite): void {
+    const row = this.row(before.id)
+    if (row !== undefined) this.rewrites.write(row, write, null)
+  }
+
+  markWatched({ id, watched }: Run): void {
+    if (!watched && this.row(id)?.watched === false) this.rewrites.patch(id, { watched: true })
+  }
+
+  addWait(wait: WaitRow): void {
+    const isKnown = this.waitsOn(wait.kind, wait.target).some((one) => waitText(one) === waitText(wait))
+    if (!isKnown) this.opened.set(waitText(wait), wait)
+  }
+
+  deleteWait(wait: WaitRow): void {
+    if (!this.opened.delete(waitText(wait))) this.closed.add(waitText(wait))
+  }
+
+  addBroadcast(broadcast: Broadcast): void {
+    this.topics.add(broadcast)
+  }
+
+  takeBroadcast(broadcast: Broadcast, runId: string): void {
+    this.topics.take(broadcast, runId)
+  }
+
+  forgetBroadcasts(topic: string, before: number): void {
+    this.topics.forget(topic, before, this.now, this.view)
+  }
+
+  /** What the rules have made of messages and waits. */
+  changes(): {
+    readonly put: readonly MessageRow[]
+    readonly taken: ReadonlyMap<string, number>
+    readonly fates: ReadonlyMap<string, { readonly fate: Fate; readonly seq: number }>
+    readonly opened: readonly WaitRow[]
+    readonly closed: readonly string[]
+  } {
+    const { news, taken, fates, opened, closed } = this
+    return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed] }
+  }
+}
+
+/** Whatever has ended or removed a run, those who watch it are told, and what it has not read finds its way. */
+export function concludeIfParted(books: LentBooks, before: RunRow): void {
+  const now = books.run(before.id)
+  if (now !== undefined && hasParted(before, now)) conclude(books, now)
+}
+
+/** A run that is due already keeps its place: whoever is written to often must not be claimed last. */
+function wokenAt({ due }: RunRow, now: number): Partial<RunRow> {
+  return { readiness: 'ready', due: Math.min(due ?? now, now) }
+}
+
+function mailText({ runId, id }: { readonly runId: string; readonly id: string }): string {
+  return `${runId} ${id}`
+}

@@ -1,0 +1,16 @@
+// What a transaction lends to the rules of the exchange: rows that it has locked, and a view of the rest.
+
+import type { RunRow } from './tables.ts'
+import type { Snapshot } from './transaction.ts'
+
+export interface Lent {
+  readonly runs: readonly RunRow[]
+  /** The positions of topics, by name. */
+  readonly topics: ReadonlyMap<string, number>
+  /** What the statement after the locks sees; null if there was none, because hardly ever anybody is reached. */
+  readonly view: Snapshot | null
+  /** Whether what is not locked may be used all the same: to find out who has to be, or because of a planted error. */
+  readonly isUnlocked: boolean
+  /** Nothing of it is ever written. */
+  readonly isDry: boolean
+}

@@ -1,0 +1,121 @@
+// How a call finds, locks and changes others: candidates without locks, then the locks (runs by id, topics by name), then the
+// look on which the rules rely, then everything that they decided. The rules run twice. The first time nothing is locked and
+// nothing is written: whom they ask for is whom the second time will need.
+
+import { LentBooks, type Reached } from './books.ts'
+import type { Execution } from './execution.ts'
+import { byId, type RunRow } from './tables.ts'
+import type { Query, Transaction } from './transaction.ts'
+
+export interface Reaching<Answer> {
+  readonly method: keyof typeof statements
+  /** The runs that it is about. */
+  readonly ids: readonly string[]
+  /** Whether it is worth while to look for others before anything is locked. */
+  readonly mayReach: boolean
+  /** Whether it looks after the locks even if it has not looked before them. */
+  readonly mustLook: boolean
+  /** How it takes its runs and those that it may reach. @default in order, and waits for each */
+  readonly lock?: (tx: Transaction, ids: readonly string[]) => Promise<readonly RunRow[]> | readonly RunRow[]
+  /** A planted error: others are used without being locked. */
+  readonly leavesOthersUnlocked?: boolean
+  /** Decides by the rules. It is called again when others were in the way, and must begin from nothing. */
+  readonly decide: (books: LentBooks) => Promise<Answer>
+}
+
+const statements = {
+  commit: { write: 'commit.write', put: 'commit.put' },
+  deliver: { write: 'deliver.bump', put: 'deliver.insert' },
+  steer: { write: 'steer.write', put: 'steer.put' },
+  rescue: { write: 'rescue.write', put: 'rescue.put' },
+  release: { write: 'release.write', put: 'release.put' },
+} as const
+
+const nobody: Reached = { runs: new Set(), topics: new Set() }
+
+export async function reaching<Answer>(x: Execution, how: Reaching<Answer>): Promise<Answer> {
+  const { method, ids, decide } = how
+  const isSought = how.mayReach || x.isOvertaken
+  const found = isSought ? await x.run(`${method}.candidates`, (tx) => candidates(x, tx, decide)) : nobody
+  const others = how.leavesOthersUnlocked === true ? nobody : found
+  const wanted = [...new Set([...ids, ...others.runs])]
+  const inOrder: Query<RunRow> = { at: ['id', wanted], order: byId }
+  const runs = await x.run(`${method}.lock`, (tx) => how.lock?.(tx, wanted) ?? tx.lock(x.tables.runs, inOrder))
+  const topics = others.topics.size === 0 ? new Map<string, number>() : await lockTopics(x, method, others.topics)
+  const view = isSought || how.mustLook ? await x.run(`${method}.look`, (tx) => tx.view()) : null
+  const isUnlocked = how.leavesOthersUnlocked === true || x.is('no-begin-again')
+  const books = new LentBooks(x, { runs, topics, view, isUnlocked, isDry: false })
+  const answer = await decide(books)
+  await write(x, method, books)
+  return answer
+}
+
+/** Who would be reached, as far as can be seen now. */
+async function candidates(
+  x: Execution,
+  tx: Transaction,
+  decide: (books: LentBooks) => Promise<unknown>,
+): Promise<Reached> {
+  const hints = x.hints.length
+  const books = new LentBooks(x, { runs: [], topics: new Map(), view: tx.view(), isUnlocked: true, isDry: true })
+  // Whatever is wrong by what is seen here may be right under the locks, and is told there otherwise.
+  await decide(books).catch(() => undefined)
+  x.hints.length = hints
+  return books.reached
+}
+
+/** A topic has a row from the time at which somebody first sends to it or waits on it. */
+function lockTopics(
+  x: Execution,
+  method: keyof typeof statements,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, number>> {
+  return x.run(`${method}.lock-topics`, async (tx) => {
+    const positions = new Map<string, number>()
+    for (const name of [...names].toSorted()) {
+      if (positions.size > 0) await tx.between()
+      const { position } = await tx.upsert(x.tables.topics, { name, position: 0 }, (row) => row)
+      positions.set(name, position)
+    }
+    return positions
+  })
+}
+
+async function write(x: Execution, method: keyof typeof statements, books: LentBooks): Promise<void> {
+  const { rewrites, topics } = books
+  const { put, taken, fates, opened, closed } = books.changes()
+  const { messages, waits } = x.tables
+  await rewrites.update(x, statements[method].write)
+  // Nothing that is delivered writes a journal.
+  if (method !== 'deliver') await rewrites.appends.append(x, `${method}.append`)
+  await take(x, taken)
+  if (put.length > 0) await x.run(statements[method].put, (tx) => tx.insert(messages, put))
+  if (fates.size > 0) {
+    await x.run(`${method}.settle`, (tx) =>
+      tx.update(messages, { at: ['id', [...fates.keys()]] }, (row) => {
+        const { fate, seq } = fates.get(`${row.runId} ${row.id}`) ?? { fate: row.fate, seq: row.takenBy }
+        return { ...row, fate, takenBy: seq }
+      }),
+    )
+  }
+  if (opened.length > 0 || closed.length > 0) {
+    await x.run(`${method}.waits`, async (tx) => {
+      if (closed.length > 0) await tx.delete(waits, { at: ['whole', closed] })
+      if (opened.length > 0) await tx.insert(waits, opened)
+    })
+  }
+  await topics.write(x, `${method}.broadcasts`)
+  if (method !== 'deliver') await rewrites.appends.feed(x, `${method}.feed`)
+}
+
+/** A message that was taken stays known, so that delivering it again changes nothing. */
+export async function take(x: Execution, taken: ReadonlyMap<string, number>): Promise<void> {
+  if (taken.size === 0) return
+  const query = {
+    at: ['id', [...taken.keys()]],
+    where: (row: { takenBy: number | null }) => row.takenBy === null,
+  } as const
+  await x.run('commit.take', (tx) =>
+    tx.update(x.tables.messages, query, (row) => ({ ...row, takenBy: taken.get(`${row.runId} ${row.id}`) ?? null })),
+  )
+}

@@ -1,0 +1,82 @@
+// Who waits on runs and topics, and what topics keep.
+
+import type { WaitRow } from '../../core/exchange.ts'
+import type { Broadcast } from '../../core/topic.ts'
+
+/** How many broadcasts are forgotten at once. */
+const forgottenAtOnce = 100
+
+export class Topics {
+  /** By kind and target, then by who waits and what for. */
+  private readonly waits = new Map<string, Map<string, WaitRow>>()
+  /** By topic, in the order of their positions. */
+  private readonly kept = new Map<string, { position: number; broadcasts: Broadcast[] }>()
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    const waits = [...(this.waits.get(`${kind} ${target}`)?.values() ?? [])]
+    return waits.sort((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+  }
+
+  addWait(wait: WaitRow): void {
+    const target = `${wait.kind} ${wait.target}`
+    let waits = this.waits.get(target)
+    if (waits === undefined) this.waits.set(target, (waits = new Map<string, WaitRow>()))
+    const who = `${wait.effect} ${wait.runId}`
+    if (!waits.has(who)) waits.set(who, { ...wait })
+  }
+
+  deleteWait({ kind, target, effect, runId }: WaitRow): void {
+    const key = `${kind} ${target}`
+    const waits = this.waits.get(key)
+    waits?.delete(`${effect} ${runId}`)
+    if (waits?.size === 0) this.waits.delete(key)
+  }
+
+  allWaits(): readonly WaitRow[] {
+    return [...this.waits.values()].flatMap((waits) => [...waits.values()])
+  }
+
+  position(topic: string): number {
+    return this.kept.get(topic)?.position ?? 0
+  }
+
+  broadcasts(topic: string): readonly Broadcast[] {
+    return this.kept.get(topic)?.broadcasts ?? []
+  }
+
+  allBroadcasts(): readonly Broadcast[] {
+    return [...this.kept.values()].flatMap(({ broadcasts }) => broadcasts)
+  }
+
+  add(broadcast: Broadcast): void {
+    const { topic, position } = broadcast
+    const kept = this.kept.get(topic)
+    if (kept === undefined) this.kept.set(topic, { position, broadcasts: [broadcast] })
+    else {
+      kept.position = position
+      kept.broadcasts.push(broadcast)
+    }
+  }
+
+  take({ topic, position }: Broadcast, takenBy: string): void {
+    const kept = this.kept.get(topic)
+    if (kept === undefined) return
+    kept.broadcasts = kept.broadcasts.map((one) => (one.position === position ? { ...one, takenBy } : one))
+  }
+
+  /** Lets go of some that were sent before that time and that nobody can get any more. */
+  forget(topic: string, before: number, now: number): void {
+    const kept = this.kept.get(topic)
+    if (kept === undefined || (kept.broadcasts[0]?.at ?? before) >= before) return
+    let left = forgottenAtOnce
+    kept.broadcasts = kept.broadcasts.filter((one) => {
+      const goes = left > 0 && one.at < before && !mayStillBeTaken(one, now)
+      if (goes) left -= 1
+      return !goes
+    })
+  }
+}
+
+function mayStillBeTaken({ delivery, takenBy, expiresAt }: Broadcast, now: number): boolean {
+  return delivery === 'queue' && takenBy === null && (expiresAt === null || expiresAt > now)
+}

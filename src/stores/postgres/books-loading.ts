@@ -1,0 +1,197 @@
+// Locks and looks for what the rules of the exchange may touch. Who else has to be locked is found first, without locks; then
+// runs are taken in the order of their ids, then topics in that of their names, each shard after the one before; and only
+// what is read after that is relied upon. With several shards each statement names one.
+
+import type { WaitRow } from '../../core/exchange.ts'
+import { shardFor } from '../../core/id.ts'
+import { broadcastMessageId, type Message } from '../../core/message.ts'
+import type { Run } from '../../core/run.ts'
+import type { Broadcast } from '../../core/topic.ts'
+import type { Found } from './books.ts'
+import { loadingStatements, type Ender } from './books-statements.ts'
+import type { Dialect, Statement } from './dialect.ts'
+import type { Execution, Row } from './execution.ts'
+import { broadcastOf, entryOf, messageOf, runOf, waitOf } from './rows.ts'
+import { shardOfRun } from './shards.ts'
+import type { Wants } from './wants.ts'
+
+export interface Locked {
+  readonly runs: ReadonlyMap<string, Run>
+  readonly topics: ReadonlyMap<string, number>
+}
+
+export interface Loading {
+  /** Adds to what is wanted whoever else has to be locked, as far as that can be seen without locks. */
+  candidates(x: Execution, end: Ender, wants: Wants): Promise<void>
+  /** Sends the locks at once: what is sent after this call is executed under them. */
+  lock(x: Execution, end: Ender, wants: Wants): Promise<Locked>
+  look(x: Execution, end: Ender, wants: Wants): Promise<Omit<Found, 'asked' | 'runs' | 'topics'>>
+}
+
+interface Placed {
+  readonly shard: number
+  readonly json: object | string
+}
+
+export function booksLoading(dialect: Dialect): Loading {
+  const statements = loadingStatements(dialect)
+  const shardOfTopic = (name: string): number => shardFor(name, dialect.shards)
+
+  /** Asks every shard for its own, in the order of the shards, and answers all rows. */
+  function ask(x: Execution, query: Statement, asked: readonly Placed[]): Promise<readonly Row[]> {
+    const byShard = new Map<number, (object | string)[]>()
+    for (const { shard, json } of asked) {
+      const some = byShard.get(shard)
+      if (some === undefined) byShard.set(shard, [json])
+      else some.push(json)
+    }
+    const sent = [...byShard].sort(([a], [b]) => a - b)
+    return Promise.all(sent.map(([shard, json]) => x.execute(query, [shard, JSON.stringify(json)]))).then((rows) =>
+      rows.flat(),
+    )
+  }
+
+  /** Runs that can exist, each with its shard. */
+  function placed(ids: Iterable<string>): readonly Placed[] {
+    return Array.from(ids).flatMap((id) => {
+      const shard = shardOfRun(dialect, id)
+      return shard === undefined ? [] : [{ shard, json: id }]
+    })
+  }
+
+  function placedWaiters(wants: Wants, more: number): readonly Placed[] {
+    return Array.from(wants.waiters.values(), ({ topic, delivery, most }) => ({
+      shard: shardOfTopic(topic),
+      json: { topic, delivery, most: most === null ? null : most + more },
+    }))
+  }
+
+  async function lookBacklogs(x: Execution, end: Ender, wants: Wants) {
+    // What nothing is kept of needs no look: everybody gets only what comes after.
+    const asked = [...wants.backlogs.values()].filter(({ delivery, retainMs }) => delivery === 'queue' || retainMs > 0)
+    const rows = await ask(
+      x,
+      statements[end].backlogs,
+      asked.map(({ topic, delivery, most, retainMs }) => ({
+        shard: shardOfTopic(topic),
+        json: { topic, delivery, most: delivery === 'queue' ? most + 1 : null, retain: retainMs },
+      })),
+    )
+    const backlogs = new Map<string, Broadcast[]>(Array.from(wants.backlogs.keys(), (key) => [key, []]))
+    for (const row of rows.map(broadcastOf)) backlogs.get(`${row.delivery} ${row.topic}`)?.push(row)
+    const cut = new Set<string>()
+    const received: { readonly runId: string; readonly id: string }[] = []
+    for (const [key, { delivery, most, readers }] of wants.backlogs) {
+      const backlog = backlogs.get(key) as Broadcast[]
+      if (delivery === 'queue' && backlog.length > most) {
+        backlog.length = most
+        cut.add(key)
+      }
+      if (delivery === 'queue') continue
+      for (const runId of readers) {
+        for (const kept of backlog) received.push({ runId, id: broadcastMessageId(kept) })
+      }
+    }
+    return { backlogs, cut, received }
+  }
+
+  async function lookMessages(x: Execution, end: Ender, asked: readonly { runId: string; id: string }[]) {
+    const known = new Map(asked.map(({ runId, id }) => [`${runId} ${id}`, false]))
+    const rows = await ask(
+      x,
+      statements[end].messages,
+      asked.flatMap((json) => {
+        const shard = shardOfRun(dialect, json.runId)
+        return shard === undefined ? [] : [{ shard, json }]
+      }),
+    )
+    for (const row of rows) known.set(`${row['run_id'] as string} ${row['id'] as string}`, true)
+    return known
+  }
+
+  async function lookWaits(x: Execution, end: Ender, wants: Wants) {
+    const [onRuns, onTopics] = await Promise.all([
+      ask(x, statements[end].waitsOnRuns, placed(wants.ends)),
+      ask(x, statements[end].waitsOnTopics, placedWaiters(wants, 1)),
+    ])
+    const waits = new Map<string, WaitRow[]>()
+    for (const id of wants.ends) waits.set(`run ${id}`, [])
+    for (const key of wants.waiters.keys()) waits.set(key, [])
+    for (const wait of onRuns.map(waitOf)) waits.get(`run ${wait.target}`)?.push(wait)
+    for (const wait of onTopics.map(waitOf)) waits.get(`${wait.delivery ?? ''} ${wait.target}`)?.push(wait)
+    const cutWaits = new Set<string>()
+    for (const [key, { most }] of wants.waiters) {
+      const list = waits.get(key) as WaitRow[]
+      if (most === null || list.length <= most) continue
+      list.length = most
+      cutWaits.add(key)
+    }
+    return { waits, cutWaits }
+  }
+
+  async function lookUnread(x: Execution, end: Ender, wants: Wants): Promise<Map<string, Message[]>> {
+    const unread = new Map<string, Message[]>(Array.from(wants.ends, (id) => [id, []]))
+    for (const row of await ask(x, statements[end].unread, placed(wants.ends))) {
+      const message = messageOf(row)
+      unread.get(message.runId)?.push(message)
+    }
+    return unread
+  }
+
+  async function lookBroadcasts(x: Execution, end: Ender, wants: Wants) {
+    const broadcasts = new Map<string, Broadcast | undefined>()
+    const asked: Placed[] = []
+    for (const [topic, ids] of wants.broadcastIds) {
+      for (const id of ids) {
+        broadcasts.set(`${topic} ${id}`, undefined)
+        asked.push({ shard: shardOfTopic(topic), json: { topic, id } })
+      }
+    }
+    for (const row of (await ask(x, statements[end].broadcasts, asked)).map(broadcastOf)) {
+      broadcasts.set(`${row.topic} ${row.id}`, row)
+    }
+    return broadcasts
+  }
+
+  async function lookLasts(x: Execution, end: Ender, wants: Wants) {
+    const rows = await ask(x, statements[end].lasts, placed(wants.targets))
+    return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
+  }
+
+  return {
+    async candidates(x, end, wants) {
+      for (const row of await ask(x, statements[end].candidatesOfEnds, placed(wants.ends))) {
+        if (row['name'] === null) wants.runs.add(row['run_id'] as string)
+        else wants.giveUp(messageOf(row))
+      }
+      const waiters = await ask(x, statements[end].candidatesOfTopics, placedWaiters(wants, 0))
+      for (const row of waiters) wants.runs.add(row['run_id'] as string)
+    },
+
+    async lock(x, end, wants) {
+      const locked = ask(x, statements[end].lockRuns, placed(wants.runs))
+      const topics = Array.from(wants.topics, (name) => ({ shard: shardOfTopic(name), json: name }))
+      const made = ask(x, statements[end].makeTopics, topics)
+      const positions = ask(x, statements[end].lockTopics, topics)
+      const [runs, , found] = await Promise.all([locked, made, positions])
+      return {
+        runs: new Map(runs.map(runOf).map((run) => [run.id, run])),
+        topics: new Map(found.map((row) => [row['name'] as string, Number(row['position'])])),
+      }
+    },
+
+    async look(x, end, wants) {
+      const sent = Promise.all([
+        lookWaits(x, end, wants),
+        lookUnread(x, end, wants),
+        lookBroadcasts(x, end, wants),
+        lookLasts(x, end, wants),
+        lookBacklogs(x, end, wants),
+      ])
+      const [{ waits, cutWaits }, unread, broadcasts, lasts, { backlogs, cut, received }] = await sent
+      const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()
+      const messages = await lookMessages(x, end, [...wanted, ...received])
+      return { waits, cutWaits, unread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
+    },
+  }
+}

@@ -1,0 +1,280 @@
+// Sends what the rules of the exchange decided: rows and entries, what others get, and who waits for what. All of it goes out
+// at once, in few statements for each shard, because nothing in it depends on an answer.
+
+import { bug } from '../../core/error.ts'
+import type { WaitRow } from '../../core/exchange.ts'
+import { shardFor } from '../../core/id.ts'
+import { Appends } from './appends.ts'
+import type { PostgresBooks, Put } from './books.ts'
+import { enders, type Ender } from './books-statements.ts'
+import { statement, type Dialect, type Statement } from './dialect.ts'
+import type { Execution } from './execution.ts'
+import { hintOf, rewriting } from './rewriting.ts'
+import { shardOfRun } from './shards.ts'
+
+export interface Writing {
+  write(x: Execution, end: Ender, books: PostgresBooks): Promise<void>
+}
+
+/** How many broadcasts are forgotten at once. */
+const forgottenAtOnce = 100
+
+interface Statements {
+  readonly put: Statement
+  /** Some of what is put is given up at once. */
+  readonly putAndSettle: Statement
+  readonly settle: Statement
+  readonly deleteWaits: Statement
+  readonly addWaits: Statement
+  readonly broadcasts: Statement
+}
+
+export function booksWriting(dialect: Dialect): Writing {
+  const rows = rewriting(dialect)
+  const { take, byEnd } = writingStatements(dialect)
+  const ofRun = (id: string): number => {
+    const shard = shardOfRun(dialect, id)
+    if (shard === undefined) throw bug('Something is written of a run that cannot exist', { runId: id })
+    return shard
+  }
+  const ofTopic = (name: string): number => shardFor(name, dialect.shards)
+  const ofWait = ({ kind, target }: WaitRow): number => (kind === 'run' ? ofRun(target) : ofTopic(target))
+
+  /** What others get, and what becomes of what was not read. */
+  function writeMail(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
+    const { put, putAndSettle, settle } = byEnd[end]
+    const puts = [...books.puts.values()]
+    const inserting = puts.some(({ fate }) => fate !== null) ? putAndSettle : put
+    return [
+      ...send(
+        x,
+        take,
+        books.takes,
+        ({ runId }) => ofRun(runId),
+        ({ runId, id, seq }) => ({ r: runId, id, seq }),
+      ),
+      ...send(x, inserting, puts, ({ message }) => ofRun(message.runId), putJson),
+      ...send(
+        x,
+        settle,
+        books.settled,
+        ({ message }) => ofRun(message.runId),
+        ({ message: { runId, position }, seq, fate }) => ({ r: runId, position, seq, fate }),
+      ),
+    ]
+  }
+
+  function writeWaits(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
+    const { deleteWaits, addWaits } = byEnd[end]
+    // Two statements: who gives up a wait and begins it again begins it now.
+    const deleted = chunksOf([...books.deletedWaits.values()], ofWait)
+    return [
+      ...deleted.map(({ shard, kind, waits }) =>
+        x.execute(deleteWaits, [shard, kind, JSON.stringify(waits.map(waitJson))]),
+      ),
+      ...send(x, addWaits, [...books.addedWaits.values()], ofWait, waitJson),
+    ]
+  }
+
+  /** Topic by topic: there are few in one transaction, and each is looked up by its name then. */
+  function writeBroadcasts(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
+    const { broadcasts, takenBroadcasts, positions, forgotten, now } = books
+    const topics = new Set([...broadcasts, ...takenBroadcasts].map(({ topic }) => topic))
+    return Array.from(topics, (name) => {
+      const isOf = (one: { readonly topic: string }): boolean => one.topic === name
+      const sent = broadcasts.filter(isOf).map(({ policy, ...rest }) => ({ ...rest, policy: jsonOf(policy) }))
+      const taken = takenBroadcasts.filter(isOf)
+      const moved = [positions.get(name) ?? null, forgotten.get(name) ?? null, now]
+      return x.execute(byEnd[end].broadcasts, [
+        ofTopic(name),
+        name,
+        JSON.stringify(sent),
+        JSON.stringify(taken),
+        ...moved,
+      ])
+    })
+  }
+
+  return {
+    async write(x, end, books) {
+      const changed = Array.from(books.changed, (id) => books.run(id)).filter((run) => run !== undefined)
+      const byShard = new Map(changed.map(({ id }) => [ofRun(id), new Appends()] as const))
+      const shards = [...byShard].sort(([a], [b]) => a - b)
+      for (const { runId, seq, append, transition } of books.appended) {
+        byShard.get(ofRun(runId))?.add(runId, seq, append, transition)
+      }
+      const runsOf = (shard: number) => changed.filter(({ id }) => ofRun(id) === shard)
+      const isAlone = isOnlyRows(books)
+      const sent: Promise<unknown>[] = []
+      for (const [shard, appends] of shards) {
+        const given = [x, end, shard, runsOf(shard), appends, books.now] as const
+        sent.push(isAlone ? rows.write(...given) : rows.writeRows(...given))
+      }
+      if (!isAlone) {
+        sent.push(...writeMail(x, end, books), ...writeWaits(x, end, books), ...writeBroadcasts(x, end, books))
+        for (const [shard, appends] of shards) sent.push(rows.feed(x, end, shard, appends))
+      }
+      await Promise.all(sent)
+      tell(x, books)
+    },
+  }
+}
+
+function isOnlyRows({
+  takes,
+  puts,
+  settled,
+  addedWaits,
+  deletedWaits,
+  broadcasts,
+  takenBroadcasts,
+}: PostgresBooks): boolean {
+  const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size]
+  return lists.every((size) => size === 0) && broadcasts.length === 0 && takenBroadcasts.length === 0
+}
+
+/** Who may be claimed, who has ended, and who has mail. */
+function tell(x: Execution, books: PostgresBooks): void {
+  for (const id of books.changed) {
+    const run = books.run(id)
+    const before = books.before(id)
+    if (run === undefined) continue
+    // A row that only counts one message more, or is watched from here on, is scheduled as before.
+    const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status
+    if (isMoved) hintOf(x, before?.status, run)
+  }
+  for (const runId of books.mailed) x.hints.push({ kind: 'mail', runId })
+}
+
+/** Sends each shard its own. */
+function send<One>(
+  x: Execution,
+  query: Statement,
+  all: readonly One[],
+  shardOf: (one: One) => number,
+  jsonOfOne: (one: One) => object,
+): readonly Promise<unknown>[] {
+  const byShard = new Map<number, object[]>()
+  for (const one of all) {
+    const shard = shardOf(one)
+    const some = byShard.get(shard)
+    if (some === undefined) byShard.set(shard, [jsonOfOne(one)])
+    else some.push(jsonOfOne(one))
+  }
+  const shards = [...byShard].sort(([a], [b]) => a - b)
+  return shards.map(([shard, json]) => x.execute(query, [shard, JSON.stringify(json)]))
+}
+
+/** A list of waits whose keys can be looked up in all their combinations: so many at most. */
+const mostCombinations = 1_000
+
+interface WaitChunk {
+  readonly shard: number
+  readonly kind: WaitRow['kind']
+  readonly waits: WaitRow[]
+}
+
+function chunksOf(waits: readonly WaitRow[], shardOf: (wait: WaitRow) => number): readonly WaitChunk[] {
+  const chunks: WaitChunk[] = []
+  const placed = waits.map((wait) => ({ wait, shard: shardOf(wait), place: `${wait.kind} ${wait.target}` }))
+  placed.sort((a, b) => a.shard - b.shard || (a.place < b.place ? -1 : 1))
+  const targets = new Set<string>()
+  let last: WaitChunk | undefined
+  for (const { wait, shard, place } of placed) {
+    targets.add(place)
+    const isFull = last !== undefined && targets.size * (last.waits.length + 1) > mostCombinations
+    if (last === undefined || isFull || last.shard !== shard || last.kind !== wait.kind) {
+      chunks.push((last = { shard, kind: wait.kind, waits: [] }))
+      targets.clear()
+      targets.add(place)
+    }
+    last.waits.push(wait)
+  }
+  return chunks
+}
+
+function jsonOf(policy: unknown): string | null {
+  return policy === null ? null : JSON.stringify(policy)
+}
+
+function putJson({ message, outcome, takenBy, fate }: Put): object {
+  const { runId, position, id, kind, name, data, policy, at } = message
+  return { r: runId, position, id, kind, name, data, policy: jsonOf(policy), at, outcome, taken_by: takenBy, fate }
+}
+
+function waitJson({ kind, target, runId, effect, delivery, openedAt }: WaitRow): object {
+  return { kind, target, r: runId, effect, delivery, at: openedAt }
+}
+
+function writingStatements({ schema }: Dialect) {
+  const given = (columns: string): string => `
+    with given as materialized (select * from json_to_recordset($2::text::json) as given (${columns}))`
+  const ofGiven = `message.shard = $1::smallint and message.run_id = any(array(select r from given))
+      and message.run_id = given.r`
+  const wait = 'kind text, target text, r uuid, effect text, delivery text, at bigint'
+  const put = `
+    insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome, taken_by, fate)
+    select $1::smallint, r, position, id, kind, name, data, policy, at, outcome, taken_by, fate
+    from json_to_recordset($2::text::json) as fresh (r uuid, position integer, id text, kind text, name text, data text,
+      policy text, at bigint, outcome text, taken_by integer, fate text)`
+  const settle = `${given('r uuid, position integer, seq integer, fate text')}
+    update ${schema}.messages as message set taken_by = given.seq, fate = given.fate from given
+    where ${ofGiven} and message.position = given.position`
+  // Looked up by the whole key, whatever the statistics say.
+  const deleteWaits = `
+    with given as materialized (select * from json_to_recordset($3::text::json) as given (${wait}))
+    delete from ${schema}.waits as wait using given
+    where wait.shard = $1::smallint and wait.kind = $2::text and wait.target = any(array(select target from given))
+      and wait.run_id = any(array(select r from given)) and wait.target = given.target and wait.run_id = given.r
+      and wait.effect = given.effect`
+  const addWaits = `
+    insert into ${schema}.waits (shard, kind, target, run_id, effect, delivery, opened_at)
+    select $1::smallint, kind, target, r, effect, delivery, at
+    from json_to_recordset($2::text::json) as given (${wait}) on conflict do nothing`
+  const broadcasts = `
+    with sent as (
+      insert into ${schema}.broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)
+      select $1::smallint, $2::text, position, id, delivery, data, policy, at, "expiresAt", "takenBy", told
+      from json_to_recordset($3::text::json) as sent (position integer, id text, delivery text, data text,
+        policy text, at bigint, "expiresAt" bigint, "takenBy" uuid, told integer)),
+    given as materialized (
+      select * from json_to_recordset($4::text::json) as given (position integer, by uuid)),
+    taken as (
+      update ${schema}.broadcasts as broadcast set taken_by = given.by from given
+      where broadcast.shard = $1::smallint and broadcast.topic = $2::text
+        and broadcast.position = any(array(select position from given)) and broadcast.position = given.position),
+    moved as (
+      update ${schema}.topics as topic set position = $5::integer
+      where topic.shard = $1::smallint and topic.name = $2::text and $5::integer is not null)
+    delete from ${schema}.broadcasts as broadcast
+    where broadcast.shard = $1::smallint and broadcast.topic = $2::text and broadcast.position = any(array(
+      (select old.position from ${schema}.broadcasts as old
+      where old.shard = $1::smallint and old.topic = $2::text and old.at < $6::bigint
+        and (old.delivery = 'topic' or old.taken_by is not null)
+      order by old.at limit ${forgottenAtOnce})
+      union all
+      (select old.position from ${schema}.broadcasts as old
+      where old.shard = $1::smallint and old.topic = $2::text and old.at < $6::bigint
+        and old.delivery = 'queue' and old.taken_by is null and old.expires_at is not null
+        and old.expires_at <= $7::bigint
+      order by old.expires_at limit ${forgottenAtOnce})
+      limit ${forgottenAtOnce}))`
+  const of = (end: Ender): Statements => ({
+    put: statement(end === 'deliver' ? 'deliver.insert' : `${end}.put`, put),
+    putAndSettle: statement(
+      end === 'deliver' ? ['deliver.insert', 'deliver.settle'] : [`${end}.put`, `${end}.settle`],
+      put,
+    ),
+    settle: statement(`${end}.settle`, settle),
+    deleteWaits: statement(`${end}.waits`, deleteWaits),
+    addWaits: statement(`${end}.waits`, addWaits),
+    broadcasts: statement(`${end}.broadcasts`, broadcasts),
+  })
+  const take = statement(
+    'commit.take',
+    `${given('r uuid, id text, seq integer')}
+    update ${schema}.messages as message set taken_by = given.seq from given
+    where ${ofGiven} and message.id = given.id and message.taken_by is null`,
+  )
+  return { take, byEnd: Object.fromEntries(enders.map((end) => [end, of(end)])) as Record<Ender, Statements> }
+}

@@ -1,0 +1,324 @@
+// The rows that the rules of the exchange read and write, in memory: what was locked and looked at, and on top of it what was
+// decided since. Nothing is sent before all is decided; `books-writing.ts` sends it then. What was not looked at is never
+// made up: the rules are stopped with `Missing`, and run again once it was.
+
+import type { Draft } from '../../core/entry.ts'
+import { bug } from '../../core/error.ts'
+import type { Books, Letter, WaitRow } from '../../core/exchange.ts'
+import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
+import type { Rewrite } from '../../core/rewrite.ts'
+import type { Run } from '../../core/run.ts'
+import type { Broadcast, Delivery } from '../../core/topic.ts'
+import { Missing } from './wants.ts'
+
+type LastEntry = ReturnType<Books['lastEntry']>
+
+/** What was locked and looked at. Who is asked for and not there is known not to exist. */
+export interface Found {
+  /** The ids of runs that were to be locked. */
+  readonly asked: ReadonlySet<string>
+  readonly runs: ReadonlyMap<string, Run>
+  /** Last entries of runs that are over. */
+  readonly lasts: ReadonlyMap<string, LastEntry>
+  /** By run, of all that may end. */
+  readonly unread: ReadonlyMap<string, readonly Message[]>
+  /** By `run` and its id, `topic` or `queue` and the name of the topic. */
+  readonly waits: ReadonlyMap<string, readonly WaitRow[]>
+  /** Queues on which more wait than were looked at. */
+  readonly cutWaits: ReadonlySet<string>
+  /** The positions of topics that are locked. */
+  readonly topics: ReadonlyMap<string, number>
+  /** By topic and id, of those that were asked for. */
+  readonly broadcasts: ReadonlyMap<string, Broadcast | undefined>
+  /** By delivery and topic. */
+  readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
+  /** Backlogs of which there is more than was looked at. */
+  readonly cutBacklogs: ReadonlySet<string>
+  /** By run and id, of those that were asked for: whether they are there. */
+  readonly messages: ReadonlyMap<string, boolean>
+}
+
+/** A message that is put into a mailbox, and what becomes of it. */
+export interface Put {
+  readonly message: Message
+  readonly outcome: Reception
+  takenBy: number | null
+  fate: Fate | null
+}
+
+/** Entries that are appended, in order. */
+export interface Appended {
+  readonly runId: string
+  /** After which. */
+  readonly seq: number
+  readonly append: readonly Draft[]
+  readonly transition: string | null
+}
+
+export class PostgresBooks implements Books {
+  readonly now: number
+  private readonly found: Found
+  private readonly rows: Map<string, Run>
+  private readonly lasts = new Map<string, LastEntry>()
+  private readonly waits = new Map<string, Map<string, WaitRow>>()
+  private readonly backlogs = new Map<string, Broadcast[]>()
+  private readonly sent = new Map<string, Broadcast>()
+  private readonly gone = new Set<string>()
+  readonly changed = new Set<string>()
+  readonly appended: Appended[] = []
+  readonly puts = new Map<string, Put>()
+  readonly takes: { readonly runId: string; readonly id: string; readonly seq: number }[] = []
+  readonly settled: { readonly message: Message; readonly seq: number; readonly fate: Fate }[] = []
+  readonly addedWaits = new Map<string, WaitRow>()
+  readonly deletedWaits = new Map<string, WaitRow>()
+  readonly positions = new Map<string, number>()
+  readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
+  readonly forgotten = new Map<string, number>()
+  /** Runs that somebody holds, and that have got mail. */
+  readonly mailed = new Set<string>()
+
+  constructor(found: Found, now: number) {
+    this.found = found
+    this.now = now
+    this.rows = new Map(found.runs)
+  }
+
+  /** The row as it was locked; undefined if it was inserted since. */
+  before(id: string): Run | undefined {
+    return this.found.runs.get(id)
+  }
+
+  /** All rows as they are by now. */
+  all(): readonly Run[] {
+    return [...this.rows.values()]
+  }
+
+  get broadcasts(): readonly Broadcast[] {
+    return [...this.sent.values()]
+  }
+
+  run(id: string): Run | undefined {
+    const run = this.rows.get(id)
+    if (run === undefined && !this.found.asked.has(id)) throw new Missing((wants) => wants.runs.add(id))
+    return run
+  }
+
+  lastEntry({ id }: Run): LastEntry {
+    const last = this.lasts.get(id) ?? this.found.lasts.get(id)
+    if (last === undefined) throw new Missing((wants) => wants.targets.add(id))
+    return last
+  }
+
+  unread(runId: string): readonly Message[] {
+    const found = this.found.unread.get(runId)
+    if (found === undefined) throw this.missingEnds()
+    const put = Array.from(this.puts.values()).filter((one) => one.message.runId === runId && one.takenBy === null)
+    const open = found.filter(({ id }) => !this.gone.has(`${runId} ${id}`))
+    return [...open, ...put.map(({ message }) => message)]
+  }
+
+  hasMessage(runId: string, id: string): boolean {
+    if (this.puts.has(`${runId} ${id}`)) return true
+    const known = this.found.messages.get(`${runId} ${id}`)
+    if (known === undefined) throw new Missing((wants) => wants.message(runId, id))
+    return known
+  }
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    if (kind === 'topic') {
+      const all = [...this.waitsOf('topic', target).values(), ...this.waitsOf('queue', target).values()]
+      return all.sort(longestFirst)
+    }
+    if (!this.found.waits.has(`run ${target}`)) throw this.missingEnds()
+    return [...this.waitsOf('run', target).values()].sort(longestFirst)
+  }
+
+  topicPosition(topic: string): number {
+    const position = this.positions.get(topic) ?? this.found.topics.get(topic)
+    if (position === undefined) throw new Missing((wants) => wants.topics.add(topic))
+    return position
+  }
+
+  broadcast(topic: string, id: string): Broadcast | undefined {
+    const key = `${topic} ${id}`
+    const sent = this.sent.get(key)
+    if (sent !== undefined) return sent
+    if (!this.found.broadcasts.has(key)) throw new Missing((wants) => wants.broadcastId(topic, id))
+    return this.found.broadcasts.get(key)
+  }
+
+  backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
+    const key = `${delivery} ${topic}`
+    const backlog = this.backlogOf(key)
+    const isShort = backlog?.length === 0 && this.found.cutBacklogs.has(key)
+    if (backlog === undefined || isShort) {
+      throw new Missing((wants) => {
+        wants.topics.add(topic)
+        wants.backlog(topic, delivery).most += 1
+      })
+    }
+    return backlog
+  }
+
+  put(letter: Letter): void {
+    this.receive(letter)
+  }
+
+  /** Puts a message into a mailbox and says what its sender is told. */
+  receive({ id, runId, kind, name, data, policy }: Letter): Reception {
+    const run = this.need(runId)
+    const inbox = run.inbox + 1
+    const outcome = receptionOf(run)
+    const isWoken = outcome === 'delivered' && run.deletedAt === null
+    if (!isWoken && run.session !== null) this.mailed.add(runId)
+    // A run that is due already keeps its place: whoever is written to often must not be claimed last.
+    const woken = isWoken ? ({ readiness: 'ready', due: Math.min(run.due ?? this.now, this.now) } as const) : {}
+    this.set({ ...run, inbox, ...woken })
+    const message = { id, runId, kind, name, data, policy, position: inbox, at: this.now }
+    this.puts.set(`${runId} ${id}`, { message, outcome, takenBy: null, fate: null })
+    return outcome
+  }
+
+  /** Messages leave the mailbox of a run with this entry. */
+  take(runId: string, ids: readonly string[], seq: number): void {
+    for (const id of ids) {
+      const key = `${runId} ${id}`
+      const put = this.puts.get(key)
+      if (put !== undefined) put.takenBy ??= seq
+      else this.takes.push({ runId, id, seq })
+      this.gone.add(key)
+    }
+  }
+
+  settle(message: Message, fate: Fate): void {
+    const { runId, id, name, policy } = message
+    if (fate === 'broadcast' && policy?.onTargetTerminated === 'broadcast') {
+      const isKnown = this.found.topics.has(name) && this.found.waits.has(`${policy.delivery} ${name}`)
+      if (!isKnown) throw new Missing((wants) => wants.giveUp(message))
+    }
+    const { seq } = this.need(runId)
+    const put = this.puts.get(`${runId} ${id}`)
+    if (put === undefined) this.settled.push({ message, seq, fate })
+    else Object.assign(put, { takenBy: put.takenBy ?? seq, fate })
+    this.gone.add(`${runId} ${id}`)
+  }
+
+  rewrite(before: Run, write: Rewrite): void {
+    this.write(before, write, null)
+  }
+
+  /** Makes the row what was decided, and appends to its journal, in the name of a transition. */
+  write(before: Run, { run, append }: Rewrite, transition: string | null): void {
+    this.set(run)
+    const last = append.at(-1)
+    if (last === undefined) return
+    this.appended.push({ runId: run.id, seq: before.seq, append, transition })
+    this.lasts.set(run.id, { ...last, seq: run.seq })
+  }
+
+  /** The row is this from here on. */
+  set(run: Run): void {
+    this.rows.set(run.id, run)
+    this.changed.add(run.id)
+  }
+
+  /** A run that was inserted in this transaction. */
+  admit(run: Run): void {
+    this.rows.set(run.id, run)
+  }
+
+  markWatched({ id }: Run): void {
+    const run = this.need(id)
+    if (!run.watched) this.set({ ...run, watched: true })
+  }
+
+  addWait(wait: WaitRow): void {
+    const key = keyOf(wait)
+    const waits = this.waitsOf(listOf(wait), wait.target)
+    if (waits.has(key)) return
+    waits.set(key, wait)
+    this.addedWaits.set(key, wait)
+  }
+
+  deleteWait(wait: WaitRow): void {
+    const key = keyOf(wait)
+    // Who gives it up does not say how the topic delivers.
+    const lists = wait.kind === 'run' ? (['run'] as const) : (['topic', 'queue'] as const)
+    for (const list of lists) this.waitsOf(list, wait.target).delete(key)
+    this.addedWaits.delete(key)
+    this.deletedWaits.set(key, wait)
+  }
+
+  addBroadcast(broadcast: Broadcast): void {
+    const { topic, id, delivery, takenBy, position } = broadcast
+    const key = `${delivery} ${topic}`
+    if (delivery === 'queue' && takenBy === null && this.found.cutWaits.has(key)) {
+      // All that were looked at are over, and there are more.
+      throw new Missing((wants) => wants.waitersOf(topic, delivery, wants.waiters.get(key)?.most ?? 1))
+    }
+    this.sent.set(`${topic} ${id}`, broadcast)
+    this.positions.set(topic, position)
+    if (takenBy === null && !this.found.cutBacklogs.has(key)) this.backlogOf(key)?.push(broadcast)
+  }
+
+  takeBroadcast(broadcast: Broadcast, runId: string): void {
+    const { topic, id, delivery, position } = broadcast
+    const sent = this.sent.get(`${topic} ${id}`)
+    if (sent === undefined) this.takenBroadcasts.push({ topic, position, by: runId })
+    else this.sent.set(`${topic} ${id}`, { ...sent, takenBy: runId })
+    const backlog = this.backlogOf(`${delivery} ${topic}`)
+    const place = backlog?.findIndex((one) => one.position === position) ?? -1
+    if (place !== -1) backlog?.splice(place, 1)
+  }
+
+  forgetBroadcasts(topic: string, before: number): void {
+    this.forgotten.set(topic, Math.max(before, this.forgotten.get(topic) ?? before))
+  }
+
+  /** Whoever ends is among those that are locked: all of them that others may have to hear of are looked at, at once. */
+  private missingEnds(): Missing {
+    const ends = this.all().filter(({ watched, inbox }) => watched || inbox > 0)
+    return new Missing((wants) => {
+      for (const { id } of ends) wants.ends.add(id)
+    })
+  }
+
+  private need(id: string): Run {
+    const run = this.run(id)
+    if (run === undefined) throw bug('The exchange names a run that does not exist', { runId: id })
+    return run
+  }
+
+  /** Those who wait as it is by now, to be changed. */
+  private waitsOf(list: 'run' | Delivery, target: string): Map<string, WaitRow> {
+    const place = `${list} ${target}`
+    const known = this.waits.get(place)
+    if (known !== undefined) return known
+    const waits = new Map((this.found.waits.get(place) ?? []).map((wait) => [keyOf(wait), wait]))
+    this.waits.set(place, waits)
+    return waits
+  }
+
+  /** The list as it is by now, to be changed; undefined if it was not looked at. */
+  private backlogOf(key: string): Broadcast[] | undefined {
+    const known = this.backlogs.get(key)
+    if (known !== undefined) return known
+    const found = this.found.backlogs.get(key)
+    if (found === undefined) return undefined
+    const backlog = [...found]
+    this.backlogs.set(key, backlog)
+    return backlog
+  }
+}
+
+function keyOf({ kind, target, runId, effect }: WaitRow): string {
+  return `${kind} ${effect} ${runId} ${target}`
+}
+
+function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
+  return kind === 'run' ? 'run' : (delivery ?? 'topic')
+}
+
+function longestFirst(a: WaitRow, b: WaitRow): number {
+  return a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1)
+}

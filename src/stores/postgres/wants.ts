@@ -1,0 +1,119 @@
+// What the rules of the exchange may touch in one transaction: what is locked and looked at before they run. It is a guess,
+// made of what was asked; where the rules go beyond it, their books throw `Missing`, which says what else is wanted. Nothing
+// is ever answered from what was not locked and looked at.
+
+import type { Watched } from '../../core/watched.ts'
+import { passedOnId, type Message } from '../../core/message.ts'
+import type { Delivery, TopicRules } from '../../core/topic.ts'
+
+/** Those who wait on a topic, of one delivery. */
+export interface WantedWaiters {
+  readonly topic: string
+  readonly delivery: Delivery
+  /** The longest waiting ones; null for all. */
+  most: number | null
+}
+
+/** What a topic keeps, of one delivery. */
+export interface WantedBacklog {
+  readonly topic: string
+  readonly delivery: Delivery
+  /** The oldest of a queue: one for each that comes to take one. */
+  most: number
+  /** How far back, of what goes to everyone. */
+  retainMs: number
+  /** Who would get it, unless they have it already. */
+  readonly readers: Set<string>
+}
+
+export class Wants {
+  /** Runs to be locked. */
+  readonly runs = new Set<string>()
+  /** Runs that may end: who waits on them, and what they have not read. */
+  readonly ends = new Set<string>()
+  /** Runs whose end is told at once if they are over. */
+  readonly targets = new Set<string>()
+  /** Topics to be locked. */
+  readonly topics = new Set<string>()
+  readonly waiters = new Map<string, WantedWaiters>()
+  readonly backlogs = new Map<string, WantedBacklog>()
+  /** By topic. */
+  readonly broadcastIds = new Map<string, Set<string>>()
+  /** By run. */
+  readonly messageIds = new Map<string, Set<string>>()
+  /** How often it was not enough. */
+  tries = 0
+
+  /** Somebody begins to watch that. */
+  watch(runId: string, watched: Watched): void {
+    if (watched.kind === 'run') {
+      this.runs.add(watched.runId)
+      this.targets.add(watched.runId)
+      return
+    }
+    const { name, delivery, retainMs } = watched
+    this.topics.add(name)
+    const backlog = this.backlog(name, delivery)
+    backlog.most += 1
+    backlog.retainMs = Math.max(backlog.retainMs, retainMs)
+    if (delivery === 'topic') backlog.readers.add(runId)
+  }
+
+  /** Something is sent to a topic. */
+  broadcast({ name, delivery }: Pick<TopicRules, 'name' | 'delivery'>, id: string): void {
+    this.topics.add(name)
+    collect(this.broadcastIds, name, id)
+    this.waitersOf(name, delivery, 1)
+  }
+
+  /** A run may end that has not read this. */
+  giveUp(message: Message): void {
+    const { policy, name } = message
+    if (policy?.onTargetTerminated === 'broadcast') {
+      this.broadcast({ name, delivery: policy.delivery }, passedOnId(message))
+    }
+  }
+
+  /** So many more of those who wait on a queue; all who wait on a topic. */
+  waitersOf(topic: string, delivery: Delivery, more: number): void {
+    const key = `${delivery} ${topic}`
+    const known = this.waiters.get(key)
+    // One more than are told, because who waits may be over.
+    if (known === undefined) this.waiters.set(key, { topic, delivery, most: delivery === 'topic' ? null : more + 1 })
+    else if (known.most !== null) known.most += more
+  }
+
+  backlog(topic: string, delivery: Delivery): WantedBacklog {
+    const key = `${delivery} ${topic}`
+    const known = this.backlogs.get(key)
+    if (known !== undefined) return known
+    const backlog = { topic, delivery, most: 0, retainMs: 0, readers: new Set<string>() }
+    this.backlogs.set(key, backlog)
+    return backlog
+  }
+
+  message(runId: string, id: string): void {
+    collect(this.messageIds, runId, id)
+  }
+
+  broadcastId(topic: string, id: string): void {
+    this.topics.add(topic)
+    collect(this.broadcastIds, topic, id)
+  }
+}
+
+/** The rules need something that was not locked or looked at. */
+export class Missing extends Error {
+  readonly add: (wants: Wants) => void
+
+  constructor(add: (wants: Wants) => void) {
+    super('The rules of the exchange go beyond what was looked at.')
+    this.add = add
+  }
+}
+
+function collect(lists: Map<string, Set<string>>, key: string, one: string): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, new Set([one]))
+  else list.add(one)
+}

@@ -1,0 +1,191 @@
+// The tables as the rules of the exchange read and write them, inside the transaction that is open. Every row is read when it
+// is asked for and written at once, so that whatever the rules find is what they made of it; nobody else writes meanwhile.
+
+import { bug } from '../../core/error.ts'
+import { conclude, hasParted, type Books, type Letter, type WaitRow } from '../../core/exchange.ts'
+import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
+import type { Rewrite } from '../../core/rewrite.ts'
+import type { Run } from '../../core/run.ts'
+import type { Broadcast, Delivery } from '../../core/topic.ts'
+import type { Batch } from './batch.ts'
+import { readRun } from './reading.ts'
+import { rewriteRun } from './rewriting.ts'
+import { broadcastOf, entryOf, messageOf, policyText, waitOf } from './rows.ts'
+
+// The indexes are named for Turso, which does not find all of them by itself; SQLite would.
+
+export const unreadSql = `
+  select * from messages indexed by messages_unread
+  where shard = 0 and run_id = ? and taken_by is null order by position`
+
+export const waitsSql = 'select * from waits where shard = 0 and kind = ? and target = ? order by opened_at, run_id'
+
+const stillThere = 'taken_by is null and (expires_at is null or expires_at > ?)'
+
+export const queueSql = `
+  select * from broadcasts indexed by broadcasts_open
+  where shard = 0 and topic = ? and delivery = 'queue' and ${stillThere} order by position limit 1`
+
+export const retainedSql = `
+  select * from broadcasts
+  where shard = 0 and topic = ? and delivery = 'topic' and ${stillThere} order by position`
+
+/** At most so many at once: what is left over goes with the next broadcast. */
+const forgottenAtOnce = 100
+
+const forgetSql = (index: string, condition: string): string => `
+  delete from broadcasts where rowid in (
+    select rowid from broadcasts indexed by ${index}
+    where shard = 0 and topic = ? and at < ? and ${condition} limit ${forgottenAtOnce})`
+
+/** What nobody can get any more, each along its index: what is still open may be much, and old. */
+export const forgetToldSql = forgetSql('broadcasts_told', `delivery = 'topic'`)
+export const forgetTakenSql = forgetSql('broadcasts_taken', `delivery = 'queue' and taken_by is not null`)
+export const forgetExpiredSql = forgetSql(
+  'broadcasts_expiry',
+  'expires_at is not null and expires_at <= ? and taken_by is null',
+)
+
+export const broadcastSql = `
+  select * from broadcasts indexed by broadcasts_id where shard = 0 and topic = ? and id = ?`
+
+const putSql = `
+  insert into messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
+  values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+export class SqliteBooks implements Books {
+  private readonly batch: Batch
+
+  constructor(batch: Batch) {
+    this.batch = batch
+  }
+
+  get now(): number {
+    return this.batch.now
+  }
+
+  run(id: string): Run | undefined {
+    return readRun(this.batch.db, id)
+  }
+
+  lastEntry({ id, seq }: Run): ReturnType<Books['lastEntry']> {
+    const sql = 'select * from journal where shard = 0 and run_id = ? and seq = ?'
+    const row = this.batch.gathered(id, seq) ?? this.batch.db.get(sql, [id, seq])
+    if (row === undefined) throw bug('A run has no last entry', { runId: id, seq })
+    return entryOf(row)
+  }
+
+  unread(runId: string): readonly Message[] {
+    return this.batch.db.all(unreadSql, [runId]).map(messageOf)
+  }
+
+  hasMessage(runId: string, id: string): boolean {
+    const sql = 'select 1 from messages indexed by messages_id where shard = 0 and run_id = ? and id = ?'
+    return this.batch.db.get(sql, [runId, id]) !== undefined
+  }
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    return this.batch.db.all(waitsSql, [kind, target]).map(waitOf)
+  }
+
+  topicPosition(topic: string): number {
+    const row = this.batch.db.get('select position from topics where shard = 0 and name = ?', [topic])
+    return (row?.['position'] as number | undefined) ?? 0
+  }
+
+  broadcast(topic: string, id: string): Broadcast | undefined {
+    const row = this.batch.db.get(broadcastSql, [topic, id])
+    return row === undefined ? undefined : broadcastOf(row)
+  }
+
+  /** Of a queue only the first, which is all that one who comes can get: it may be long. */
+  backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
+    const sql = delivery === 'queue' ? queueSql : retainedSql
+    return this.batch.db.all(sql, [topic, this.now]).map(broadcastOf)
+  }
+
+  put(letter: Letter): void {
+    const run = this.run(letter.runId)
+    if (run === undefined) throw bug('The exchange names a run that does not exist', { runId: letter.runId })
+    this.receive(letter, run)
+  }
+
+  /** Puts a message into the mailbox of a run, as it is now, and says what its sender is told. */
+  receive({ id, kind, name, data, policy }: Letter, run: Run): Reception {
+    const { batch, now } = this
+    const { db } = batch
+    const position = run.inbox + 1
+    const outcome = receptionOf(run)
+    const values = [run.id, position, id, kind, name, data, policyText(policy), now, outcome]
+    db.run(putSql, values)
+    if (outcome === 'delivered' && run.deletedAt === null) {
+      // A run that is due already keeps its place: whoever is written to often must not be claimed last.
+      const due = run.due === null ? now : Math.min(run.due, now)
+      const sql = `update runs set inbox = ?, readiness = 'ready', due = ? where shard = 0 and id = ?`
+      db.run(sql, [position, due, run.id])
+      batch.ready(run.type)
+    } else {
+      db.run('update runs set inbox = ? where shard = 0 and id = ?', [position, run.id])
+      if (run.session !== null) batch.mail(run.id)
+    }
+    return outcome
+  }
+
+  settle({ runId, position }: Message, fate: Fate): void {
+    const sql = `
+      update messages set taken_by = (select seq from runs where shard = 0 and id = ?), fate = ?
+      where shard = 0 and run_id = ? and position = ?`
+    this.batch.db.run(sql, [runId, fate, runId, position])
+  }
+
+  rewrite(before: Run, write: Rewrite): void {
+    this.change(before, write, null)
+  }
+
+  /** Makes the row what was decided; if the run has ended with that, everybody is told who is to know. */
+  change(before: Run, write: Rewrite, transition: string | null): void {
+    rewriteRun(this.batch, before, write, transition)
+    if (hasParted(before, write.run)) conclude(this, write.run)
+  }
+
+  markWatched({ id, watched }: Run): void {
+    if (!watched) this.batch.db.run('update runs set watched = 1 where shard = 0 and id = ?', [id])
+  }
+
+  addWait({ kind, target, runId, effect, delivery, openedAt }: WaitRow): void {
+    const sql = `
+      insert into waits (shard, kind, target, run_id, effect, delivery, opened_at) values (0, ?, ?, ?, ?, ?, ?)
+      on conflict (shard, kind, target, run_id, effect) do nothing`
+    this.batch.db.run(sql, [kind, target, runId, effect, delivery, openedAt])
+  }
+
+  deleteWait({ kind, target, runId, effect }: WaitRow): void {
+    const sql = 'delete from waits where shard = 0 and kind = ? and target = ? and run_id = ? and effect = ?'
+    this.batch.db.run(sql, [kind, target, runId, effect])
+  }
+
+  addBroadcast(broadcast: Broadcast): void {
+    const { topic, position, id, delivery, data, policy, at, expiresAt, takenBy, told } = broadcast
+    const { db } = this.batch
+    const into = 'broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)'
+    const values = [topic, position, id, delivery, data, policyText(policy), at, expiresAt, takenBy, told]
+    db.insert(into, values.length, values)
+    db.run(
+      `insert into topics (shard, name, position) values (0, ?, ?)
+       on conflict (shard, name) do update set position = excluded.position`,
+      [topic, position],
+    )
+  }
+
+  takeBroadcast({ topic, position }: Broadcast, runId: string): void {
+    const sql = 'update broadcasts set taken_by = ? where shard = 0 and topic = ? and position = ?'
+    this.batch.db.run(sql, [runId, topic, position])
+  }
+
+  forgetBroadcasts(topic: string, before: number): void {
+    const { db } = this.batch
+    db.run(forgetToldSql, [topic, before])
+    db.run(forgetTakenSql, [topic, before])
+    db.run(forgetExpiredSql, [topic, before, this.now])
+  }
+}

@@ -1,0 +1,42 @@
+// What people ask of runs from outside, and what holders give back. Whoever ends a run with that tells everybody who is to
+// know, in the same transaction.
+
+import { holds, type Lease } from '../../core/run.ts'
+import { steer, type Steered, type SteerRequest } from '../../core/steering.ts'
+import { giveBack } from '../../core/takeover.ts'
+import type { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
+import type { Connection } from './connection.ts'
+import { readRun } from './reading.ts'
+import { keyHolder } from './rewriting.ts'
+
+/** Does what people ask of runs. What one request made of a run is what the next one finds. */
+export function steerRuns(batch: Batch, requests: readonly SteerRequest[]): readonly Steered[] {
+  // Entries of this batch are not in the table yet.
+  const appended = new Set<string>()
+  return requests.map((request): Steered => {
+    const { db, now } = batch
+    const { id, runId } = request
+    const run = readRun(db, runId)
+    if (run === undefined) return { outcome: 'not-found' }
+    if (appended.has(`${runId} ${id}`) || hasTransition(db, runId, id)) return { outcome: 'done', run }
+    const { answer, write } = steer(run, request, now, request.kind === 'retry' ? keyHolder(db, run) : null)
+    if (write !== null) {
+      new SqliteBooks(batch).change(run, write, id)
+      if (write.append.length > 0) appended.add(`${runId} ${id}`)
+    }
+    return answer
+  })
+}
+
+/** Gives a lease back; a lost one is passed over. */
+export function releaseOne(batch: Batch, lease: Lease & { readonly runId: string }): void {
+  const run = readRun(batch.db, lease.runId)
+  if (run === undefined || !holds(run, lease)) return
+  new SqliteBooks(batch).change(run, giveBack(run, batch.now), null)
+}
+
+function hasTransition(db: Connection, runId: string, id: string): boolean {
+  const sql = 'select 1 from journal where shard = 0 and run_id = ? and transition_id = ?'
+  return db.get(sql, [runId, id]) !== undefined
+}

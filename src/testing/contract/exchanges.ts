@@ -1,0 +1,105 @@
+// Short ways for the cases of the contract to let runs watch and start others, and to see what came of that.
+
+import assert from 'node:assert/strict'
+import type { Watched } from '../../core/watched.ts'
+import { sentId, type Ended, type Message, type Refused } from '../../core/message.ts'
+import type { TopicRules } from '../../core/topic.ts'
+import type { Reach } from '../../core/transition.ts'
+import type { Delivered, NewBroadcast } from '../../store.ts'
+import type { ContractBench, Held } from './bench.ts'
+import { waiting } from './drafts.ts'
+
+/** What a transition does beyond its own run: nothing but what is named. */
+export function reach(changes: Partial<Reach>): Reach {
+  return { starts: [], watches: [], unwatches: [], ...changes }
+}
+
+export function endOf(runId: string): Watched {
+  return { kind: 'run', runId }
+}
+
+export function on(topic: TopicRules): Watched {
+  return { kind: 'topic', ...topic }
+}
+
+/** Parks a run, a new one unless the case has one, that watches this from here on. It sees all that has come so far. */
+export async function parkWatching(bench: ContractBench, watches: readonly Watched[], given?: Held): Promise<Held> {
+  const held = given ?? (await bench.hold())
+  const { inbox } = await bench.run(held.runId)
+  const changes = { append: [waiting()], parkIf: { inbox }, reach: reach({ watches }) }
+  assert.equal((await bench.park(held, changes)).released, true, 'there is nothing to look at yet')
+  return held
+}
+
+/** The names of what lies in a mailbox, and what it says. */
+export async function mail({ mailbox }: ContractBench, runId: string): Promise<readonly (readonly unknown[])[]> {
+  return (await mailbox(runId)).map(({ kind, name, data }) => [kind, name, JSON.parse(data) as unknown])
+}
+
+/** The ids of what was sent that lie in a mailbox: a broadcast has the one that it has in its topic. */
+export async function sentIds({ mailbox }: ContractBench, runId: string): Promise<readonly string[]> {
+  return (await mailbox(runId)).map(sentId)
+}
+
+/** What a message about the end of a run says, or about a child that could not be started. */
+export function saidBy({ data }: Message): Ended | Refused {
+  return JSON.parse(data) as Ended | Refused
+}
+
+/** Expects a run that waits to be ready to be claimed now. */
+export async function expectWoken({ run, clock }: ContractBench, runId: string, inbox: number): Promise<void> {
+  const row = await run(runId)
+  const expected = ['waiting', 'ready', clock.now(), null, inbox]
+  assert.deepEqual([row.status, row.readiness, row.due, row.session, row.inbox], expected)
+}
+
+/** Expects a run that waits to go on waiting, and to have got nothing more. */
+export async function expectAsleep({ run }: ContractBench, runId: string, inbox = 0): Promise<void> {
+  const row = await run(runId)
+  assert.deepEqual([row.status, row.readiness, row.due, row.inbox], ['waiting', 'idle', null, inbox])
+}
+
+/** Those who come within a minute still get what was sent to it. */
+export const news: TopicRules = { name: 'news', delivery: 'topic', retainMs: 60_000 }
+
+/** What is sent to it goes to one. */
+export const jobs: TopicRules = { name: 'jobs', delivery: 'queue', retainMs: 0 }
+
+/** Sends to a topic. */
+export async function tell(
+  { deliver, broadcast }: ContractBench,
+  id: string,
+  topic: TopicRules,
+  more: Partial<NewBroadcast> = {},
+): Promise<Delivered> {
+  return deliver(broadcast({ id, topic, ...more }))
+}
+
+/** What a run gets at once that begins to watch this now. */
+export async function subscribed(bench: ContractBench, topic: TopicRules): Promise<readonly string[]> {
+  const held = await bench.hold()
+  await bench.commit(held, { append: [waiting()], reach: reach({ watches: [on(topic)] }) })
+  return sentIds(bench, held.runId)
+}
+
+/** Expects what must be true of every row, mailbox and feed, whatever the entries of a case say. */
+export async function expectSound({ store }: ContractBench): Promise<void> {
+  const wrong = (await store.check()).filter(({ name, offenders }) => isAlwaysTrue.has(name) && offenders.length > 0)
+  assert.deepEqual(wrong, [])
+}
+
+const isAlwaysTrue: ReadonlySet<string> = new Set([
+  'history_gapless',
+  'seq_counts_entries',
+  'history_begins_with_start',
+  'state_is_fold',
+  'status_fields_match',
+  'mailbox_dense',
+  'signal_consumed_at_most_once',
+  'end_told',
+  'queue_not_stuck',
+  'one_key_one_live_run',
+  'feed_dense',
+  'feed_complete',
+  'nothing_without_run',
+])

@@ -1,0 +1,91 @@
+// Planted bugs in what passes between runs.
+
+import type { Committed, Delivered, NewMessage } from '../../src/store.ts'
+import { changed, insides, onCommit, type Canary } from './planting.ts'
+import type { StoreMutation } from './simulate.ts'
+
+/** The end of a run is stored, and those who watch it are not told. */
+const endUntold: StoreMutation = (store) =>
+  changed(store, {
+    commit: (transitions): Promise<readonly Committed[]> => {
+      const { rows } = insides(store).tables
+      for (const { runId, status } of transitions) {
+        const row = rows.get(runId)
+        if (row !== undefined && status === 'succeeded') row.watched = false
+      }
+      return store.commit(transitions)
+    },
+  })
+
+/** The entry that names a child is stored, and the child is not. */
+const childNotStarted = onCommit((transition) => ({
+  ...transition,
+  reach: transition.reach === null || transition.reach === undefined ? null : { ...transition.reach, starts: [] },
+}))
+
+/** A message is read, and stays in the mailbox. */
+const signalNotTaken = onCommit((transition) => ({ ...transition, takes: [] }))
+
+/** A message is accepted and not kept. */
+const signalDropped: StoreMutation = (store) =>
+  changed(store, {
+    deliver: async (messages): Promise<readonly Delivered[]> => {
+      const answers: Delivered[] = []
+      for (const message of messages) {
+        const isDropped = !('topic' in message) && message.id === 'm2' && isBusy(message)
+        answers.push(...(isDropped ? [{ outcome: 'queued' } as const] : await store.deliver([message])))
+      }
+      return answers
+    },
+  })
+
+function isBusy({ name }: NewMessage): boolean {
+  return name === 'red'
+}
+
+/** What is sent to a queue stays there, whoever waits. */
+const queueStuck: StoreMutation = (store) =>
+  changed(store, {
+    deliver: async (messages): Promise<readonly Delivered[]> => {
+      const { topics } = insides(store).tables
+      const waits = topics.waitsOn('topic', 'jobs')
+      for (const wait of waits) topics.deleteWait(wait)
+      const answers = await store.deliver(messages)
+      for (const wait of waits) topics.addWait(wait)
+      return answers
+    },
+  })
+
+/** A run that is woken by a message sleeps on. */
+const wakeUpLost: StoreMutation = (store) =>
+  changed(store, {
+    deliver: async (messages): Promise<readonly Delivered[]> => {
+      const answers = await store.deliver(messages)
+      for (const message of messages) {
+        const row = 'topic' in message ? undefined : insides(store).tables.rows.get(message.runId)
+        if (row?.status === 'waiting' && row.readiness === 'ready') asleep(store, row)
+      }
+      return answers
+    },
+  })
+
+function asleep(store: Parameters<StoreMutation>[0], row: { readonly id: string }): void {
+  const { queues } = (
+    store as unknown as { readonly tables: { readonly queues: { remove(row: object, to: 'idle'): void } } }
+  ).tables
+  queues.remove(row, 'idle')
+}
+
+export const exchangeCanaries: readonly Canary[] = [
+  { name: 'end-untold', told: 'the end of a run is not told to who waits for it', budget: 600, mutation: endUntold },
+  {
+    name: 'child-not-started',
+    told: 'the entry that names a child is stored without the child',
+    budget: 600,
+    mutation: childNotStarted,
+  },
+  { name: 'signal-not-taken', told: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
+  { name: 'signal-dropped', told: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
+  { name: 'queue-stuck', told: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
+  { name: 'message-wakes-nobody', told: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
+]

@@ -1,0 +1,43 @@
+// What can be told of a run from its row and its journal alone.
+
+import type { Entry } from '../../src/core/entry.ts'
+import type { Run } from '../../src/core/run.ts'
+
+/** Somebody else can move it on. */
+export function waitsForOthers(entries: readonly Entry[]): boolean {
+  const over = new Set(entries.flatMap(({ kind, name }) => (kind === 'woken' ? [name] : [])))
+  return entries.some(
+    (entry) =>
+      entry.kind === 'waiting' &&
+      !over.has(entry.name) &&
+      entry.meta.conditions.some(({ kind }) => kind === 'signal' || kind === 'run'),
+  )
+}
+
+/** The number in what a step returned; 0 if there is none. */
+export function numberIn(data: string | null): number {
+  return Number(/"n":(\d+)/.exec(data ?? '')?.[1] ?? 0)
+}
+
+export function isSame(a: Run, b: Run): boolean {
+  return (
+    a.status === b.status &&
+    a.session === b.session &&
+    a.token === b.token &&
+    a.seq === b.seq &&
+    a.due === b.due &&
+    a.readiness === b.readiness &&
+    a.inbox === b.inbox &&
+    a.crashes === b.crashes &&
+    a.undo === b.undo &&
+    a.base === b.base &&
+    a.updatedAt === b.updatedAt &&
+    a.endedAt === b.endedAt &&
+    a.deletedAt === b.deletedAt &&
+    a.deadline === b.deadline &&
+    a.timeoutAt === b.timeoutAt &&
+    a.wish?.kind === b.wish?.kind &&
+    a.wish?.at === b.wish?.at &&
+    a.expiresAt === b.expiresAt
+  )
+}

@@ -1,0 +1,94 @@
+// Where calls meet: a world with a read-committed store, parties that carry their ids with them (so each call can be repeated),
+// and short ways to let runs wait for messages, topics and ends.
+
+import type { Draft } from '../../src/core/entry.ts'
+import type { Watched } from '../../src/core/watched.ts'
+import type { TopicRules } from '../../src/core/topic.ts'
+import type { Transition } from '../../src/core/transition.ts'
+import { watchedBy, type Condition } from '../../src/core/wait.ts'
+import { createReadCommittedStore, type ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { Held } from '../../src/testing/contract/bench.ts'
+import { ending } from '../../src/testing/contract/drafts.ts'
+import { reach } from '../../src/testing/contract/exchanges.ts'
+import { createContractBench, createVirtualClock, type ContractBench } from '../../src/testing/index.ts'
+import { Director, type Turn } from './every-order.ts'
+import { assertNothingLost, type State } from './exchange-state.ts'
+
+export interface MeetingWorld extends ContractBench {
+  readonly store: ReadCommittedStore
+}
+
+export interface Party {
+  readonly call: () => Promise<unknown>
+  /** Calling again is another call, not the same once more. */
+  readonly isUnrepeatable?: true
+}
+
+export interface Met {
+  readonly parties: readonly Party[]
+  readonly judge: (answers: readonly unknown[], after: State, executed: readonly Turn[]) => void
+}
+
+/** What the parties find, and what must come of it. */
+export type Meeting = (world: MeetingWorld) => Promise<Met>
+
+export function createMeetingWorld(
+  schedule: (statement: string) => Promise<void>,
+  mutations: readonly string[] = [],
+): MeetingWorld {
+  const clock = createVirtualClock()
+  const store = createReadCommittedStore({ clock, schedule, mutations: new Set(mutations) })
+  return { ...createContractBench({ store, clock }), store }
+}
+
+/** A world in which the parties of a meeting wait for their turns. */
+export async function arrange(meeting: Meeting, mutations: readonly string[] = []) {
+  const director = new Director()
+  const world = createMeetingWorld(director.schedule, mutations)
+  world.store.insides.db.watch(director.witness)
+  const { parties, judge } = await meeting(world)
+  return {
+    director,
+    store: world.store,
+    calls: parties.map(({ call }) => call),
+    waits: () => world.store.waits(),
+    async judge(answers: readonly unknown[], executed: readonly Turn[]): Promise<void> {
+      judge(answers, await assertNothingLost(world.store, world.clock.now()), executed)
+    },
+  }
+}
+
+export const queue: TopicRules = { name: 'jobs', delivery: 'queue', retainMs: 0 }
+export const toAll: TopicRules = { name: 'news', delivery: 'topic', retainMs: 0 }
+export const kept: TopicRules = { name: 'news', delivery: 'topic', retainMs: 60_000 }
+
+export function waitsFor(...conditions: readonly Condition[]): Draft {
+  return { kind: 'waiting', name: 'w', meta: { conditions }, data: null }
+}
+
+export const signal: Condition = { tag: 'signal', kind: 'signal', name: 'approved' }
+export const onTopic = (topic: TopicRules): Condition => ({ tag: 'topic', kind: 'signal', name: topic.name, topic })
+export const onEnd = (runId: string): Condition => ({ tag: 'end', kind: 'run', runId })
+
+/** Parks a run that waits for these, and has seen so much of its mailbox. */
+export function parking({ transition }: ContractBench, held: Held, conditions: readonly Condition[]): Transition {
+  const watches = conditions.map(watchedBy).filter((one): one is Watched => one !== null)
+  const rest = watches.length === 0 ? {} : { reach: reach({ watches }) }
+  return transition(held, { append: [waitsFor(...conditions)], status: 'waiting', parkIf: { inbox: 0 }, ...rest })
+}
+
+export function ends({ transition }: ContractBench, held: Held, changes: Partial<Transition> = {}): Transition {
+  return transition(held, { append: [ending('succeeded')], status: 'succeeded', ...changes })
+}
+
+/** The ids of what lies in a mailbox or did, first in first out. */
+export function mailIds({ messages }: State, runId: string): readonly string[] {
+  const mine = messages.filter((one) => one.runId === runId)
+  return mine.toSorted((a, b) => a.position - b.position).map(({ id }) => id)
+}
+
+/** Whether one call had its answer before the other began. */
+export function isBefore(executed: readonly Turn[], first: number, second: number): boolean {
+  const last = executed.findLastIndex(({ call }) => call === first)
+  return last !== -1 && last < executed.findIndex(({ call }) => call === second)
+}

@@ -1,0 +1,111 @@
+// What the compiler makes of waits: what each gives back, which of them can be raced, and what a child takes. Never run.
+
+import { z } from 'zod'
+import { topic, workflow, type Context, type RunOutcome, type TimeReached, type TokenWait, type Wait } from 'holdfast'
+import { expectType, type Equal } from './expect-type.ts'
+
+declare const ctx: Context
+
+const price = topic('price', { schema: z.object({ price: z.number() }) })
+const charge = workflow('charge', async (_ctx, order: { id: string }) => ({ paid: order.id }))
+const tidy = workflow('tidy', async () => 'tidied')
+
+// Signals.
+
+const anything = ctx.signal('go')
+expectType<Equal<typeof anything, Wait<unknown>>>(true)
+const named = ctx.signal<number>('go')
+expectType<Equal<typeof named, Wait<number>>>(true)
+const checked = ctx.signal('go', { schema: z.object({ by: z.string() }) })
+expectType<Equal<typeof checked, Wait<{ by: string }>>>(true)
+const fromTopic = ctx.signal(price)
+expectType<Equal<typeof fromTopic, Wait<{ price: number }>>>(true)
+
+// @ts-expect-error -- misspelt: schema
+ctx.signal('go', { shema: z.string() })
+
+// Races: the tag tells what the value is.
+
+const race = ctx.race({ ok: checked, late: ctx.sleep('2 days'), child: ctx.child(charge, { id: 'a' }) })
+expectType<
+  Equal<
+    typeof race,
+    Wait<
+      | { readonly tag: 'ok'; readonly value: { by: string } }
+      | { readonly tag: 'late'; readonly value: TimeReached }
+      | { readonly tag: 'child'; readonly value: { paid: string } }
+    >
+  >
+>(true)
+
+async function narrowed(): Promise<string> {
+  const won = await race
+  if (won.tag === 'ok') return won.value.by
+  return won.tag === 'late' ? won.value.firedAt.toISOString() : won.value.paid
+}
+void narrowed
+
+// @ts-expect-error -- a step runs to its end: it cannot be withdrawn
+ctx.race({ ok: checked, step: ctx.step('work', () => 1) })
+
+// @ts-expect-error -- nor can a promise
+ctx.race({ ok: checked, other: Promise.resolve(1) })
+
+// @ts-expect-error -- several waits that must all come true are no way to end a race
+ctx.race({ ok: checked, all: ctx.all([named]) })
+
+const nested = ctx.race({ race, other: named })
+expectType<Equal<Awaited<typeof nested>['tag'], 'race' | 'other'>>(true)
+
+// All of several.
+
+const both = ctx.all({ go: named, sleep: ctx.sleep(1) })
+expectType<Equal<typeof both, Promise<{ go: number; sleep: TimeReached }>>>(true)
+const list = ctx.all([named, checked])
+expectType<Equal<typeof list, Promise<[number, { by: string }]>>>(true)
+const many = ctx.all([1, 2].map((id) => ctx.child(charge, { id: String(id) })))
+expectType<Equal<typeof many, Promise<{ paid: string }[]>>>(true)
+
+// @ts-expect-error -- a step is awaited with Promise.all
+void ctx.all([named, ctx.step('work', () => 1)])
+
+// Other runs.
+
+const any = ctx.waitFor('01900000-0000-7000-8000-000000000000')
+expectType<Equal<typeof any, Wait<RunOutcome>>>(true)
+const known = ctx.waitFor<number>({ id: '01900000-0000-7000-8000-000000000000' })
+expectType<Equal<typeof known, Wait<RunOutcome<number>>>>(true)
+
+const child = ctx.child(charge, { id: 'a' }, { key: 'a', onParentEnd: 'wait', timeout: '1 h' })
+expectType<Equal<typeof child, Wait<{ paid: string }>>>(true)
+expectType<Equal<ReturnType<typeof plain>, Wait<string>>>(true)
+const plain = () => ctx.child(tidy)
+void ctx.start(tidy, undefined, { onParentEnd: 'cancel' })
+const started = ctx.start(charge, { id: 'a' })
+expectType<Equal<typeof started, Promise<{ readonly id: string }>>>(true)
+
+// @ts-expect-error -- the child takes an order
+ctx.child(charge, { name: 'a' })
+
+// @ts-expect-error -- the child has an input
+ctx.child(charge)
+
+// @ts-expect-error -- a run learns of a conflict as it happens
+ctx.child(charge, { id: 'a' }, { onConflict: 'return' })
+
+// @ts-expect-error -- there is no such way to end
+ctx.child(charge, { id: 'a' }, { onParentEnd: 'kill' })
+
+// Tokens, and conditions that are checked.
+
+const token = ctx.token({ schema: z.boolean() })
+expectType<Equal<typeof token, TokenWait<boolean>>>(true)
+expectType<Equal<typeof token.token, string>>(true)
+void ctx.race({ token, late: ctx.sleep('1 day') })
+
+const found = ctx.until('file', () => (Number.isNaN(1) ? null : { path: '/in' }), { every: '10 min' })
+expectType<Equal<typeof found, Promise<{ path: string }>>>(true)
+const isSo = ctx.until('so', async () => Number.isNaN(1))
+expectType<Equal<typeof isSo, Promise<true>>>(true)
+
+ctx.expose('stage', { at: 1 })

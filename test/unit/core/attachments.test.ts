@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { Attachments } from '../../../src/core/attachments.ts'
+import type { Watched } from '../../../src/core/watched.ts'
+import type { NewRun } from '../../../src/core/new-run.ts'
+
+const news: Watched = { kind: 'topic', name: 'news', delivery: 'topic', retainMs: 0 }
+const other: Watched = { kind: 'run', runId: 'other' }
+
+describe('what is attached to entries', () => {
+  it('goes with the transition that appends them, until they are durable', () => {
+    const attachments = new Attachments()
+    expect(attachments.between(0, 9)).toEqual({ takes: [], reach: null })
+    attachments.attach(2, { takes: 'a' })
+    attachments.attach(3, { takes: 'b', watches: [news] })
+    expect(attachments.between(1, 2)).toEqual({ takes: ['a'], reach: null })
+    expect(attachments.between(2, 3)).toEqual({ takes: ['b'], reach: { starts: [], watches: [news], unwatches: [] } })
+    expect(attachments.taken).toEqual(['a', 'b'])
+    attachments.settle(2)
+    expect(attachments.taken).toEqual(['b'])
+    attachments.forgetAfter(2)
+    expect(attachments.between(0, 9)).toEqual({ takes: [], reach: null })
+  })
+
+  it('a watch that is over before it was sent is never sent', () => {
+    const attachments = new Attachments()
+    attachments.attach(1, { watches: [news, other] })
+    attachments.attach(2, { unwatches: [news] })
+    expect(attachments.between(0, 2).reach).toEqual({ starts: [], watches: [other], unwatches: [] })
+    expect(attachments.between(1, 2).reach).toEqual({ starts: [], watches: [], unwatches: [news] })
+  })
+
+  it('what is watched again after it was let go is both, in that order', () => {
+    const attachments = new Attachments()
+    attachments.attach(1, { unwatches: [news] })
+    attachments.attach(2, { watches: [news] })
+    expect(attachments.between(0, 2).reach).toEqual({ starts: [], watches: [news], unwatches: [news] })
+    attachments.attach(3, { unwatches: [news] })
+    expect(attachments.between(0, 3).reach).toEqual({ starts: [], watches: [], unwatches: [news] })
+  })
+
+  it('a child whose end nobody waits for any more is started all the same, and not watched', () => {
+    const attachments = new Attachments()
+    const start = { run: { id: 'child' } as NewRun, awaited: true, onParentEnd: 'cancel' } as const
+    attachments.attach(1, { starts: [start] })
+    attachments.attach(2, { unwatches: [{ kind: 'run', runId: 'child' }] })
+    const started = { ...start, awaited: false }
+    expect(attachments.between(0, 2).reach).toEqual({ starts: [started], watches: [], unwatches: [] })
+  })
+})

@@ -1,0 +1,134 @@
+// The books of the exchange as plain maps, for tests of its rules: nothing of a store but what the rules ask for.
+
+import type { Draft } from '../../../src/core/entry.ts'
+import type { Books, Letter, WaitRow } from '../../../src/core/exchange.ts'
+import type { Fate, Message } from '../../../src/core/message.ts'
+import type { Run } from '../../../src/core/run.ts'
+import type { Broadcast } from '../../../src/core/topic.ts'
+import { newRun } from './new-run.ts'
+
+export class PlainBooks implements Books {
+  now = 10_000
+  readonly runs = new Map<string, Run>()
+  readonly mail: Message[] = []
+  readonly fates = new Map<string, Fate>()
+  readonly appended = new Map<string, readonly Draft[]>()
+  waits: WaitRow[] = []
+  broadcasts: Broadcast[] = []
+  /** What it was told to forget. */
+  readonly forgotten: (readonly [topic: string, before: number])[] = []
+  /** The last entries of runs that are over. */
+  readonly lasts = new Map<string, ReturnType<Books['lastEntry']>>()
+
+  add(id: string, changes: Partial<Run> = {}): Run {
+    const run = newRun({ id, ...changes })
+    this.runs.set(id, run)
+    return run
+  }
+
+  /** The run comes to its end with that entry. */
+  end(id: string, last: Pick<Draft, 'kind' | 'meta' | 'data'>): Run {
+    const { seq, ...run } = this.known(id)
+    this.lasts.set(id, { seq: seq + 1, ...last })
+    return this.add(id, { ...run, seq: seq + 1, status: last.kind as Run['status'], endedAt: this.now })
+  }
+
+  /** What was put into the mailbox of a run, as `kind name`, whatever became of it. */
+  mailOf(runId: string): readonly string[] {
+    return this.mail.filter((message) => message.runId === runId).map(({ kind, name }) => `${kind} ${name}`)
+  }
+
+  known(id: string): Run {
+    const run = this.runs.get(id)
+    if (run === undefined) throw new Error(`There is no run ${id}`)
+    return run
+  }
+
+  run(id: string): Run | undefined {
+    return this.runs.get(id)
+  }
+
+  lastEntry({ id }: Run): ReturnType<Books['lastEntry']> {
+    const last = this.lasts.get(id)
+    if (last === undefined) throw new Error(`${id} has not ended`)
+    return last
+  }
+
+  unread(runId: string): readonly Message[] {
+    return this.mail.filter((message) => message.runId === runId && !this.fates.has(`${runId} ${message.id}`))
+  }
+
+  hasMessage(runId: string, id: string): boolean {
+    return this.mail.some((message) => message.runId === runId && message.id === id)
+  }
+
+  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+    const waits = this.waits.filter((wait) => wait.kind === kind && wait.target === target)
+    return waits.toSorted((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+  }
+
+  topicPosition(topic: string): number {
+    return this.broadcasts.filter((one) => one.topic === topic).at(-1)?.position ?? 0
+  }
+
+  broadcast(topic: string, id: string): Broadcast | undefined {
+    return this.broadcasts.find((one) => one.topic === topic && one.id === id)
+  }
+
+  backlog(topic: string, delivery: Broadcast['delivery']): readonly Broadcast[] {
+    return this.broadcasts.filter(
+      (one) =>
+        one.topic === topic &&
+        one.delivery === delivery &&
+        one.takenBy === null &&
+        (one.expiresAt === null || one.expiresAt > this.now),
+    )
+  }
+
+  put(letter: Letter): void {
+    const run = this.known(letter.runId)
+    const inbox = run.inbox + 1
+    this.runs.set(run.id, { ...run, inbox })
+    this.mail.push({ ...letter, position: inbox, at: this.now })
+  }
+
+  settle({ runId, id }: Message, fate: Fate): void {
+    this.fates.set(`${runId} ${id}`, fate)
+  }
+
+  rewrite(before: Run, { run, append }: { readonly run: Run; readonly append: readonly Draft[] }): void {
+    this.runs.set(before.id, run)
+    this.appended.set(before.id, append)
+  }
+
+  markWatched({ id }: Run): void {
+    this.runs.set(id, { ...this.known(id), watched: true })
+  }
+
+  addWait(wait: WaitRow): void {
+    const isSame = (one: WaitRow): boolean => placeOf(one) === placeOf(wait)
+    if (!this.waits.some(isSame)) this.waits.push(wait)
+  }
+
+  deleteWait(wait: WaitRow): void {
+    this.waits = this.waits.filter((one) => placeOf(one) !== placeOf(wait))
+  }
+
+  addBroadcast(broadcast: Broadcast): void {
+    this.broadcasts.push(broadcast)
+  }
+
+  takeBroadcast({ topic, position }: Broadcast, takenBy: string): void {
+    this.broadcasts = this.broadcasts.map((one) =>
+      one.topic === topic && one.position === position ? { ...one, takenBy } : one,
+    )
+  }
+
+  forgetBroadcasts(topic: string, before: number): void {
+    this.forgotten.push([topic, before])
+  }
+}
+
+function placeOf({ kind, target, runId, effect }: WaitRow): string {
+  return [kind, target, runId, effect].join(' ')
+}
