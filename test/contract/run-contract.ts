@@ -8,7 +8,7 @@ import { createContractBench, storeContract, type ContractSubject } from '../../
  * skipped visibly, with the reason.
  */
 export function runContract(store: string, open: () => Promise<ContractSubject>, missing?: string): void {
-  describe(`HE-X1 ${store} keeps the contract of every store`, () => {
+  describe(`HE-X1 WC-X1 ${store} keeps the contract of every store`, () => {
     const cases = storeContract.map((one) => [one.name, one] as const)
     it.for(cases)('%s', async ([, { needs, near = false, run }], context) => {
       if (missing !== undefined) context.skip(missing)

@@ -250,7 +250,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
   })
 })
 
-test('a crash at every commit of parent and child leads to the same end, and to one child', async () => {
+test('WC-P5 a crash at every commit of parent and child leads to the same end, and to one child', async () => {
   const dead: boolean[] = []
   for (let deadAt = 1; deadAt <= 12; deadAt += 1) {
     const { open, after, store, clock } = virtualWorld()

@@ -71,7 +71,7 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
     expect(await after(run.result())).toEqual(['to you', 'to all'])
   })
 
-  test('is woken by a signal while it waits, and replays to the same value after any crash (WC-W4)', async () => {
+  test('is woken by a signal while it waits, and replays to the same value after any crash (WC-W4, WC-P2)', async () => {
     const { open, after } = virtualWorld()
     const waiting = workflow('waiting', async (ctx) => {
       const first = await ctx.signal('first')

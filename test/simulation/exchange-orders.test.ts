@@ -13,7 +13,7 @@ const most = 20_000
 
 const planned = meetings.map((one) => [one.name, one.atLeast, one] as const)
 
-describe('in every order of their statements, nothing is lost or doubled', () => {
+describe('WC-C3 WC-C4 WC-T1 in every order of their statements, nothing is lost or doubled', () => {
   it.for(planned)(
     '%s: %i orders at least',
     { timeout: 120_000 },
