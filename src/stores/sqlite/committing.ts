@@ -31,7 +31,7 @@ const endSql = `${leaveSql} and watched = 0`
 export function commitOne(batch: Batch, transition: Transition): Committed {
   const { id, runId, guard, append, status, parkIf, undo, continues, reach = null, emptyAt = 0 } = transition
   const inbox = parkIf?.inbox ?? emptyAt
-  const usual = !isFar(reach) && undo === null && continues === null && status !== 'cancelling'
+  const usual = !isFar(transition) && undo === null && continues === null && status !== 'cancelling'
   if (!usual || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
   assertLegal('running', transition)
   batch.append(runId, guard.seq, append, id)
@@ -41,9 +41,10 @@ export function commitOne(batch: Batch, transition: Transition): Committed {
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, wish: null }
 }
 
-/** Whoever only stops to watch something touches nobody, and learns nothing by that. */
-function isFar(reach: Reach | null): boolean {
-  return reach !== null && (reach.starts.length > 0 || reach.watches.length > 0)
+/** Others have to be looked at. Whoever only stops to watch something, and knows its mailbox, touches nobody. */
+function isFar({ reach = null, parkIf, emptyAt }: Transition): boolean {
+  if (reach === null) return false
+  return reach.starts.length > 0 || reach.watches.length > 0 || (parkIf === null && emptyAt === undefined)
 }
 
 /** Writes the row if the fence lets it through: as a checkpoint, or leading to a status. */
