@@ -1,12 +1,12 @@
 // The store over a pool of the user's own, which takes one statement at a time: every transaction brings its settings, and
-// leaves nothing behind. One that takes several at a time stands in `test/postgres`, because it takes as long again.
+// leaves nothing behind. One that takes several at a time stands in own-pool.long.ts.
 
 import { Pool } from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { ClientLike, PoolLike } from '../../src/stores/postgres/database.ts'
 import { openTestStore } from '../support/postgres-store.ts'
 import { sharedPostgres } from '../support/postgres-shared.ts'
-import { runContract } from './run-contract.ts'
+import { runContract } from '../contract/run-contract.ts'
 
 let lent: Pool | undefined
 
