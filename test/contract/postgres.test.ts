@@ -31,6 +31,3 @@ describe('the statement plan', () => {
     expect([...methods].toSorted()).toEqual(Object.keys(statementPlan).toSorted())
   })
 })
-
-// How databases are served that spread rows over many machines: 16 shards, no SKIP LOCKED, no LISTEN.
-runContract('Postgres in distributed mode', () => openTestStore({ shards: 16, distributed: true }))
