@@ -3,14 +3,14 @@
 import type { Entry } from '../../core/entry.ts'
 import type { KeyScope } from '../../core/key.ts'
 import type { TakenMessage } from '../../core/invariants/invariant.ts'
-import type { Fate } from '../../core/message.ts'
+import type { Fate, Reception } from '../../core/message.ts'
 import type { Readiness, Run, RunStatus, Undo, Wish } from '../../core/run.ts'
 import { mailAtOnce, type Loaded, type LoadRequest, type MailRequest, type Message, type NewRun } from '../../store.ts'
 
 /** A message, and what its sender was told: it is told the same again if it repeats itself. */
 export interface Kept {
   readonly message: Message
-  readonly outcome: 'delivered' | 'queued' | 'target-terminated'
+  readonly outcome: Reception
   /** The entry with which the run took it; it stays known, so that delivering it again changes nothing. */
   takenBy: number | null
   /** What became of it, if nobody read it. */

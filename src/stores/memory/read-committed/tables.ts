@@ -4,7 +4,7 @@
 import type { Entry } from '../../../core/entry.ts'
 import type { Letter, WaitRow } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
-import type { Fate, Message } from '../../../core/message.ts'
+import type { Fate, Message, Reception } from '../../../core/message.ts'
 import type { Run } from '../../../core/run.ts'
 import type { Broadcast } from '../../../core/topic.ts'
 import { copied } from '../row.ts'
@@ -21,7 +21,7 @@ export interface EntryRow {
 }
 
 export interface MessageRow extends Message {
-  readonly outcome: 'delivered' | 'queued' | 'target-terminated'
+  readonly outcome: Reception
   /** The entry with which the run took it; of one that has a fate, the last that there was. */
   readonly takenBy: number | null
   readonly fate: Fate | null
