@@ -205,7 +205,7 @@ const noRescue: StoreMutation = (store, clock) =>
 
 export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
-  { name: 'no-fence', told: 'a stale lease may write', budget: 600, mutation: noFence },
+  { name: 'no-fence', told: 'a stale lease may write', budget: 1_200, mutation: noFence },
   { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
   { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
   {
