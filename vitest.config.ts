@@ -14,6 +14,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
+    // Many files wait for a disk, a process or a time: two at once take two thirds of the time, also on two cores.
+    maxWorkers: 2,
     globalSetup: ['test/support/postgres-global.ts'],
     reporters: ['default', './tools/closing-line-reporter.mjs'],
   },
