@@ -46,7 +46,10 @@ export interface Books {
   run(id: string): Run | undefined
   /** The last entry of a run that has ended. */
   lastEntry(run: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'>
-  /** The messages of a run that no transition has taken, first in first out. */
+  /**
+   * Messages of a run that no transition has taken, first in first out: all that go on to a topic when it ends, and of the
+   * others as many as the store cares to list, because they may be a million.
+   */
   unread(runId: string): readonly Message[]
   /** Whether a message of that id was ever put into the mailbox of that run. */
   hasMessage(runId: string, id: string): boolean
@@ -62,6 +65,8 @@ export interface Books {
   put(letter: Letter): void
   /** A message leaves the mailbox of a run that has ended, with its last entry. */
   settle(message: Message, fate: Fate): void
+  /** So do all that `unread` did not list: as dead letters if their policy says so, and otherwise discarded. */
+  settleRest(runId: string): void
   /** Makes the row what was decided, and appends to its journal. */
   rewrite(before: Run, write: Rewrite): void
   /** From here on its end has to be told. */
@@ -195,6 +200,7 @@ export function conclude(books: Books, run: Run): void {
   }
   if (run.inbox === 0 || !isTerminal(run.status)) return
   for (const message of books.unread(run.id)) giveUp(books, message)
+  books.settleRest(run.id)
 }
 
 /** A child that is over need not be cancelled any more: a run may start thousands, one after the other. */

@@ -81,6 +81,10 @@ export class MemoryBooks implements Books {
     kept.fate = fate
   }
 
+  settleRest(): void {
+    // All was listed.
+  }
+
   rewrite({ id }: Run, write: Rewrite): void {
     const row = this.row(id)
     if (this.tables.rewrite(row, write, null, this.now)) conclude(this, row.view())

@@ -8,7 +8,7 @@ import { broadcastMessageId, type Message } from '../../core/message.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'
 import type { Found } from './books.ts'
-import { loadingStatements, type Ender } from './books-statements.ts'
+import { loadingStatements, unreadAtOnce, type Ender } from './books-statements.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
 import { broadcastOf, entryOf, messageOf, runOf, waitOf } from './rows.ts'
@@ -129,13 +129,19 @@ export function booksLoading(dialect: Dialect): Loading {
     return { waits, cutWaits }
   }
 
-  async function lookUnread(x: Execution, end: Ender, wants: Wants): Promise<Map<string, Message[]>> {
+  async function lookUnread(x: Execution, end: Ender, wants: Wants) {
     const unread = new Map<string, Message[]>(Array.from(wants.ends, (id) => [id, []]))
-    for (const row of await ask(x, statements[end].unread, placed(wants.ends))) {
-      const message = messageOf(row)
-      unread.get(message.runId)?.push(message)
+    const cutUnread = new Set<string>()
+    const listed = new Map<string, number>()
+    for (const message of (await ask(x, statements[end].unread, placed(wants.ends))).map(messageOf)) {
+      const { runId, policy } = message
+      const isPassedOn = policy?.onTargetTerminated === 'broadcast'
+      const rest = (listed.get(runId) ?? 0) + (isPassedOn ? 0 : 1)
+      listed.set(runId, rest)
+      if (isPassedOn || rest <= unreadAtOnce) unread.get(runId)?.push(message)
+      else cutUnread.add(runId)
     }
-    return unread
+    return { unread, cutUnread }
   }
 
   async function lookBroadcasts(x: Execution, end: Ender, wants: Wants) {
@@ -188,10 +194,10 @@ export function booksLoading(dialect: Dialect): Loading {
         lookLasts(x, end, wants),
         lookBacklogs(x, end, wants),
       ])
-      const [{ waits, cutWaits }, unread, broadcasts, lasts, { backlogs, cut, received }] = await sent
+      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, { backlogs, cut, received }] = await sent
       const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()
       const messages = await lookMessages(x, end, [...wanted, ...received])
-      return { waits, cutWaits, unread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
+      return { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
     },
   }
 }

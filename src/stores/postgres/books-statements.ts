@@ -37,8 +37,14 @@ export function loadingStatements(
 
 const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 
+/** What of a message's policy says that it goes on to a topic. */
+const isBroadcast = `message.policy like '%"onTargetTerminated":"broadcast"%'`
+
+/** How much of a mailbox is settled one by one when its run ends; what goes on to a topic is not counted. */
+export const unreadAtOnce = 100
+
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
-  const isBroadcast = `message.policy like '%"onTargetTerminated":"broadcast"%'`
+  const isUnread = 'message.shard = $1::smallint and message.run_id = asked.id::uuid and message.taken_by is null'
   return {
     // Who waits on runs that may end, and what they have not read that would go to a topic then.
     candidatesOfEnds: `
@@ -51,8 +57,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.policy, message.at
     from ${ids} cross join lateral (
       select * from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.id::uuid and message.taken_by is null
-        and ${isBroadcast} offset 0) as message`,
+      where ${isUnread} and ${isBroadcast} offset 0) as message`,
 
     lockRuns: lockRuns(schema),
 
@@ -80,13 +85,18 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and wait.delivery = asked.delivery
       order by wait.opened_at, wait.run_id limit asked.most) as wait`,
 
-    // What is said is needed only of what goes on to a topic.
+    // All that goes on to a topic. Of the rest the first, and one more if there are more; what they say is not needed.
     unread: `
     select ${messageColumns('message')} from ${ids} cross join lateral (
-      select run_id, position, id, kind, name, case when ${isBroadcast} then data else '' end as data, policy, at
-      from ${schema}.messages as message
-      where message.shard = $1::smallint and message.run_id = asked.id::uuid and message.taken_by is null
-      order by message.position offset 0) as message`,
+      select * from (
+        select run_id, position, id, kind, name, data, policy, at from ${schema}.messages as message
+        where ${isUnread} and ${isBroadcast} order by message.position offset 0) as passed_on
+      union all
+      select * from (
+        select run_id, position, id, kind, name, '', policy, at from ${schema}.messages as message
+        where ${isUnread} and (${isBroadcast}) is not true order by message.position
+        limit ${unreadAtOnce + 1}) as rest) as message
+    order by message.position`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}

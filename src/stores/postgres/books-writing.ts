@@ -24,6 +24,7 @@ interface Statements {
   /** Some of what is put is given up at once. */
   readonly putAndSettle: Statement
   readonly settle: Statement
+  readonly settleRest: Statement
   readonly deleteWaits: Statement
   readonly addWaits: Statement
   readonly broadcasts: Statement
@@ -42,7 +43,7 @@ export function booksWriting(dialect: Dialect): Writing {
 
   /** What others get, and what becomes of what was not read. */
   function writeMail(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
-    const { put, putAndSettle, settle } = byEnd[end]
+    const { put, putAndSettle, settle, settleRest } = byEnd[end]
     const puts = [...books.puts.values()]
     const inserting = puts.some(({ fate }) => fate !== null) ? putAndSettle : put
     return [
@@ -60,6 +61,14 @@ export function booksWriting(dialect: Dialect): Writing {
         books.settled,
         ({ message }) => ofRun(message.runId),
         ({ message: { runId, position }, seq, fate }) => ({ r: runId, position, seq, fate }),
+      ),
+      // After all that takes or settles one by one: it takes what they leave.
+      ...send(
+        x,
+        settleRest,
+        books.rests,
+        ({ runId }) => ofRun(runId),
+        ({ runId, seq }) => ({ r: runId, seq }),
       ),
     ]
   }
@@ -124,12 +133,13 @@ function isOnlyRows({
   takes,
   puts,
   settled,
+  rests,
   addedWaits,
   deletedWaits,
   broadcasts,
   takenBroadcasts,
 }: PostgresBooks): boolean {
-  const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size]
+  const lists = [takes.length, puts.size, settled.length, rests.length, addedWaits.size, deletedWaits.size]
   return lists.every((size) => size === 0) && broadcasts.length === 0 && takenBroadcasts.length === 0
 }
 
@@ -220,6 +230,10 @@ function writingStatements({ schema }: Dialect) {
   const settle = `${given('r uuid, position integer, seq integer, fate text')}
     update ${schema}.messages as message set taken_by = given.seq, fate = given.fate from given
     where ${ofGiven} and message.position = given.position`
+  const settleRest = `${given('r uuid, seq integer')}
+    update ${schema}.messages as message set taken_by = given.seq,
+      fate = case when message.policy is null then 'discarded' else 'dead' end from given
+    where ${ofGiven} and message.taken_by is null`
   // Looked up by the whole key, whatever the statistics say.
   const deleteWaits = `
     with given as materialized (select * from json_to_recordset($3::text::json) as given (${wait}))
@@ -266,6 +280,7 @@ function writingStatements({ schema }: Dialect) {
       put,
     ),
     settle: statement(`${end}.settle`, settle),
+    settleRest: statement(`${end}.settle`, settleRest),
     deleteWaits: statement(`${end}.waits`, deleteWaits),
     addWaits: statement(`${end}.waits`, addWaits),
     broadcasts: statement(`${end}.broadcasts`, broadcasts),

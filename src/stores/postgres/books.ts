@@ -22,6 +22,8 @@ export interface Found {
   readonly lasts: ReadonlyMap<string, LastEntry>
   /** By run, of all that may end. */
   readonly unread: ReadonlyMap<string, readonly Message[]>
+  /** Runs that have more unread than was looked at. */
+  readonly cutUnread: ReadonlySet<string>
   /** By `run` and its id, `topic` or `queue` and the name of the topic. */
   readonly waits: ReadonlyMap<string, readonly WaitRow[]>
   /** Queues on which more wait than were looked at. */
@@ -69,6 +71,8 @@ export class PostgresBooks implements Books {
   readonly puts = new Map<string, Put>()
   readonly takes: { readonly runId: string; readonly id: string; readonly seq: number }[] = []
   readonly settled: { readonly message: Message; readonly seq: number; readonly fate: Fate }[] = []
+  /** Runs that have ended with more unread than was looked at, and their last entries. */
+  readonly rests: { readonly runId: string; readonly seq: number }[] = []
   readonly addedWaits = new Map<string, WaitRow>()
   readonly deletedWaits = new Map<string, WaitRow>()
   readonly positions = new Map<string, number>()
@@ -201,6 +205,10 @@ export class PostgresBooks implements Books {
     if (put === undefined) this.settled.push({ message, seq, fate })
     else Object.assign(put, { takenBy: put.takenBy ?? seq, fate })
     this.gone.add(`${runId} ${id}`)
+  }
+
+  settleRest(runId: string): void {
+    if (this.found.cutUnread.has(runId)) this.rests.push({ runId, seq: this.need(runId).seq })
   }
 
   rewrite(before: Run, write: Rewrite): void {

@@ -214,7 +214,8 @@ export const migrations: readonly Migration[] = [
     opened_at bigint not null,
     primary key (shard, kind, target, run_id, effect)
   ) ${stored(busyTable)};
-  create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id);
+  -- Only of topics, so that nobody looks up a wait by its key in here, past all who have waited longer.
+  create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id) where delivery is not null;
 
   create table ${schema}.topics (
     shard smallint not null,

@@ -14,9 +14,19 @@ import { broadcastOf, entryOf, messageOf, policyText, waitOf } from './rows.ts'
 
 // The indexes are named for Turso, which does not find all of them by itself; SQLite would.
 
-export const unreadSql = `
+const unread = 'shard = 0 and run_id = ? and taken_by is null'
+
+/** What goes on to a topic when its run ends. */
+export const passedOnSql = `
   select * from messages indexed by messages_unread
-  where shard = 0 and run_id = ? and taken_by is null order by position`
+  where ${unread} and policy like '%"onTargetTerminated":"broadcast"%' order by position`
+
+/** What is left then, however much it is. */
+export const settleRestSql = `
+  update messages indexed by messages_unread
+  set taken_by = (select seq from runs where shard = 0 and id = ?),
+    fate = case when policy is null then 'discarded' else 'dead' end
+  where ${unread}`
 
 export const waitsSql = 'select * from waits where shard = 0 and kind = ? and target = ? order by opened_at, run_id'
 
@@ -76,7 +86,7 @@ export class SqliteBooks implements Books {
   }
 
   unread(runId: string): readonly Message[] {
-    return this.batch.db.all(unreadSql, [runId]).map(messageOf)
+    return this.batch.db.all(passedOnSql, [runId]).map(messageOf)
   }
 
   hasMessage(runId: string, id: string): boolean {
@@ -136,6 +146,10 @@ export class SqliteBooks implements Books {
       update messages set taken_by = (select seq from runs where shard = 0 and id = ?), fate = ?
       where shard = 0 and run_id = ? and position = ?`
     this.batch.db.run(sql, [runId, fate, runId, position])
+  }
+
+  settleRest(runId: string): void {
+    this.batch.db.run(settleRestSql, [runId, runId])
   }
 
   rewrite(before: Run, write: Rewrite): void {

@@ -87,6 +87,25 @@ export const leftovers: readonly ContractCase[] = [
     },
   },
   {
+    name: 'what a run has not read is given up however much it is, but for what its last transition takes',
+    async run(bench) {
+      const held = await bench.hold()
+      const plain = Array.from({ length: 120 }, () => bench.message(held.runId))
+      const letters = Array.from({ length: 60 }, () => bench.message(held.runId, { policy: dead }))
+      const passedOn = [1, 2].map((n) => job(bench, held.runId, { data: String(n) }))
+      const [taken] = letters
+      await bench.store.deliver([...plain.slice(0, 60), ...letters, ...passedOn, ...plain.slice(60)])
+      await bench.commit(held, { ...over, takes: taken === undefined ? [] : [taken.id] })
+      assert.deepEqual(await bench.mailbox(held.runId), [])
+      const expected = letters.slice(1).map(({ id }) => id)
+      assert.deepEqual(new Set(await deadIds(bench)), new Set(expected))
+      assert.deepEqual((await subscribed(bench, jobs)).length, 1)
+      assert.deepEqual((await subscribed(bench, jobs)).length, 1)
+      assert.deepEqual(await subscribed(bench, jobs), [])
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'an end that is sent again gives nothing up twice',
     async run(bench) {
       const held = await bench.hold()

@@ -96,6 +96,10 @@ export class PlainBooks implements Books {
     this.fates.set(`${runId} ${id}`, fate)
   }
 
+  settleRest(): void {
+    // All was listed.
+  }
+
   rewrite(before: Run, { run, append }: { readonly run: Run; readonly append: readonly Draft[] }): void {
     this.runs.set(before.id, run)
     this.appended.set(before.id, append)

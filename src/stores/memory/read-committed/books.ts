@@ -151,6 +151,10 @@ export class LentBooks implements Books {
     this.fates.set(mailText(message), { fate, seq: row?.seq ?? 0 })
   }
 
+  settleRest(): void {
+    // All was listed.
+  }
+
   rewrite(before: Run, write: Rewrite): void {
     const row = this.row(before.id)
     if (row !== undefined) this.rewrites.write(row, write, null)

@@ -28,6 +28,7 @@ function found(changes: Partial<Found> = {}): Found {
     runs,
     lasts: new Map(),
     unread: new Map(),
+    cutUnread: new Set(),
     waits: new Map(),
     cutWaits: new Set(),
     topics: new Map(),

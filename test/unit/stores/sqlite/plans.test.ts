@@ -8,9 +8,10 @@ import {
   forgetExpiredSql,
   forgetTakenSql,
   forgetToldSql,
+  passedOnSql,
+  settleRestSql,
   queueSql,
   retainedSql,
-  unreadSql,
   waitsSql,
 } from '../../../../src/stores/sqlite/books.ts'
 import { lookSql, promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
@@ -83,7 +84,8 @@ describe('the plan of', () => {
 
   it.each([
     ['the first of a mailbox', firstMailSql, 'messages_unread (shard=? AND run_id=?)'],
-    ['what a run leaves unread', unreadSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['what a run passes on at its end', passedOnSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['what a run leaves unread', settleRestSql, 'messages_unread (shard=? AND run_id=?)'],
     ['the mail of a name', namedMailSql, 'messages_named (shard=? AND run_id=? AND name=?)'],
     ['the first of a queue', queueSql, 'broadcasts_open (shard=? AND topic=?)'],
     ['what a topic retains', retainedSql, 'sqlite_autoindex_broadcasts_1 (shard=? AND topic=?)'],

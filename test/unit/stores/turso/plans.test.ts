@@ -8,8 +8,8 @@ import {
   forgetExpiredSql,
   forgetTakenSql,
   forgetToldSql,
+  passedOnSql,
   queueSql,
-  unreadSql,
 } from '../../../../src/stores/sqlite/books.ts'
 import { promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
 import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
@@ -62,7 +62,7 @@ describe('on Turso', () => {
     ['the search for runs that are over time', timedOutSql, ['runs_timeout (shard=? AND timeout_at<=?)']],
     ['the search for mail that a holder does not know of', mailSql, [byId]],
     ['the first of a mailbox', firstMailSql, ['messages_unread (shard=? AND run_id=?)']],
-    ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['what a run passes on at its end', passedOnSql, ['messages_unread (shard=? AND run_id=?)']],
     ['the mail of a name', namedMailSql, ['messages_named (shard=? AND run_id=? AND name=?)']],
     ['the first of a queue', queueSql, ['broadcasts_open (shard=? AND topic=?)']],
     ['a broadcast that may be known', broadcastSql, ['broadcasts_id (shard=? AND topic=? AND id=?)']],
