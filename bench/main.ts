@@ -1,7 +1,7 @@
 // `npm run bench`: measures the compiled package, one fresh process after another, and shows a table.
 
 import { measureScenario, type Result } from './conduct.ts'
-import { helpText, parseOptions, UsageError, type Options } from './options.ts'
+import { helpText, parseOptions, type Options } from './options.ts'
 import { withServer } from './postgres.ts'
 import { profileScenario } from './profile.ts'
 import { thisMachine, writeReport } from './report.ts'
@@ -9,6 +9,7 @@ import type { Settings } from './scenario.ts'
 import { scenarios } from './scenarios.ts'
 import { storeKindOf } from './stores.ts'
 import { renderTable } from './table.ts'
+import { UsageError } from './usage.ts'
 
 async function main(options: Options): Promise<void> {
   if (options.help) return console.log(helpText())

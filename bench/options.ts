@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { scenarios } from './scenarios.ts'
 import { storeKindOf, storeKinds } from './stores.ts'
+import { checkTokens, didYouMean, UsageError } from './usage.ts'
 
 export interface Options {
   readonly quick: boolean
@@ -12,8 +13,6 @@ export interface Options {
   readonly only: string | undefined
   readonly profile: string | undefined
 }
-
-export class UsageError extends Error {}
 
 const known = {
   quick: { type: 'boolean' },
@@ -32,10 +31,7 @@ export function parseOptions(args: readonly string[]): Options {
     allowPositionals: true,
     tokens: true,
   })
-  for (const token of tokens) {
-    if (token.kind === 'positional') throw new UsageError(`"${token.value}" is not an option. ${seeHelp}`)
-    if (token.kind === 'option') checkOption(token.name, token.rawName, token.value)
-  }
+  checkTokens(tokens, known, seeHelp)
   const text = (name: 'json' | 'store' | 'only' | 'profile'): string | undefined => values[name] as string | undefined
   const store = checkStore(text('store') ?? 'memory')
   const only = scenarioNamed(text('only'), store)
@@ -66,15 +62,6 @@ ${list}`
 
 const seeHelp = 'Run "npm run bench -- --help" for what there is.'
 
-function checkOption(name: string, written: string, value: string | undefined): void {
-  if (!Object.hasOwn(known, name)) {
-    throw new UsageError(`There is no option ${written}.${didYouMean(name, Object.keys(known), '--')} ${seeHelp}`)
-  }
-  const { type } = known[name as keyof typeof known]
-  if (type === 'string' && (value === undefined || value === '')) throw new UsageError(`${written} needs a value.`)
-  if (type === 'boolean' && value !== undefined) throw new UsageError(`${written} takes no value.`)
-}
-
 function checkStore(address: string): string {
   const [kind = ''] = address.split(':', 1)
   if ([...storeKinds, 'postgresql'].includes(kind)) return address
@@ -91,26 +78,4 @@ function scenarioNamed(name: string | undefined, store: string): string | undefi
   if (name === undefined || names.includes(name)) return name
   const hint = didYouMean(name, names)
   throw new UsageError(`There is no scenario "${name}".${hint} The scenarios are: ${names.join(', ')}.`)
-}
-
-function didYouMean(name: string, candidates: readonly string[], before = ''): string {
-  const close = candidates
-    .map((candidate) => ({ candidate, distance: distance(name.toLowerCase(), candidate) }))
-    .filter((one) => one.distance <= Math.max(1, Math.floor(one.candidate.length / 2)))
-    .sort((a, b) => a.distance - b.distance)[0]
-  return close === undefined ? '' : ` Did you mean ${before}${close.candidate}?`
-}
-
-/** How many letters must be added, left out or replaced. */
-function distance(a: string, b: string): number {
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let row = 1; row <= a.length; row += 1) {
-    const current = [row]
-    for (let column = 1; column <= b.length; column += 1) {
-      const replaced = last[column - 1]! + (a[row - 1] === b[column - 1] ? 0 : 1)
-      current.push(Math.min(replaced, last[column]! + 1, current[column - 1]! + 1))
-    }
-    last = current
-  }
-  return last[b.length]!
 }

@@ -10,17 +10,28 @@ const settings = { shared_buffers: '256MB' }
 /** What a server that is to tell how long each statement took has besides. */
 const telling = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_utility': 'off' }
 
+export interface ServerOptions {
+  /** It tells how long each statement took. @default false */
+  readonly tells?: boolean
+  /** Ctrl-C ends the process and the server with it. Otherwise the server lives until `use` has ended. @default true */
+  readonly interruptible?: boolean
+}
+
 /** Lets `use` have the address of a store. If that is to be on a server of its own, the server lives as long as `use`. */
 export async function withServer<Result>(
   address: string,
   use: (address: string) => Promise<Result>,
-  { tells = false }: { readonly tells?: boolean } = {},
+  { tells = false, interruptible = true }: ServerOptions = {},
 ): Promise<Result> {
   if (address !== 'postgres' && address !== 'postgres:') return use(address)
-  const cluster = await startPostgres({ version: 'embedded', settings: tells ? { ...settings, ...telling } : settings })
+  const cluster = await startPostgres({
+    version: 'embedded',
+    settings: tells ? { ...settings, ...telling } : settings,
+    detached: !interruptible,
+  })
   // The server ends with us, also when we are told to end.
   const leave = (): never => process.exit(1)
-  process.once('SIGINT', leave).once('SIGTERM', leave)
+  if (interruptible) process.once('SIGINT', leave).once('SIGTERM', leave)
   try {
     if (tells) await withClient(cluster.url, (client) => client.query('create extension pg_stat_statements'))
     return await use(cluster.url)

@@ -13,7 +13,9 @@ import {
   type FindOptions,
   type RunPage,
 } from './client/finding.ts'
+import { exportRun, type ExportedRun } from './client/exporting.ts'
 import { operation, type AnswerOf, type Operation } from './client/operation.ts'
+import { replayHere } from './client/replaying.ts'
 import type { RunHandle } from './client/run-handle.ts'
 import type { RunReference } from './client/run-reference.ts'
 import type { JournalEntry, RunView } from './client/run-view.ts'
@@ -44,6 +46,8 @@ import { Payloads, type Offload } from './core/payload.ts'
 import { harmless, type Cancel, type Clock, type Logger, type Ports } from './core/ports.ts'
 import { checkOptions, didYouMean, shown } from './core/suggest.ts'
 import { Engine } from './engine/engine.ts'
+import { collectDefinitions } from './engine/registry.ts'
+import type { Replayed } from './engine/replaying.ts'
 import { transactionsOf, type OwnTransaction } from './engine/transacting.ts'
 import type { Services } from './functions/context.ts'
 import type { Checked, Store, StoreAdmin } from './store.ts'
@@ -70,6 +74,11 @@ export type HoldfastOptions = {
   readonly transaction?: OwnTransaction
   /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
   readonly pauseCheckInterval?: Duration
+  /**
+   * How long this process waits at most before it looks by itself for work and for the ends of runs: stores tell of both,
+   * but what they tell may be lost. @default 3 s for work, 1 s for ends
+   */
+  readonly poll?: Duration
   /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
   readonly codec?: Codec
   /** Where large payloads go instead of the journal. */
@@ -107,6 +116,16 @@ export interface Holdfast extends Starts, Sends {
   active(reference: RunReference): ActiveRun | null
   /** Everything that happened to a run, in order. */
   journal(reference: RunReference, options?: JournalOptions): Promise<readonly JournalEntry[]>
+  /**
+   * A run with its whole journal, as data that JSON can hold: for `replay` of `holdfast/testing`, or for `holdfast check`.
+   * Payloads are in plain text, whatever the codec is; the secrets of tokens are left out.
+   */
+  export(reference: RunReference): Promise<ExportedRun>
+  /**
+   * Shows the journal of a run, of this store or exported, to the code that is registered here, and tells whether the two
+   * agree. No step is performed, and nothing is written or sent. What a body does outside of steps takes place.
+   */
+  replay(run: RunReference | ExportedRun): Promise<Replayed>
   /** Runs that match, newest first, by pages. */
   find(options?: FindOptions): Promise<RunPage>
   /** How many runs match, counted no further than to `atMost`. @default atMost 10,000 */
@@ -144,6 +163,8 @@ export interface RunningWorker {
    * the store and this one is no longer admitted.
    */
   readonly ended: Promise<HoldfastError | null>
+  /** Asks at once, and not with its next heartbeat, what other processes want of the runs that it holds. */
+  beat(): void
   /** Stops claiming, waits for what is moving, gives back the rest. Calling it again is fine. */
   stop(): Promise<void>
 }
@@ -155,6 +176,7 @@ const optionNames = [
   'versionFor',
   'transaction',
   'pauseCheckInterval',
+  'poll',
   'codec',
   'offload',
   'migrate',
@@ -175,14 +197,15 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   checkOptions(options, optionNames, 'createHoldfast()')
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
   const pauseCheckMs = toMs(options.pauseCheckInterval ?? '1h', 'pauseCheckInterval')
+  const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'poll')
   const system = systemPorts(logger)
   const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
   const ownsStore = typeof options.store === 'string'
   const store = typeof options.store === 'string' ? await openStore(options.store, ports) : checkStore(options.store)
-  const definitions = collect(workflows)
+  const definitions = collectDefinitions(workflows)
   const transaction = checkTransaction(options.transaction, store)
   const payloads = new Payloads(codec, offload)
-  const engine = new Engine({ store, ports, payloads, definitions, transaction, pauseCheckMs })
+  const engine = new Engine({ store, ports, payloads, definitions, transaction, pauseCheckMs, pollMs })
   const isLeftToDeployment = isProduction() && typeof options.store === 'string' && isPostgres(options.store)
   try {
     await engine.open({ migrate: options.migrate ?? !isLeftToDeployment })
@@ -222,6 +245,8 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     query: (reference, name) => client.query(reference, name),
     active: (reference) => client.active(reference),
     journal: (reference, options) => client.journal(reference, options),
+    export: (reference) => exportRun(engine, reference),
+    replay: (run) => replayHere(engine, services, run),
     find: (options) => findRuns(engine, options),
     count: (filter, options) => countRuns(engine, filter, options),
     cancelMany: (filter, options) => cancelRuns(engine, filter, options),
@@ -245,6 +270,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
       return {
         tookOver,
         ended: working.ended,
+        beat: () => working.beat(),
         async stop() {
           ignoreSignals()
           await working.stop()
@@ -354,29 +380,5 @@ function checkTransaction(transaction: unknown, store: Store): OwnTransaction | 
   throw new HoldfastError(
     'INVALID_OPTION',
     'createHoldfast({ transaction }) needs a store that can take part in your transactions; this one cannot.',
-  )
-}
-
-function collect(workflows: readonly Definition[] | Readonly<Record<string, unknown>>): readonly Definition[] {
-  const found = Object.values(workflows)
-  // A module may export one workflow under two names, for example also as its default.
-  if (!Array.isArray(workflows)) return [...new Set(found.filter(isDefinition))]
-  const wrong = found.findIndex((entry) => !isDefinition(entry))
-  if (wrong === -1) return found as readonly Definition[]
-  throw new HoldfastError(
-    'INVALID_OPTION',
-    `createHoldfast({ workflows }) takes what workflow() returns; number ${wrong + 1} of the list is something else.`,
-  )
-}
-
-function isDefinition(value: unknown): value is Definition {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    'style' in value &&
-    'open' in value &&
-    typeof value.open === 'function' &&
-    'type' in value &&
-    typeof value.type === 'string'
   )
 }

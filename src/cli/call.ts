@@ -23,8 +23,8 @@ export interface Need {
   readonly store: StoreNeed
   /** Refuses a module without workflows, and no module at all. @default false */
   readonly workflows?: boolean
-  /** Creates the tables, or brings them up to date, whatever the module says. @default what the module says */
-  readonly migrate?: true
+  /** Whether the tables are created, or brought up to date, whatever the module says. @default what the module says */
+  readonly migrate?: boolean
   /** Nothing is written, and a payload that cannot be read spoils nothing but itself. @default false */
   readonly onlyLooks?: boolean
 }
@@ -61,15 +61,18 @@ export class Call {
     this.printer = new Printer(io, { isJson: options.json === true, isVerbose: isVerbose(io, options) })
   }
 
-  /** Opens the store, with the workflows and options of the module if one is named. */
-  async open(need: Need): Promise<Opened> {
-    const module = await this.module(need.workflows === true)
+  /**
+   * Opens the store, with the workflows and options of the module if one is named. What `about` names comes before the common
+   * options.
+   */
+  async open(need: Need, about: Pick<CommonOptions, 'store' | 'workflows'> = {}): Promise<Opened> {
+    const module = await this.module(need.workflows === true, about.workflows)
     const { store: _, ...own } = module?.options ?? {}
-    const store = this.named(module, need.store)
+    const store = this.named(module, need.store, about.store)
     const workflows = module?.definitions ?? []
     // The compiler cannot know which services the module's workflows want; whoever wrote the module does.
     const payloads = need.onlyLooks === true ? lenient(own) : {}
-    const migrate = need.migrate === true ? { migrate: true } : onlyIfThere(need, store)
+    const migrate = need.migrate === undefined ? onlyIfThere(need, store) : { migrate: need.migrate }
     const options = {
       logger: this.printer.logger(),
       ...own,
@@ -88,8 +91,9 @@ export class Call {
     return this.named(await this.module(false), need)
   }
 
-  async module(isNeeded: boolean): Promise<WorkflowModule | null> {
-    const name = this.options.workflows ?? nonEmpty(this.io.env['HOLDFAST_WORKFLOWS'])
+  /** The module that is named: here, or by the common options. */
+  async module(isNeeded: boolean, named?: string): Promise<WorkflowModule | null> {
+    const name = named ?? this.options.workflows ?? nonEmpty(this.io.env['HOLDFAST_WORKFLOWS'])
     if (name === undefined) {
       if (!isNeeded) return null
       throw usage(
@@ -102,14 +106,9 @@ export class Call {
     return module
   }
 
-  private named(module: WorkflowModule | null, need: StoreNeed): string | Store {
-    const named = this.options.store ?? nonEmpty(this.io.env['HOLDFAST_STORE'])
+  private named(module: WorkflowModule | null, need: StoreNeed, store?: string): string | Store {
+    const named = store ?? this.options.store ?? nonEmpty(this.io.env['HOLDFAST_STORE'])
     return checkStore(named ?? module?.options.store, need, this.io.cwd)
-  }
-
-  /** The same call about another module. */
-  withWorkflows(workflows: string): Call {
-    return new Call(this.io, { ...this.options, workflows })
   }
 
   /** Does this on SIGINT and SIGTERM, instead of leaving at once. */

@@ -30,7 +30,7 @@ export async function openRun(
   call: Call,
   id: string | undefined,
   options: NameOptions,
-  looks: Pick<Need, 'onlyLooks'> = {},
+  looks: Pick<Need, 'onlyLooks' | 'migrate'> = {},
 ): Promise<NamedRun> {
   const need = { store: 'existing', ...looks } as const
   const { key, type } = options

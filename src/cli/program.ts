@@ -9,6 +9,7 @@ import { registerCancel } from './commands/cancel.ts'
 import { registerCheck } from './commands/check.ts'
 import { registerDeadLetters } from './commands/dead-letters.ts'
 import { registerDoctor } from './commands/doctor.ts'
+import { registerExport } from './commands/export.ts'
 import { registerJournal } from './commands/journal.ts'
 import { registerMigrate } from './commands/migrate.ts'
 import { registerPause } from './commands/pause.ts'
@@ -27,7 +28,7 @@ import { quoted, usage } from './usage.ts'
 
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
   ['Make runs move:', [registerWorker, registerStart, registerSignal]],
-  ['Look at runs:', [registerRuns, registerShow, registerJournal, registerWatch, registerDeadLetters]],
+  ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
   ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor]],
 ]

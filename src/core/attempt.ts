@@ -89,7 +89,7 @@ export class Attempt extends StopSignal implements StepTools {
   run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: Undertaking<Task>): void {
     let result: unknown
     try {
-      result = perform(this)
+      result = this.call(perform)
     } catch (error) {
       if (this.close()) by.failed(task, this, error)
       return
@@ -102,6 +102,15 @@ export class Attempt extends StopSignal implements StepTools {
         if (this.close()) by.failed(task, this, error)
       },
     )
+  }
+
+  /** Calls the function, past nobody who watches over what functions do. Its outcome is the caller's to tell. */
+  call(perform: (tools: StepTools) => unknown): unknown {
+    const { effects } = this.owner.host.ports
+    if (effects === undefined) return perform(this)
+    const { step, attempt, idempotencyKey } = this
+    const isUndo = this.suffix !== ''
+    return effects.perform<StepTools>({ runId: this.owner.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
   }
 
   /** The attempt has its outcome. False if it had one before. */

@@ -23,6 +23,7 @@ const families = {
   STORE_UNKNOWN: 'usage',
   SCHEMA_TOO_NEW: 'usage',
   CLOSED: 'usage',
+  CRASH_UNSAFE: 'usage',
   RUN_NOT_FOUND: 'not-found',
   RUN_EXISTS: 'conflict',
   INPUT_CONFLICT: 'conflict',

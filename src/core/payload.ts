@@ -88,6 +88,22 @@ export class Payloads {
     return text.startsWith(offloaded) || text.startsWith(inline) ? inline + text : text
   }
 
+  /** The same for somebody who only looks: nothing is put elsewhere. */
+  reading(): Payloads {
+    const { codec, offload } = this
+    if (offload === undefined) return this
+    return new Payloads(codec, {
+      thresholdBytes: Infinity,
+      put: (text, place) => offload.put(text, place),
+      get: (reference) => offload.get(reference),
+    })
+  }
+
+  /** The same, where every text is at hand: nothing is put elsewhere, or fetched from there. */
+  inline(): Payloads {
+    return new Payloads(this.codec)
+  }
+
   /** The text of what the journal keeps. Synchronous unless the text was offloaded. */
   fetch(kept: string): string | Promise<string> {
     if (kept.startsWith(inline)) return kept.slice(inline.length)

@@ -47,11 +47,32 @@ export function harmless(logger: Logger): Logger {
   return { debug: guarded('debug'), info: guarded('info'), warn: guarded('warn'), error: guarded('error') }
 }
 
+/** An attempt of a step, or to undo one, as it is about to be made. */
+export interface Performance {
+  readonly runId: string
+  /** The identity of the step: `charge`, `charge#2`, `eu/charge`. */
+  readonly step: string
+  /** 1 for the first. */
+  readonly attempt: number
+  readonly idempotencyKey: string
+  readonly isUndo: boolean
+}
+
+export interface Effects {
+  /**
+   * Calls `work`, the function of a step, with these tools or with others of its kind. What this returns, throws or
+   * rejects with is what the function did; as long as it has not settled, the attempt is under way.
+   */
+  perform<Tools extends object>(attempt: Performance, tools: Tools, work: (tools: Tools) => unknown): unknown
+}
+
 export interface Ports {
   readonly clock: Clock
   readonly turns: Turns
   readonly random: Random
   readonly logger: Logger
+  /** What the functions of steps do to the world goes through it. @default they are called directly */
+  readonly effects?: Effects
 }
 
 /** A random number in [0, 1) with 53 bits, as `Math.random()` would give. */

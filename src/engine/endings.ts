@@ -34,10 +34,12 @@ export class Endings {
   private readonly watched = new Map<string, readonly Watcher[]>()
   private readonly hints = new Set<string>()
   private cancelLook: Cancel | null = null
+  private readonly everyMs: number
 
-  constructor(store: Pick<Store, 'get' | 'load'>, ports: Ports) {
+  constructor(store: Pick<Store, 'get' | 'load'>, ports: Ports, everyMs: number = lookEveryMs) {
     this.store = store
     this.ports = ports
+    this.everyMs = everyMs
   }
 
   /** Tells the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
@@ -130,7 +132,7 @@ export class Endings {
 
   private lookLater(): void {
     if (this.watched.size === 0 || this.cancelLook !== null) return
-    const ms = Math.max(shortestPauseMs, lookEveryMs * Math.min(1, lookAtOnce / this.watched.size))
+    const ms = Math.max(shortestPauseMs, this.everyMs * Math.min(1, lookAtOnce / this.watched.size))
     this.cancelLook = this.ports.clock.after(ms, () => void this.lookAround())
   }
 

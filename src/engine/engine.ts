@@ -27,6 +27,8 @@ export interface EngineOptions {
   readonly transaction?: OwnTransaction | undefined
   /** How often `ctx.until` looks whether something is so, unless it says so itself. @default 1 h */
   readonly pauseCheckMs?: number
+  /** How long to wait at most before looking for what nobody told of. @default whoever looks knows */
+  readonly pollMs?: number | undefined
 }
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
@@ -70,6 +72,7 @@ export class Engine {
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null
   readonly pauseCheckMs: number
+  readonly pollMs: number | undefined
   private readonly committer: Committer
   private readonly starter: Batcher<NewRun, Started, Started>
   private readonly mailReader: MailReader
@@ -78,17 +81,19 @@ export class Engine {
   private closed = false
   private unlisten: () => void = () => undefined
 
-  constructor({ store, ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000 }: EngineOptions) {
+  constructor(options: EngineOptions) {
+    const { store, ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000, pollMs } = options
     this.store = store
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
-    this.endings = new Endings(store, ports)
+    this.endings = new Endings(store, ports, pollMs)
     this.clock = new StoreClock(ports.clock)
     this.mailReader = new MailReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.pauseCheckMs = pauseCheckMs
+    this.pollMs = pollMs
     const onTime = (at: number): void => this.clock.observe(at)
     this.committer = createCommitter(store, ports, { onTime })
     this.transact = createTransact({ store, own: transaction, ports, onTime })

@@ -84,3 +84,30 @@ export class Registry {
     )
   }
 }
+
+/** The definitions of a list, or among the exports of a module. */
+export function collectDefinitions(
+  workflows: readonly Definition[] | Readonly<Record<string, unknown>>,
+): readonly Definition[] {
+  const found = Object.values(workflows)
+  // A module may export one workflow under two names, for example also as its default.
+  if (!Array.isArray(workflows)) return [...new Set(found.filter(isDefinition))]
+  const wrong = found.findIndex((entry) => !isDefinition(entry))
+  if (wrong === -1) return found as readonly Definition[]
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `createHoldfast({ workflows }) takes what workflow() returns; number ${wrong + 1} of the list is something else.`,
+  )
+}
+
+function isDefinition(value: unknown): value is Definition {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'style' in value &&
+    'open' in value &&
+    typeof value.open === 'function' &&
+    'type' in value &&
+    typeof value.type === 'string'
+  )
+}

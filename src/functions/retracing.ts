@@ -3,6 +3,7 @@
 
 import type { Frame, Host } from '../core/definition.ts'
 import type { FoundCall } from '../core/entry.ts'
+import { muteHost } from '../core/mute-host.ts'
 import { CallSites } from './call-site.ts'
 import { driftGraceMs } from './drift.ts'
 
@@ -26,26 +27,7 @@ export function retrace(
       if (left.delete(keyOf(call)) && left.size === 0) end()
     })
     const cancel = host.ports.clock.after(driftGraceMs, end)
-    const frame = open(mute(host), sites)
+    const frame = open(muteHost(host), sites)
     void frame.start()
   })
-}
-
-/** A host that lends nothing but time and what lies elsewhere. */
-function mute(host: Host): Host {
-  const silent = (): void => undefined
-  return {
-    ports: { ...host.ports, logger: { debug: silent, info: silent, warn: silent, error: silent } },
-    payloads: host.payloads,
-    services: host.services,
-    inlineRetryMs: host.inlineRetryMs,
-    heartbeat: silent,
-    now: () => host.now(),
-    pauseCheckMs: host.pauseCheckMs,
-    mailbox: () => new Promise(() => undefined),
-    prepare: () => new Promise(() => undefined),
-    transitionId: () => '',
-    commit: () => new Promise(() => undefined),
-    transact: host.transact === null ? null : () => new Promise(() => undefined),
-  }
 }

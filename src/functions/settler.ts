@@ -1,7 +1,8 @@
 // Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order
 // in which their entries were appended. A loose outcome keeps no other from being shown. Whoever drives it lets all
 // microtasks run out between two settlements. The first execution and every replay settle by this one rule, which is why the
-// body sees the same order each time. What a message brought is read and checked when its turn has come, and nothing
+// body sees the same order each time. What failed before it could be recorded fails again on every replay, and is shown before
+// all else: the body made what is recorded of it. What a message brought is read and checked when its turn has come, and nothing
 // overtakes that.
 //
 // The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be
@@ -78,6 +79,7 @@ export class Settler {
       return
     }
     if (this.ripe.length === 0) this.ripe = [call]
+    else if (outcome.seq === null) this.ripe.unshift(call)
     else this.ripe.push(call)
   }
 
@@ -97,9 +99,9 @@ export class Settler {
   /** Settles the next call whose turn has come. False if there is none. */
   settleNext(): boolean {
     if (this.fetching) return true
-    const recorded = this.nextRecorded()
-    if (recorded !== undefined) return this.settleRecorded(recorded)
     const call = this.ripe[0]
+    const recorded = call?.outcome?.seq === null ? undefined : this.nextRecorded()
+    if (recorded !== undefined) return this.settleRecorded(recorded)
     if (call === undefined || call.outcome === null) return false
     this.ripe.shift()
     const { outcome } = call

@@ -94,7 +94,7 @@ export class Transacting {
     const { stage } = this
     stage.performing = call.name
     try {
-      return call.perform(attempt, tx)
+      return attempt.call((tools) => call.perform(tools, tx))
     } finally {
       stage.performing = null
     }

@@ -1,5 +1,23 @@
-// Everything that tests import from 'holdfast/testing': the contract of a store as data, time, chance and logs that a test
-// owns, and a store that fails.
+// Everything that tests import from 'holdfast/testing': for workflows, a world of their own with crashes in it; for stores, their
+// contract as data and a store that fails; and for both, time, chance and logs that a test owns, and replays of recorded runs.
+
+export {
+  createTest,
+  type CrashOptions,
+  type DrainOptions,
+  type TestOptions,
+  type WorkflowTest,
+} from './kit/create-test.ts'
+export {
+  crashEverywhere,
+  type CrashEverywhereOptions,
+  type CrashOutcome,
+  type CrashReport,
+} from './kit/crash-everywhere.ts'
+export type { PerformedAttempt } from './kit/attempts.ts'
+export type { FailOptions, SlowOptions } from './kit/scripts.ts'
+export type { TrialPlan } from './kit/trial-plan.ts'
+export type { WaitedFor, WaitingRun } from './kit/waiting.ts'
 
 export { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 export { createSeededRandom } from './seeded-random.ts'
@@ -17,6 +35,7 @@ export {
   type FaultRates,
   type FaultyMethod,
 } from './faults.ts'
+export { replay, type ReplayRunOptions } from './replay.ts'
 export { storeContract } from './contract/contract.ts'
 export type { ContractCase } from './contract/contract-case.ts'
 export { createContractBench, type ContractBench, type ContractClock, type ContractSubject } from './contract/bench.ts'

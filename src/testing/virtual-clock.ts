@@ -33,14 +33,15 @@ const mostTimers = 1_000_000
 const mostTurns = 10_000
 
 /**
- * Makes a clock that stands still until it is told to move.
+ * Makes a clock that stands still until it is told to move. Before time moves, `rest` is awaited: it says when all that needs
+ * no time has happened. @default rest as soon as nothing is left for the event loop to do at once
  *
  * @example
  * const clock = createVirtualClock()
  * clock.after(60_000, () => console.log('a minute later'))
  * await clock.advance('1 min')
  */
-export function createVirtualClock(startMs: number = defaultStartMs): VirtualClock {
+export function createVirtualClock(startMs: number = defaultStartMs, rest: () => Promise<void> = settle): VirtualClock {
   const timers = new Set<Timer>()
   let now = startMs
   let set = 0
@@ -56,7 +57,7 @@ export function createVirtualClock(startMs: number = defaultStartMs): VirtualClo
   /** Fires what comes due, one by one, until `stop` says so or nothing is due by then. True if it was stopped. */
   async function run(until: number, stop: () => boolean): Promise<boolean> {
     for (let fired = 0; ; fired += 1) {
-      await settle()
+      await rest()
       if (stop()) return true
       const timer = first(until)
       if (timer === undefined) return false

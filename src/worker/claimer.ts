@@ -42,7 +42,7 @@ export class Claimer {
     this.slots = slots
     this.performer = performer
     this.selectors = options.selectors
-    this.longestPollMs = options.pollMs
+    this.longestPollMs = Math.max(1, options.pollMs)
     this.refused = options.refused
     this.pollMs = this.firstPollMs
   }

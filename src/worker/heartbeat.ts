@@ -70,6 +70,11 @@ export class Heartbeat {
     this.schedule(this.everyMs)
   }
 
+  /** The next beat comes at once. */
+  hurry(): void {
+    this.schedule(0)
+  }
+
   /** Ends the session; what it held must have been given back before. */
   async stop(): Promise<void> {
     this.stopped = true

@@ -124,10 +124,7 @@ export class Performer {
 
   private open(claim: Claim): void {
     const { run, lease } = claim
-    if (this.disowned.delete(`${run.id} ${lease.token}`)) {
-      this.slots.give(1)
-      return this.isolation.left()
-    }
+    if (this.isVoid(run, lease)) return
     const definition = this.engine.registry.find(run.type, run.version)
     try {
       if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
@@ -138,6 +135,15 @@ export class Performer {
       this.slots.give(1)
       this.isolation.left()
     }
+  }
+
+  /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
+  private isVoid({ id }: Run, { session, token }: Lease): boolean {
+    const isDisowned = this.disowned.delete(`${id} ${token}`)
+    if (!isDisowned && session === this.engine.session) return false
+    this.slots.give(1)
+    this.isolation.left()
+    return true
   }
 
   isMoving(runId: string): boolean {
@@ -254,6 +260,7 @@ export class Performer {
 
   private resume(run: Run, frame: Frame, messages: Claim['messages']): void {
     const lease = leaseOf(run)
+    if (this.isVoid(run, lease)) return
     this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages }))
   }
 

@@ -90,7 +90,7 @@ export class Worker implements HeartbeatOwner {
     const selectors = definitions.map(({ type, version, leaseMs }) => ({ type, version, leaseMs }))
     this.claimer = new Claimer(engine, this.slots, this.performer, {
       selectors,
-      pollMs: longestPollMs,
+      pollMs: engine.pollMs ?? longestPollMs,
       refused: (reason) => this.refused(reason),
     })
     const leaseMs = toMs(lease, 'lease')
@@ -117,6 +117,11 @@ export class Worker implements HeartbeatOwner {
   stop(): Promise<void> {
     this.stopped ??= this.shutDown().finally(() => this.settle(this.refusal))
     return this.stopped
+  }
+
+  /** Asks at once, and not with its next heartbeat, what others want of the runs that it holds. */
+  beat(): void {
+    this.heartbeat.hurry()
   }
 
   refused(reason: HoldfastError): void {

@@ -144,7 +144,8 @@ function startHand(task: Task): Hand {
   }
 }
 
-function exitOf(child: ChildProcess): Promise<Exit> {
+/** Settles when it has ended. */
+export function exitOf(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal, at: Date.now() }))
     child.once('error', () => resolve({ code: null, signal: null, at: Date.now() }))

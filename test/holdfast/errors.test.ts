@@ -12,6 +12,7 @@ import {
   type ErrorCode,
   type HoldfastOptions,
 } from 'holdfast'
+import { crashEverywhere } from 'holdfast/testing'
 import { errorCodes } from '../../src/core/error.ts'
 import type { Store } from '../../src/store.ts'
 import { systemPorts } from '../../src/system.ts'
@@ -20,6 +21,7 @@ import { hurriedClock } from './hurried-clock.ts'
 import { keepLines, memoryStore, open, openWorking } from './open.ts'
 
 const greet = workflow('greet', (_ctx, name: string) => name)
+const waits = workflow('waits', (ctx) => ctx.signal('never'))
 const checked = workflow('checked', { input: z.string() }, (_ctx, text) => text)
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
 
@@ -80,6 +82,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     return thrownBy(() => holdfast.start('great', 'Ada'))
   },
   STORE_UNKNOWN: () => thrownBy(() => createHoldfast({ store: 'papyrus:scroll' })),
+  CRASH_UNSAFE: () => thrownBy(() => crashEverywhere(waits, undefined)),
   CLOSED: async () => {
     const holdfast = await open({ workflows: [greet] })
     await holdfast.close()

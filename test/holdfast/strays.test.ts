@@ -77,6 +77,51 @@ describe('a run that was leased without an answer', () => {
     expect(begun).toBe(1)
   })
 
+  it.each(['new', 'waiting'])('and lost with its session is not begun, whether it is %s here', async (kind) => {
+    const { open, store, after, until, pause } = virtualWorld()
+    const isNew = kind === 'new'
+    let isSlow = isNew
+    let isCutOff = false
+    let begun = 0
+    const counted = workflow('counted', async (ctx) => {
+      await ctx.sleep(isNew ? 0 : '1 min')
+      return ctx.step('count', async () => {
+        begun += 1
+        await pause(120_000)
+        return begun
+      })
+    })
+    const away = new HoldfastError('STORE_UNAVAILABLE', 'The store cannot be reached.')
+    const reach = changed(store, {
+      beat: (request) => (isCutOff ? Promise.reject(away) : store.beat(request)),
+      claim: async (request) => {
+        const claimed = await store.claim(request)
+        if (claimed.runs.length === 0 || !isSlow) return claimed
+        isSlow = false
+        isCutOff = true
+        await pause(40_000)
+        // Its heartbeats get through again, as somebody new, before the answer does.
+        isCutOff = false
+        await pause(5_000)
+        return claimed
+      },
+    })
+    const slow = await open({ store: reach, workflows: [counted] })
+    await slow.work()
+    const starter = await open({ workflows: [counted] })
+    const run = await starter.start(counted)
+    if (!isNew) {
+      await after(pause(30_000))
+      expect(await run.status()).toBe('waiting')
+      isSlow = true
+    }
+    await until(() => isCutOff)
+    const quick = await open({ workflows: [counted] })
+    await quick.work()
+    expect(await after(run.result())).toBe(1)
+    expect(begun).toBe(1)
+  })
+
   it('is none that begins anew: between two rounds it is known all the time', async () => {
     const { open, store, after } = virtualWorld()
     const reach = changed(store, {

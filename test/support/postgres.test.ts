@@ -99,6 +99,20 @@ describe.skipIf(missing !== undefined)(`a Postgres of our own${missing === undef
     }
   })
 
+  it('starts where one was killed as it began', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-data-'))
+    const own = await startPostgres({ version: 'embedded', dataDir })
+    try {
+      await own.kill()
+      writeFileSync(join(dataDir, 'postmaster.pid'), '')
+      await own.start()
+      expect(await ask(own.url, 'select 1 as one')).toEqual([{ one: 1 }])
+    } finally {
+      await own.remove()
+      rmSync(dataDir, { recursive: true })
+    }
+  })
+
   it('is tidied up after by the next one when its owner is killed', async () => {
     const code = `const { startPostgres } = await import('./test/support/postgres.ts')
       const { url } = await startPostgres({ version: 'embedded' })

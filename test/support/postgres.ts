@@ -35,6 +35,8 @@ export interface PostgresOptions {
   readonly dataDir?: string
   /** @default one that nobody can guess */
   readonly password?: string
+  /** A Ctrl-C in the terminal does not reach it, so that others can close in good order. @default false */
+  readonly detached?: boolean
 }
 
 /** `fast` breaks connections off and writes everything down; `immediate` does not, and leaves it to the recovery. */
@@ -77,7 +79,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Clus
     mkdirSync(data, { recursive: true, mode: 0o700 })
     if ('uid' in account) chownSync(data, account.uid, account.gid)
     if (!existsSync(join(data, 'PG_VERSION'))) await initialise({ bin, data, folder, account, password })
-    const server = new Server({ bin, data, folder, account, settings: options.settings ?? {} })
+    const { settings = {}, detached = false } = options
+    const server = new Server({ bin, data, folder, account, settings, detached })
     await server.startSomewhere()
     return host(server, password, () => {
       leave()
@@ -173,7 +176,7 @@ async function initialise({ bin, data, folder, account, password }: Place & { pa
 /** The server process, which ends and is started again on the same data and port. */
 class Server {
   port = 0
-  private readonly place: Place & { readonly settings: Readonly<Record<string, string>> }
+  private readonly place: Place & Required<Pick<PostgresOptions, 'settings' | 'detached'>>
   private readonly logFile: string
   private child: ChildProcess | null = null
   private exited: Promise<void> = Promise.resolve()
@@ -201,8 +204,12 @@ class Server {
 
   async start(): Promise<void> {
     for (let tries = 1; !(await this.attempt()); tries += 1) {
+      const said = this.log.slice(this.logged)
+      // One that was killed as it began leaves a lock file that names nobody. We know that it is gone; the next one cannot.
+      const isNobodys = said.includes('lock file "postmaster.pid" is empty')
+      if (isNobodys) rmSync(join(this.place.data, 'postmaster.pid'), { force: true })
       // Whoever is left of a server that was killed holds on to its memory until he notices.
-      if (tries === 100 || !this.log.slice(this.logged).includes('still in use')) {
+      if (tries === 100 || !(isNobodys || said.includes('still in use'))) {
         throw new Error(`Postgres ended before it was ready. It said:\n${this.log.slice(-4000)}`)
       }
       await setTimeout(50)
@@ -227,14 +234,20 @@ class Server {
   /** False if the server ends instead of becoming ready. */
   private async attempt(): Promise<boolean> {
     if (this.child !== null) throw new Error('Postgres runs already.')
-    const { bin, data, folder, account, settings } = this.place
+    const { bin, data, folder, account, settings, detached } = this.place
     this.logged = this.log.length
     const network = { listen_addresses: '127.0.0.1', port: `${this.port}`, unix_socket_directories: '' }
     const words = Object.entries({ ...settings, ...network }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     // The folder on the command line is how leftovers are told from strangers, also where the data is elsewhere.
     const args = ['-D', data, '-c', `external_pid_file=${join(folder, pidFile)}`, ...words]
     const log = openSync(this.logFile, 'a')
-    const child = spawn(join(bin, 'postgres'), args, { ...account, env, cwd: folder, stdio: ['ignore', log, log] })
+    const child = spawn(join(bin, 'postgres'), args, {
+      ...account,
+      env,
+      cwd: folder,
+      detached,
+      stdio: ['ignore', log, log],
+    })
     closeSync(log)
     this.child = child
     this.exited = new Promise((resolve) => {

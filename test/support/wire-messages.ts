@@ -42,6 +42,15 @@ function opening(body: Buffer): 'startup' | 'encrypt' | 'cancel' {
   return code === 80_877_102 ? 'cancel' : 'startup'
 }
 
+/** The start of a session that asks for a statement timeout, asking for this one instead. A shorter one leaves blanks. */
+export function withStatementTimeout(startup: Buffer, ms: number): Buffer {
+  const text = startup.toString('latin1')
+  const asked = text.replace(/statement_timeout=\d+/, (found) => `statement_timeout=${ms}`.padEnd(found.length))
+  if (asked.length !== text.length)
+    throw new Error(`A statement timeout of ${ms} ms is longer than what was asked for.`)
+  return Buffer.from(asked, 'latin1')
+}
+
 /** A statement whose execution is asked for. */
 export interface Statement {
   readonly text: string

@@ -163,6 +163,84 @@ it('a client that listens hears nothing more in a blackhole, and is not told', a
   expect(proxy.connections).toBe(2)
 })
 
+it('who fell silent is broken off when the network is back, on both sides', async () => {
+  const [silent, other] = [await open({ application_name: table }), await open()]
+  await silent.query('select 1 as mine')
+  expect(proxy.blackhole(/mine/, 1)).toBe(1)
+  // It is silent already.
+  expect(proxy.blackhole(/mine/)).toBe(0)
+  const lost = silent.query('select 2')
+  proxy.mend()
+  await expect(lost).rejects.toThrow(/terminated|ECONNRESET/)
+  const left = (): Promise<readonly unknown[]> =>
+    ask(url, `select 1 from pg_stat_activity where application_name = '${table}'`)
+  await expect.poll(left).toEqual([])
+  await other.query('select 3')
+  expect(proxy.connections).toBe(1)
+})
+
+it('notifications get lost while it is said so, and nothing else does', async () => {
+  const client = await open()
+  const heard: unknown[] = []
+  client.on('notification', ({ payload }) => heard.push(payload))
+  const channel = table.replace('.', '_')
+  await client.query(`listen ${channel}`)
+  proxy.muffle(true)
+  // A notification for oneself comes with the answer.
+  await client.query(`notify ${channel}, 'lost'`)
+  proxy.muffle(false)
+  await client.query(`notify ${channel}, 'heard'`)
+  expect(heard).toEqual(['heard'])
+})
+
+it('who connects while there is hurry has another statement timeout than he asked for', async () => {
+  const config = { options: '-c statement_timeout=60000 -c enable_sort=off' }
+  const settings = `select current_setting('statement_timeout') as timeout, current_setting('enable_sort') as sort`
+  const before = await open(config)
+  proxy.hurry(7)
+  const during = await open(config)
+  await expect(during.query('select pg_sleep(60)')).rejects.toMatchObject({ code: '57014' })
+  const carefree = await open()
+  proxy.hurry(null)
+  const after = await open(config)
+  const own = { timeout: '1min', sort: 'off' }
+  expect((await before.query(settings)).rows).toEqual([own])
+  expect((await during.query(settings)).rows).toEqual([{ timeout: '7ms', sort: 'off' }])
+  expect((await carefree.query(settings)).rows).toEqual([{ timeout: '0', sort: 'on' }])
+  expect((await after.query(settings)).rows).toEqual([own])
+})
+
+it('a strike that is withdrawn strikes nobody', async () => {
+  const client = await open()
+  const withdrawal = new AbortController()
+  const struck = proxy.strike({ on: 'autocommit', nth: 2, how: 'drop-request', until: withdrawal.signal })
+  await ways['a plain statement']!(client, 1)
+  withdrawal.abort()
+  expect(await struck).toBe(false)
+  await ways['a plain statement']!(client, 2)
+  expect(await values()).toEqual([1, 2])
+})
+
+it('a connection is known to the server by its port', async () => {
+  const client = await open({ application_name: table })
+  await client.query('select 1')
+  const ports = await ask(url, `select client_port from pg_stat_activity where application_name = '${table}'`)
+  expect(proxy.ports).toEqual(ports)
+})
+
+it('a proxy that does not remember strikes all the same', async () => {
+  const other = await startWireProxy(url, { remembers: false })
+  const client = new Client({ connectionString: other.url })
+  client.on('error', () => undefined)
+  await client.connect()
+  const struck = other.strike({ on: 'autocommit', nth: 2, how: 'drop-request' })
+  await ways['a plain statement']!(client, 1)
+  await expect(ways['a plain statement']!(client, 2)).rejects.toThrow('terminated')
+  expect(await struck).toBe(true)
+  expect(other.statements).toEqual([])
+  await other.close()
+})
+
 it('a request that falls into a blackhole is never answered, and never done', async () => {
   const client = await open()
   const struck = proxy.strike({ on: 'autocommit', how: 'blackhole' })

@@ -1,11 +1,16 @@
 // Stands between a client and Postgres, understands what passes, and does what networks do, at a moment that is named by
 // counting: the connection breaks before a COMMIT arrives, or after it was obeyed and before the client hears of it; all
-// falls silent while both sides believe that they are connected; the answer is late. What was struck once is left alone
-// afterwards: who connects again gets through.
+// falls silent while both sides believe that they are connected; the answer is late; what the server tells unasked is lost.
+// What was struck once is left alone afterwards: who connects again gets through.
 
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { Listener, Messages, type Statement } from './wire-messages.ts'
+import { Listener, Messages, withStatementTimeout, type Statement } from './wire-messages.ts'
+
+export interface WireProxyOptions {
+  /** Whether `statements` are kept. Where they come for minutes, nobody can. @default true */
+  readonly remembers?: boolean
+}
 
 export interface Strike {
   /**
@@ -21,6 +26,8 @@ export interface Strike {
    * the answer comes so many milliseconds late.
    */
   readonly how: 'drop-request' | 'drop-reply' | 'blackhole' | number
+  /** Withdraws it, if it has not come to that by then. */
+  readonly until?: AbortSignal
 }
 
 export interface WireProxy {
@@ -30,19 +37,34 @@ export interface WireProxy {
   readonly statements: readonly Statement[]
   /** How many connections are open. */
   readonly connections: number
-  /** Fulfilled when it has struck. */
-  strike(strike: Strike): Promise<void>
+  /** The ports from which the server is spoken to: by these it knows whose connection is whose. */
+  readonly ports: readonly number[]
+  /** Fulfilled with true when it has struck, with false when it was withdrawn. */
+  strike(strike: Strike): Promise<boolean>
   /** Those who have executed a statement like this one, or all, hear nothing more. Says how many these are. */
-  blackhole(text?: RegExp): number
+  blackhole(text?: RegExp, atMost?: number): number
+  /** The network is back, and does not know the connections any more that fell silent: they are broken off. */
+  mend(): void
   /** From now on everything takes so much longer, each way. */
   delay(ms: number): void
+  /** From now on notifications get lost, or no longer. */
+  muffle(isMuffled: boolean): void
+  /** Who connects from now on and asks for a statement timeout gets this one; null for what they ask for. */
+  hurry(ms: number | null): void
   close(): Promise<void>
 }
 
-export async function startWireProxy(url: string): Promise<WireProxy> {
+export async function startWireProxy(url: string, { remembers = true }: WireProxyOptions = {}): Promise<WireProxy> {
   const target = new URL(url)
   const lines = new Set<Line>()
-  const state: State = { strikes: new Set(), statements: [], latencyMs: 0 }
+  const statements: Statement[] = []
+  const state: State = {
+    strikes: new Set(),
+    heard: (statement) => remembers && statements.push(statement),
+    latencyMs: 0,
+    isMuffled: false,
+    timeoutMs: null,
+  }
   const server = createServer((client) => {
     const line = new Line(client, connect(Number(target.port || 5432), target.hostname), state)
     lines.add(line)
@@ -53,18 +75,36 @@ export async function startWireProxy(url: string): Promise<WireProxy> {
   own.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url: own.href,
-    statements: state.statements,
+    statements,
     get connections() {
       return lines.size
     },
-    strike: ({ on, nth = 1, how }) =>
-      new Promise((struck) => void state.strikes.add({ on, how, left: nth, struck: () => struck() })),
-    blackhole(text) {
-      const hit = [...lines].filter((line) => text === undefined || line.executed.some((one) => text.test(one)))
+    get ports() {
+      return [...lines].flatMap(({ port }) => port ?? [])
+    },
+    strike: ({ on, nth = 1, how, until }) =>
+      new Promise((resolve) => {
+        const armed: Armed = { on, how, left: nth, struck: () => resolve(true) }
+        state.strikes.add(armed)
+        until?.addEventListener('abort', () => {
+          state.strikes.delete(armed)
+          // Also if it is about to strike an answer: that may never come.
+          resolve(false)
+        })
+      }),
+    blackhole(text, atMost = Infinity) {
+      const isMeant = ({ isSilent, executed }: Line): boolean =>
+        !isSilent && (text === undefined || [...executed].some((one) => text.test(one)))
+      const hit = [...lines].filter(isMeant).slice(0, atMost)
       for (const line of hit) line.isSilent = true
       return hit.length
     },
+    mend() {
+      for (const line of lines) if (line.isSilent) line.break()
+    },
     delay: (ms) => void (state.latencyMs = ms),
+    muffle: (isMuffled) => void (state.isMuffled = isMuffled),
+    hurry: (ms) => void (state.timeoutMs = ms),
     close: () => close(server, lines),
   }
 }
@@ -85,8 +125,10 @@ interface Armed {
 
 interface State {
   readonly strikes: Set<Armed>
-  readonly statements: Statement[]
+  readonly heard: (statement: Statement) => void
   latencyMs: number
+  isMuffled: boolean
+  timeoutMs: number | null
 }
 
 /** One client's connection, and ours to the server on its behalf. */
@@ -94,7 +136,7 @@ class Line {
   isSilent = false
   onEnd = (): void => undefined
   /** The texts that its client asked to execute. */
-  readonly executed: string[] = []
+  readonly executed = new Set<string>()
   private readonly client: Socket
   private readonly server: Socket
   private readonly state: State
@@ -132,6 +174,11 @@ class Line {
     }
   }
 
+  /** Ours, on the server's side. */
+  get port(): number | undefined {
+    return this.server.localPort
+  }
+
   break(): void {
     this.client.destroy()
     this.server.destroy()
@@ -146,11 +193,13 @@ class Line {
         continue
       }
       for (const statement of this.listener.hear(message)) {
-        this.state.statements.push(statement)
-        this.executed.push(statement.text)
+        this.state.heard(statement)
+        this.executed.add(statement.text)
         if (!this.survives(statement)) return
       }
-      this.toServer.send(message.bytes, this.state.latencyMs)
+      const { timeoutMs, latencyMs } = this.state
+      const isHurried = message.type === 'startup' && timeoutMs !== null
+      this.toServer.send(isHurried ? withStatementTimeout(message.bytes, timeoutMs) : message.bytes, latencyMs)
     }
   }
 
@@ -173,6 +222,7 @@ class Line {
   private answer(messages: Messages, chunk: Buffer): void {
     if (this.isSilent) return
     for (const { type, bytes } of messages.push(chunk)) {
+      if (type === 'A' && this.state.isMuffled) continue
       const strike = this.doomed.get(this.answered)
       if (type === 'Z') this.answered += 1
       if (strike === undefined) {

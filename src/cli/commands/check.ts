@@ -1,11 +1,14 @@
-// `holdfast check`: looks at the definitions of a module without running anything, and names every problem.
+// `holdfast check`: looks at the definitions of a module without running anything, and names every problem. With --against
+// it is the gate of a deployment: it replays recorded runs against the module.
 
 import type { Command } from 'commander'
 import type { Definition } from '../../core/definition.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import { createHoldfast, type HoldfastOptions } from '../../holdfast.ts'
 import { examples, type Act, type Call } from '../call.ts'
+import { checkAgainst, type GateOptions } from '../deploy-gate.ts'
 import { visible } from '../escape.ts'
+import { collected, whole } from '../option-values.ts'
 import { amount, table } from '../text.ts'
 import type { WorkflowModule } from '../workflow-module.ts'
 import { usage } from '../usage.ts'
@@ -15,47 +18,73 @@ interface Problem {
   readonly message: string
 }
 
+interface CheckOptions extends GateOptions {
+  readonly against?: string
+}
+
 export function registerCheck(program: Command, act: Act): void {
   const command = program
     .command('check')
-    .summary('check the definitions of a module')
+    .summary('check the definitions of a module, or a build against recorded runs')
     .description(
       'Loads the module, lists the workflows that it exports, and tries its options. Opens no store and runs nothing. Exits ' +
-        'with 2 if something is wrong, and says each thing that is.',
+        'with 2 if something is wrong, and says each thing that is. With --against it replays recorded runs against the ' +
+        'module instead: no step is performed and nothing is written. Exits with 6 if this build would harm a run, and says ' +
+        'which and why.',
     )
     .argument('[module]', 'the module, instead of --workflows')
-    .addHelpText('after', examples('check ./workflows.js', 'check --workflows ./workflows.js --json'))
+    .optionsGroup('Against recorded runs:')
+    .option('--against <where>', 'a store such as sqlite:app.db, a file of `holdfast export`, or a folder of those')
+    .option('--sample <n>', 'replay only so many of them, spread evenly', whole('--sample', 1))
+    .option('--type <type>', 'only runs of this type; may be given again', collected)
+    .option('--ended', 'of a store, also runs that have ended: whether they would end in the same way')
+    .addHelpText(
+      'after',
+      examples(
+        'check ./workflows.js',
+        'check --workflows ./workflows.js --json',
+        'check ./workflows.js --against "$STORE" --sample 1000',
+        'check ./workflows.js --against test/journals',
+      ),
+    )
   act(command, async (call) => {
     const [named] = command.args
-    const { printer } = call
-    const module = await loadNamed(call, named)
-    const workflows = module.definitions.map(({ type, version, style, unique }) => ({ type, version, style, unique }))
+    const { against, sample, type, ended } = command.opts<CheckOptions>()
+    if (against === undefined && (sample ?? type ?? ended) !== undefined) {
+      throw usage('--sample, --type and --ended choose among recorded runs: say which with --against.')
+    }
+    const module = (await call.module(true, named)) as WorkflowModule
     const problems = [...duplicates(module.definitions)]
     if (problems.length === 0) problems.push(...(await tryOptions(call, module)))
-    await printer.answer(
-      { workflows, problems },
-      ...table(
-        [{ title: 'TYPE', least: 8 }, { title: 'VERSION' }, { title: 'STYLE' }, { title: 'UNIQUE BY' }],
-        workflows.map(({ type, version, style, unique }) => [
-          visible(type),
-          String(version),
-          style,
-          unique === null ? '' : `${unique.key} (${unique.scope})`,
-        ]),
-        printer.columns,
-        printer.paint,
-      ),
-      ...problems.map(({ code, message }) => `${printer.paint('red', 'problem:')} ${visible(message)} (${code})`),
-    )
-    if (problems.length > 0) {
-      throw usage(`${amount(problems.length, 'problem')} in "${visible(module.name)}".`, { problems })
-    }
+    if (against === undefined || problems.length > 0) return printDefinitions(call, module, problems)
+    await checkAgainst(call, { module: named, against }, command.opts<GateOptions>())
   })
 }
 
-async function loadNamed(call: Call, named: string | undefined): Promise<WorkflowModule> {
-  const chosen = named === undefined ? call : call.withWorkflows(named)
-  return (await chosen.module(true)) as WorkflowModule
+async function printDefinitions(
+  { printer }: Call,
+  module: WorkflowModule,
+  problems: readonly Problem[],
+): Promise<void> {
+  const workflows = module.definitions.map(({ type, version, style, unique }) => ({ type, version, style, unique }))
+  await printer.answer(
+    { workflows, problems },
+    ...table(
+      [{ title: 'TYPE', least: 8 }, { title: 'VERSION' }, { title: 'STYLE' }, { title: 'UNIQUE BY' }],
+      workflows.map(({ type, version, style, unique }) => [
+        visible(type),
+        String(version),
+        style,
+        unique === null ? '' : `${unique.key} (${unique.scope})`,
+      ]),
+      printer.columns,
+      printer.paint,
+    ),
+    ...problems.map(({ code, message }) => `${printer.paint('red', 'problem:')} ${visible(message)} (${code})`),
+  )
+  if (problems.length > 0) {
+    throw usage(`${amount(problems.length, 'problem')} in "${visible(module.name)}".`, { problems })
+  }
 }
 
 function duplicates(definitions: readonly Definition[]): readonly Problem[] {

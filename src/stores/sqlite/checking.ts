@@ -5,9 +5,11 @@
 // looks at a single run, it goes along the primary key.
 
 import { mostOffenders } from '../../core/invariants/check.ts'
+import type { Clock } from '../../core/ports.ts'
 import type { Checked } from '../../store.ts'
 import { wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import type { Connection } from './connection.ts'
+import { nowExpression } from './settings.ts'
 
 const text = (json: string, field: string | number): string => `(${json} ->> ${quoted(field)})`
 const number = (json: string, field: string | number): string => `cast(${text(json, field)} as integer)`
@@ -287,13 +289,17 @@ export function checkQuery(sql: string): string {
   return `select distinct id from (${sql}) as found order by id limit ${mostOffenders}`
 }
 
-export function checkTables(db: Connection, now: number): readonly Checked[] {
+/**
+ * Each statement sees what is committed when it begins, which may be long after the first of them. So each has its own time,
+ * read by itself after it has begun: by an earlier one, what others made due meanwhile would not be due yet. A clock that a
+ * test owns is read once.
+ */
+export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly Checked[] {
+  const [asked, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]
   return Object.entries(checks).map(([name, sql]) => {
-    const numbered = sql.replaceAll(':now', '?')
-    const values = sql
-      .split(':now')
-      .slice(1)
-      .map(() => now)
-    return { name, offenders: db.all(checkQuery(numbered), values).map(({ id }) => id as string) }
+    const times = sql.split(':now').length - 1
+    const values = Array.from({ length: times }, () => given).flat()
+    const rows = db.all(checkQuery(sql.replaceAll(':now', asked)), values)
+    return { name, offenders: rows.map(({ id }) => id as string) }
   })
 }

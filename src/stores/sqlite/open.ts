@@ -84,6 +84,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   return new SqliteStore({
     db,
     now: clock === undefined ? () => db.get(nowSql, [])?.['now'] as number : () => clock.now(),
+    clock,
     state: () => {
       const { now, version } = db.get(stateSql, []) as { readonly now: number; readonly version: number }
       return { now: clock?.now() ?? now, version }

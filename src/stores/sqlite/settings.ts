@@ -12,7 +12,8 @@ export const synchronousLevels = ['off', 'normal', 'full', 'extra'] as const
 export type Synchronous = (typeof synchronousLevels)[number]
 
 /** The database's clock: the one expression from which every time in this store comes. */
-export const nowSql = `select cast(round((julianday('now') - 2440587.5) * 86400000) as integer) as now`
+export const nowExpression = `cast(round((julianday('now') - 2440587.5) * 86400000) as integer)`
+export const nowSql = `select ${nowExpression} as now`
 
 /** Creates a file with the rights of its owner only, unless it is there; answers whether it did. */
 export function createPrivately(path: string): boolean {

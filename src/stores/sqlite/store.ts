@@ -5,6 +5,7 @@
 // Listeners of this store object are told of what it wrote itself. What other processes write is found by looking.
 
 import type { Fate } from '../../core/message.ts'
+import type { Clock } from '../../core/ports.ts'
 import type { Run, Lease } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
@@ -59,6 +60,8 @@ export interface SqliteStoreParts {
   readonly db: Connection
   /** The one place where time comes from. */
   readonly now: () => number
+  /** The clock behind it, if a test owns it; otherwise that is the database's. */
+  readonly clock: Pick<Clock, 'now'> | undefined
   /** The time, and a number that changes whenever another connection has written. */
   readonly state: () => { readonly now: number; readonly version: number }
   /** How often this connection has written what may make a run claimable. */
@@ -91,6 +94,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
   readonly capabilities: Capabilities
   private readonly db: Connection
   private readonly now: () => number
+  private readonly clock: SqliteStoreParts['clock']
   private readonly state: SqliteStoreParts['state']
   private readonly writeCount: WriteCount
   private readonly onClose: () => void
@@ -100,10 +104,11 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
   private readonly listeners = new Set<(hint: Hint) => void>()
   private untold: Hint[] = []
 
-  constructor({ db, now, state, writes, capabilities, gate, file, storageMs, onClose }: SqliteStoreParts) {
+  constructor({ db, now, clock, state, writes, capabilities, gate, file, storageMs, onClose }: SqliteStoreParts) {
     this.capabilities = { notifies: false, multiProcess: true, transactions: true, ...capabilities }
     this.db = db
     this.now = now
+    this.clock = clock
     this.state = state
     this.writeCount = writes
     this.onClose = onClose
@@ -211,7 +216,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
 
   async check(): Promise<readonly Checked[]> {
     // Each check is one statement, and so sees one state; whoever writes is not held up.
-    return this.read(() => checkTables(this.db, this.now()))
+    return this.read(() => checkTables(this.db, this.clock))
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {

@@ -63,6 +63,10 @@ export function translated(error: unknown): HoldfastError {
     const message = 'The connection that was handed over is inside a transaction of its own; it is tried again.'
     return new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details })
   }
+  if (/no such (?:table|column)/.test(text)) {
+    const message = `A table or a column is missing. Make the tables with \`holdfast migrate\`. SQLite says: ${text}`
+    return new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details })
+  }
   const message = `SQLite refused a statement: ${text}. This is a defect of Holdfast: please report it.`
   return new HoldfastError('BUG', message, { cause: error, details })
 }

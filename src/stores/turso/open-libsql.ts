@@ -53,6 +53,7 @@ export async function openLibsqlStore(options: LibsqlStoreOptions): Promise<Sqli
   return new SqliteStore({
     db,
     now,
+    clock,
     // A server tells nobody whether others have written: every claim looks.
     state: () => ({ now: now(), version: (looks += 1) }),
     writes: { writes: 0 },

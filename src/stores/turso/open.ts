@@ -62,6 +62,7 @@ export async function openTursoStore(options: TursoStoreOptions): Promise<Sqlite
   return new SqliteStore({
     db,
     now,
+    clock,
     state: () => ({ now: now(), version: 0 }),
     writes: writeCountOf(file),
     capabilities: { multiProcess: false, transactions: false },

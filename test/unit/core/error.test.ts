@@ -14,6 +14,7 @@ const expected: Record<ErrorCode, string> = {
   STORE_UNKNOWN: 'usage',
   SCHEMA_TOO_NEW: 'usage',
   CLOSED: 'usage',
+  CRASH_UNSAFE: 'usage',
   RUN_NOT_FOUND: 'not-found',
   RUN_EXISTS: 'conflict',
   INPUT_CONFLICT: 'conflict',

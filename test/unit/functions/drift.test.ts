@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
+import type { Offload } from '../../../src/core/payload.ts'
 import { placeIn } from '../../../src/functions/call-site.ts'
 import type { Body } from '../../../src/functions/workflow.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
@@ -224,6 +225,26 @@ describe('code that changed under a live run', () => {
     expect(await held.status()).toBe('succeeded')
     expect(capture).not.toHaveBeenCalled()
     capture.mockRestore()
+  })
+
+  it('the second look, for the places of the calls, puts nothing elsewhere', async () => {
+    const puts: string[] = []
+    const offload: Offload = {
+      thresholdBytes: 100,
+      put: async (text) => `place-${puts.push(text)}`,
+      get: async () => '',
+    }
+    const first = new FunctionRig()
+    const asleep = await (await first.start(workflow(type, before))).begin()
+    const rig = new FunctionRig({ offload })
+    const after = workflow(type, async (ctx) => {
+      ctx.log('x'.repeat(1_000))
+      await ctx.step('renamed', () => 'new')
+    })
+    const held = await (await rig.adopt(after, await asleep.journal())).begin()
+    const putBefore = puts.length
+    expect(await pausedMessage(rig, held)).toContain('asks for: step "renamed", at ')
+    expect(puts).toHaveLength(putBefore)
   })
 })
 

@@ -2,18 +2,22 @@
 // what is read from the file.
 
 import Database from 'libsql'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createHoldfast, workflow } from 'holdfast'
 import { openSqliteStore } from 'holdfast/sqlite'
 import { tableInvariants } from '../../../../src/stores/checking-rows.ts'
 import { checkQuery, checkTables, checks } from '../../../../src/stores/sqlite/checking.ts'
 import { Connection } from '../../../../src/stores/sqlite/connection.ts'
 import { overLibsql } from '../../../../src/stores/sqlite/libsql.ts'
 import { broadcastOf, waitOf } from '../../../../src/stores/sqlite/rows.ts'
+import { nowExpression } from '../../../../src/stores/sqlite/settings.ts'
 import { checkAll, checkExchange, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
 import { makeCorpus, type Corpus } from '../../../support/corpus.ts'
 import { plants as plantsOfAll, type Plant } from '../../../support/plants.ts'
 import { statesOf } from '../../../support/watched-store.ts'
+import { temporaryPaths } from './folder.ts'
 
+const nextPath = temporaryPaths()
 const database = new Database(':memory:')
 const connection = new Connection(overLibsql(database))
 let corpus: Corpus
@@ -64,7 +68,8 @@ type Offenders = Readonly<Record<string, readonly string[]>>
 async function bothWays(): Promise<{ readonly tables: Offenders; readonly predicates: Offenders }> {
   const now = corpus.clock.now()
   const tables: Record<string, readonly string[]> = {}
-  for (const { name, offenders } of checkTables(connection, now)) if (offenders.length > 0) tables[name] = offenders
+  for (const { name, offenders } of checkTables(connection, corpus.clock))
+    if (offenders.length > 0) tables[name] = offenders
   const takenSql = 'select id, position, taken_by as takenBy from messages where run_id = ? and taken_by is not null'
   const taken = (id: string) =>
     database.prepare(takenSql).all([id]) as { id: string; position: number; takenBy: number }[]
@@ -127,5 +132,32 @@ describe('the SQL of an invariant', () => {
     const statement = `explain query plan ${checkQuery(sql.replaceAll(':now', '1'))}`
     const plan = database.prepare(statement).all([]) as unknown as Step[]
     expect(walkedAnew(plan)).toEqual([])
+  })
+})
+
+describe('a check of a file that others write to', () => {
+  it('takes nothing for early that became due while it was under way', async () => {
+    const path = nextPath()
+    const handle = new Database(path)
+    const other = new Database(path)
+    onTestFinished(() => [handle, other].forEach((one) => one.close()))
+    const store = await openSqliteStore({ handle })
+    const holdfast = await createHoldfast({ store, workflows: [workflow('t.check', () => undefined)] })
+    await holdfast.start('t.check')
+    const prepare = handle.prepare.bind(handle)
+    let isUnderWay = false
+    handle.prepare = (sql) => {
+      if (!isUnderWay && sql.startsWith('select distinct id')) {
+        isUnderWay = true
+        for (const began = Date.now(); Date.now() <= began + 2;);
+        // As a delivery does it: the run is to be claimed at once.
+        expect(other.prepare(`update runs set due = ${nowExpression}`).run([]).changes).toBe(1)
+      }
+      return prepare(sql)
+    }
+    const checked = await holdfast.check()
+    expect(isUnderWay).toBe(true)
+    expect(checked.filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    await holdfast.close()
   })
 })

@@ -20,6 +20,7 @@ beforeAll(async () => {
     const store = new SqliteStore({
       db,
       now: () => clock.now(),
+      clock,
       state: () => ({ now: clock.now(), version: (version += 1) }),
       writes: { writes: 0 },
       ...shareGate(database),
@@ -42,7 +43,7 @@ const plants: readonly Plant[] = [
 ]
 
 function broken(): Readonly<Record<string, readonly string[]>> {
-  const found = checkTables(db, corpus.clock.now()).filter(({ offenders }) => offenders.length > 0)
+  const found = checkTables(db, corpus.clock).filter(({ offenders }) => offenders.length > 0)
   return Object.fromEntries(found.map(({ name, offenders }) => [name, offenders]))
 }
 

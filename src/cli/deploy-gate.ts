@@ -1,0 +1,100 @@
+// The deploy gate: replays recorded runs against the workflows of a module, several at a time, and says which of them this
+// build would harm. Nothing is begun, written or sent.
+
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import type { Replayed } from '../engine/replaying.ts'
+import type { Call } from './call.ts'
+import { findingLines, Findings } from './findings.ts'
+import { Progress } from './progress.ts'
+import { openRecorded, type RecordedRun, type RecordedRuns } from './recorded-runs.ts'
+import { amount } from './text.ts'
+
+/** Bodies that wait for something cost no time of this process, so many may. */
+const runsAtOnce = 100
+
+export interface GateOptions {
+  /** How many are replayed. @default all */
+  readonly sample?: number
+  readonly type?: readonly string[]
+  readonly ended?: boolean
+}
+
+/** What the user named. */
+export interface Compared {
+  readonly module: string | undefined
+  readonly against: string
+}
+
+const remedy =
+  'Let live runs go the old way with ctx.patched, or keep the old code under its version and give the new code another.'
+
+/** Prints what was found. Throws DRIFT if a run disagrees. */
+export async function checkAgainst(call: Call, { module, against }: Compared, options: GateOptions): Promise<void> {
+  const { printer } = call
+  const which = { types: options.type, ended: options.ended === true }
+  const recorded = await openRecorded(call, against, module, which)
+  const runs = await recorded.count()
+  const sample = Math.min(options.sample ?? runs, runs)
+  const progress = new Progress(call.io, printer, sample)
+  const { replayed, findings } = await replayAll(recorded, { sample, of: runs }, progress)
+  await progress.end()
+  const { all, unlisted, runs: disagree } = findings
+  const sampled = sample < runs ? ` (sampled ${number(sample)} of ${number(runs)})` : ''
+  const verdict = disagree === 0 ? 'this build agrees with every one' : `this build disagrees with ${number(disagree)}`
+  const summary = `Replayed ${amount(replayed, 'run')} from ${recorded.from}${sampled}, and ${verdict}.`
+  await printer.answer(
+    { against: recorded.from, runs, replayed, disagree, findings: all, unlisted },
+    replayed === 0 ? `There is nothing to replay in ${recorded.from}.` : summary,
+    ...all.flatMap((finding) => ['', ...findingLines(finding)]),
+    ...(unlisted === 0 ? [] : ['', `${amount(unlisted, 'run')} in yet other ways.`]),
+    ...(disagree === 0 ? [] : ['', remedy]),
+  )
+  if (disagree === 0) return
+  const message = `This build would harm ${number(disagree)} of the ${amount(replayed, 'run')} that were replayed.`
+  throw new HoldfastError('DRIFT', message, { details: { replayed, disagree } })
+}
+
+async function replayAll(
+  recorded: RecordedRuns,
+  { sample, of }: { readonly sample: number; readonly of: number },
+  progress: Progress,
+): Promise<{ readonly replayed: number; readonly findings: Findings }> {
+  const findings = new Findings()
+  const runs = spread(recorded.all(), sample, of)
+  let replayed = 0
+  const oneByOne = async (): Promise<void> => {
+    for (let next = await runs.next(); next.done !== true; next = await runs.next()) {
+      const result = await outcomeOf(next.value)
+      // It was removed since it was found.
+      if (isHoldfastError(result, 'RUN_NOT_FOUND')) continue
+      findings.add(next.value, result)
+      replayed += 1
+      await progress.at(replayed, findings.runs === 0 ? '' : `${number(findings.runs)} disagree`)
+    }
+  }
+  await Promise.all(Array.from({ length: runsAtOnce }, oneByOne))
+  return { replayed, findings }
+}
+
+/** So many of them, evenly: as many of the first half as of the second. What came since they were counted counts along. */
+async function* spread(runs: AsyncIterable<RecordedRun>, sample: number, count: number): AsyncGenerator<RecordedRun> {
+  let seen = 0
+  for await (const run of runs) {
+    seen += 1
+    if (sample >= count || Math.floor((seen * sample) / count) > Math.floor(((seen - 1) * sample) / count)) yield run
+  }
+}
+
+function number(count: number): string {
+  return count.toLocaleString('en-GB')
+}
+
+async function outcomeOf(run: RecordedRun): Promise<Replayed | HoldfastError> {
+  try {
+    return await run.replay()
+  } catch (error) {
+    const isOfRun = isHoldfastError(error, 'WORKFLOW_UNKNOWN') || isHoldfastError(error, 'RUN_NOT_FOUND')
+    if (isOfRun) return error
+    throw error
+  }
+}

@@ -1,0 +1,54 @@
+// How far a long command is: a bar on a terminal, a line now and then where nobody looks, and nothing for a program.
+
+import type { Io } from './io.ts'
+import type { Printer } from './printer.ts'
+import { amount, cut, padEnd } from './text.ts'
+
+const drawEveryMs = 100
+const sayEveryMs = 10_000
+const barColumns = 24
+
+export class Progress {
+  private readonly io: Io
+  private readonly printer: Printer
+  private readonly total: number
+  private toldAt: number
+  private drawn = 0
+
+  constructor(io: Io, printer: Printer, total: number) {
+    this.io = io
+    this.printer = printer
+    this.total = total
+    this.toldAt = io.now()
+  }
+
+  /** So many are done, and there is this to say of them. */
+  async at(done: number, remark: string): Promise<void> {
+    const { io, printer } = this
+    if (printer.isJson) return
+    const everyMs = io.stderr.isTerminal ? drawEveryMs : sayEveryMs
+    if (io.now() - this.toldAt < everyMs) return
+    this.toldAt = io.now()
+    const told = `${done.toLocaleString('en-GB')} of ${amount(this.total, 'run')}${remark === '' ? '' : `, ${remark}`}`
+    if (io.stderr.isTerminal) await this.draw(`${this.bar(done)} ${told}`)
+    else await printer.note(`Replayed ${told}.`)
+  }
+
+  /** Takes the bar away. */
+  async end(): Promise<void> {
+    if (this.drawn > 0) await this.io.stderr.write(`\r${' '.repeat(this.drawn)}\r`)
+    this.drawn = 0
+  }
+
+  private bar(done: number): string {
+    const full = Math.min(barColumns, Math.round((done / Math.max(1, this.total)) * barColumns))
+    return '█'.repeat(full) + '·'.repeat(barColumns - full)
+  }
+
+  private async draw(line: string): Promise<void> {
+    // The last column stays free: some terminals go on to the next line when it is written.
+    const shown = cut(line, Math.min(this.io.stderr.columns, 200) - 1)
+    await this.io.stderr.write(`\r${padEnd(shown, this.drawn)}`)
+    this.drawn = Math.max(this.drawn, shown.length)
+  }
+}

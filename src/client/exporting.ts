@@ -1,0 +1,91 @@
+// A run as a file: its row and its whole journal, in a form that can be replayed anywhere. Payloads leave the codec and the
+// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens stay here.
+
+import { jsonCodec } from '../core/codec.ts'
+import type { Entry } from '../core/entry.ts'
+import { HoldfastError } from '../core/error.ts'
+import { deepest } from '../core/json-decode.ts'
+import type { Payloads } from '../core/payload.ts'
+import type { Run } from '../core/run.ts'
+import { shown } from '../core/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { RunReference } from './run-reference.ts'
+import { readData } from './run-view.ts'
+import { wholeJournal } from './whole-journal.ts'
+
+/** A run with its journal, as data that JSON can hold. Its payloads are in plain text. */
+export interface ExportedRun {
+  readonly format: 1
+  readonly run: Run
+  readonly entries: readonly Entry[]
+}
+
+const format = 1
+// What another codec could hold must not be refused by this one.
+const codec = jsonCodec({ maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER })
+/** In place of a secret, and of its form: a body that looks at its token finds one. */
+const noSecret = '0'.repeat(40)
+
+export async function exportRun(engine: Engine, reference: RunReference): Promise<ExportedRun> {
+  engine.assertOpen()
+  const { run, entries } = await wholeJournal(engine, reference, 'first')
+  const exported: Entry[] = []
+  for (const entry of entries) exported.push(await exportEntry(run.id, entry, engine.payloads))
+  // Whoever holds the run means nothing elsewhere.
+  return { format, run: { ...run, session: null }, entries: exported }
+}
+
+async function exportEntry(runId: string, entry: Entry, payloads: Payloads): Promise<Entry> {
+  const { seq, name, data } = entry
+  if (data === null) return entry
+  const value = entry.kind === 'issued' ? noSecret : await readData(runId, entry, payloads)
+  return { ...entry, data: codec.encode(value, { runId, seq, name }) }
+}
+
+/** The same value, if it is an exported run. Throws INVALID_OPTION otherwise. */
+export function checkExported(value: unknown): ExportedRun {
+  if (typeof value !== 'object' || value === null) throw notExported(`Got ${shown(value)}.`)
+  const { format: found, run, entries } = value as { readonly [Key in keyof ExportedRun]?: unknown }
+  if (found !== format) {
+    const newer = typeof found === 'number' && found > format
+    throw notExported(
+      newer ? `Its format is ${found}: a newer Holdfast wrote it, so update this one.` : 'It has no format.',
+    )
+  }
+  if (!isRow(run)) throw notExported('Its `run` is incomplete.')
+  if (!Array.isArray(entries) || entries.length === 0) throw notExported('It has no `entries`.')
+  const wrong = entries.findIndex((entry, at) => !isEntry(entry, at + 1))
+  if (wrong !== -1) throw notExported(`Entry ${wrong + 1} is incomplete, or an entry before it is missing.`)
+  return value as ExportedRun
+}
+
+function isRow(run: unknown): boolean {
+  if (typeof run !== 'object' || run === null) return false
+  const { id, type, version, seq, token } = run as { readonly [Key in keyof Run]?: unknown }
+  const areTexts = typeof id === 'string' && typeof type === 'string'
+  return areTexts && [version, seq, token].every((number) => typeof number === 'number')
+}
+
+function isEntry(entry: unknown, place: number): boolean {
+  if (typeof entry !== 'object' || entry === null) return false
+  const { seq, at, kind, name, meta, data } = entry as { readonly [Key in keyof Entry]?: unknown }
+  const isTextOrNull = (text: unknown): boolean => text === null || typeof text === 'string'
+  const isFirst = place === 1
+  return (
+    seq === place &&
+    typeof at === 'number' &&
+    typeof kind === 'string' &&
+    (kind === 'started') === isFirst &&
+    isTextOrNull(name) &&
+    isTextOrNull(data) &&
+    typeof meta === 'object'
+  )
+}
+
+function notExported(why: string): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    `This is not an exported run. ${why} Make one with \`holdfast export <run>\` or holdfast.export(run), and hand it over as ` +
+      'JSON.parse gives it back.',
+  )
+}

@@ -1,0 +1,206 @@
+// What the functions of steps do in a test: every attempt is noted, some fail or take long because the test says so, and
+// what has finished may be held back until somebody chooses what the engine gets to know next.
+//
+//   running   the function is under way, in real time
+//   resting   it has settled, and takes a while longer in the time of the test
+//   held      it is done, and waits to be chosen
+//   told      the engine knows
+//
+// An attempt of a process that has died is never told, whatever its function does.
+
+import { toMs, type Duration } from '../../core/duration.ts'
+import type { StepTools } from '../../core/attempt.ts'
+import { isHoldfastError } from '../../core/error.ts'
+import type { Clock, Effects, Performance } from '../../core/ports.ts'
+import { Scripts } from './scripts.ts'
+
+/** An attempt that was made. */
+export interface PerformedAttempt extends Performance {
+  readonly startedAt: Date
+  /** When the engine was told, or the attempt was over without that. */
+  readonly endedAt: Date | null
+  /** `died`: its process did before its result could be recorded. */
+  readonly outcome: 'running' | 'succeeded' | 'failed' | 'timed-out' | 'died'
+  /** What its function returned. */
+  readonly result?: unknown
+  /** What its function threw. */
+  readonly error?: unknown
+  /** Whether its function has looked at its idempotency key. */
+  readonly hasReadKey: boolean
+}
+
+/** Which of the attempts that are done the engine is told of next. */
+export type Choose = (done: readonly PerformedAttempt[]) => number
+
+/** A process, as far as attempts know it. */
+export interface Doer {
+  readonly isAlive: boolean
+}
+
+type Changing<Type> = { -readonly [Key in keyof Type]: Type[Key] }
+
+interface Live {
+  readonly note: Changing<PerformedAttempt>
+  readonly by: Doer
+  /** The how-manieth it was. */
+  readonly order: number
+  /** It has run for longer than anybody waits in real time. */
+  isOutlasted: boolean
+  tell: (() => void) | null
+}
+
+type Settled = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+
+export class Attempts {
+  readonly scripts = new Scripts()
+  /** The steps that were chosen, in order. */
+  readonly finished: string[] = []
+  private readonly clock: Clock
+  private readonly patienceMs: number
+  private readonly choose: Choose | null
+  private readonly notes: PerformedAttempt[] = []
+  /** Those that are not over. */
+  private readonly open = new Set<Live>()
+  private readonly running = new Set<Live>()
+  private readonly held = new Set<Live>()
+  private readonly onChange = new Set<() => void>()
+
+  /** With `choose`, nothing that is done is told before it is chosen. */
+  constructor(clock: Clock, patience: Duration, choose: Choose | null) {
+    this.clock = clock
+    this.patienceMs = toMs(patience, 'patience')
+    this.choose = choose
+  }
+
+  list(step?: string): readonly PerformedAttempt[] {
+    return this.notes.filter((note) => step === undefined || note.step === step).map((note) => ({ ...note }))
+  }
+
+  /** The port of one process. */
+  of(by: Doer): Effects {
+    return { perform: (attempt, tools, work) => this.perform(by, attempt, tools, work) }
+  }
+
+  /** Everything that the process was doing is lost. */
+  died(by: Doer): void {
+    for (const live of this.open) if (live.by === by) this.over(live, 'died')
+  }
+
+  /** Waits for a function that is under way in real time; false if there is none, or none that is worth waiting for. */
+  async outlast(): Promise<boolean> {
+    const awaited = [...this.running].filter((live) => !live.isOutlasted)
+    if (awaited.length === 0) return false
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        for (const live of awaited) live.isOutlasted = true
+        changed()
+      }, this.patienceMs)
+      const changed = (): void => {
+        clearTimeout(timer)
+        this.onChange.delete(changed)
+        resolve()
+      }
+      this.onChange.add(changed)
+    })
+    return true
+  }
+
+  /** Tells of one attempt that was held back; false if there is none. */
+  release(): boolean {
+    // By when they began: who finishes first in real time is no choice of anybody's.
+    const done = [...this.held].sort((one, other) => one.order - other.order)
+    if (done.length === 0 || this.choose === null) return false
+    const chosen = done[done.length === 1 ? 0 : this.choose(done.map(({ note }) => note))] ?? done[0]
+    if (chosen === undefined) return false
+    this.held.delete(chosen)
+    this.finished.push(chosen.note.step)
+    chosen.tell?.()
+    return true
+  }
+
+  private perform<Tools extends object>(
+    by: Doer,
+    attempt: Performance,
+    tools: Tools,
+    work: (tools: Tools) => unknown,
+  ): unknown {
+    const note: Live['note'] = {
+      ...attempt,
+      startedAt: new Date(this.clock.now()),
+      endedAt: null,
+      outcome: 'running',
+      hasReadKey: false,
+    }
+    const live: Live = { note, by, order: this.notes.push(note), isOutlasted: false, tell: null }
+    this.open.add(live)
+    this.running.add(live)
+    this.noticeTimeout(live, tools as unknown as StepTools)
+    const script = this.scripts.take(attempt)
+    const begun =
+      script.failsBefore === null ? begin(work, watched(tools, note)) : Promise.reject(script.failsBefore.error)
+    return this.follow(live, begun, script)
+  }
+
+  private async follow(live: Live, begun: Promise<unknown>, script: ReturnType<Scripts['take']>): Promise<unknown> {
+    let settled: Settled = await begun.then(
+      (value): Settled => ({ ok: true, value }),
+      (error: unknown): Settled => ({ ok: false, error }),
+    )
+    this.running.delete(live)
+    this.changed()
+    if (script.failsAfter !== null) settled = { ok: false, error: script.failsAfter.error }
+    if (settled.ok) live.note.result = settled.value
+    else live.note.error = settled.error
+    if (script.slowMs > 0) await new Promise<void>((resolve) => this.clock.after(script.slowMs, resolve))
+    if (this.choose !== null && live.by.isAlive && live.note.outcome === 'running') await this.hold(live)
+    // Nobody is told of what came too late, and nothing is ever rejected for it.
+    if (!live.by.isAlive) return new Promise(() => undefined)
+    if (live.note.outcome === 'running') this.over(live, settled.ok ? 'succeeded' : 'failed')
+    if (settled.ok) return settled.value
+    throw settled.error
+  }
+
+  private changed(): void {
+    for (const tell of this.onChange) tell()
+  }
+
+  private async hold(live: Live): Promise<void> {
+    await new Promise<void>((resolve) => {
+      live.tell = resolve
+      this.held.add(live)
+    })
+  }
+
+  private over(live: Live, outcome: PerformedAttempt['outcome']): void {
+    this.open.delete(live)
+    this.running.delete(live)
+    this.held.delete(live)
+    live.note.outcome = outcome
+    live.note.endedAt = new Date(this.clock.now())
+    this.changed()
+  }
+
+  /** An attempt that was given up is over for the engine, whenever its function ends. */
+  private noticeTimeout(live: Live, { abortSignal }: StepTools): void {
+    const notice = (): void => {
+      if (live.note.outcome === 'running' && isHoldfastError(abortSignal.reason, 'STEP_TIMEOUT')) {
+        this.over(live, 'timed-out')
+      }
+    }
+    abortSignal.addEventListener('abort', notice, { once: true })
+  }
+}
+
+async function begin<Tools>(work: (tools: Tools) => unknown, tools: Tools): Promise<unknown> {
+  return work(tools)
+}
+
+/** The same tools, and it is noted when somebody looks at the key. */
+function watched<Tools extends object>(tools: Tools, note: Live['note']): Tools {
+  return new Proxy(tools, {
+    get(target, name): unknown {
+      if (name === 'idempotencyKey') note.hasReadKey = true
+      return Reflect.get(target, name, target)
+    },
+  })
+}

@@ -1,0 +1,144 @@
+// What a run that has not ended waits for, read from its row and its journal, and in words: for a test that wants to know why
+// nothing happens.
+
+import { formatMs } from '../../core/duration.ts'
+import type { Entry } from '../../core/entry.ts'
+import type { Payloads } from '../../core/payload.ts'
+import type { Run, RunStatus } from '../../core/run.ts'
+import { tokenPrefix, tokenText } from '../../core/token.ts'
+import { dueOf, type Condition } from '../../core/wait.ts'
+import { noMail } from '../../engine/mail.ts'
+import type { Store, StoreAdmin } from '../../store.ts'
+
+/** A run that has not ended. */
+export interface WaitingRun {
+  readonly id: string
+  readonly type: string
+  readonly status: RunStatus
+  /** Any of these moves it on. */
+  readonly waitsFor: readonly WaitedFor[]
+}
+
+export type WaitedFor =
+  | { readonly kind: 'signal' | 'topic'; readonly name: string }
+  /** `holdfast.complete(token, value)` completes it. */
+  | { readonly kind: 'token'; readonly token: string }
+  | { readonly kind: 'time'; readonly at: Date }
+  | { readonly kind: 'run'; readonly id: string }
+  /** The function of a step that is under way. */
+  | { readonly kind: 'step'; readonly name: string }
+  /** It is paused: `reason` says why, and for a drift what differs. */
+  | { readonly kind: 'resume'; readonly reason: string }
+
+/** What somebody who looks at runs knows besides the store. */
+export interface Onlooker {
+  readonly store: Store & StoreAdmin
+  readonly payloads: Payloads
+  readonly now: number
+  /** The steps of a run whose functions are under way. */
+  stepsOf(runId: string): readonly string[]
+}
+
+const atOnce = 200
+const live = ['pending', 'running', 'waiting', 'paused', 'cancelling'] as const
+
+/** All runs that have not ended; what began in the same millisecond has no order. */
+export async function unended(store: StoreAdmin): Promise<readonly Run[]> {
+  const runs: Run[] = []
+  for (;;) {
+    const after = runs.at(-1)?.id
+    const page = await store.find({ statuses: live }, { limit: atOnce, ...(after === undefined ? {} : { after }) })
+    runs.push(...page)
+    if (page.length < atOnce) return runs.toReversed()
+  }
+}
+
+/** Tells whether only somebody outside can move the run on. */
+export function isUpToOthers({ status, due, timeoutAt }: Run): boolean {
+  return status === 'paused' || (status === 'waiting' && due === null && timeoutAt === null)
+}
+
+export async function describeWaiting(run: Run, onlooker: Onlooker): Promise<WaitingRun> {
+  const { id, type, status } = run
+  return { id, type, status, waitsFor: await waitsOf(run, onlooker) }
+}
+
+async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitedFor[]> {
+  const { id, status, due } = run
+  const entries = await journalOf(onlooker.store, run)
+  if (status === 'paused') return [{ kind: 'resume', reason: pauseReason(entries) }]
+  const steps = onlooker.stepsOf(id).map((name): WaitedFor => ({ kind: 'step', name }))
+  if (steps.length > 0) return steps
+  const open = new Map<string, Extract<Entry, { kind: 'waiting' }>>()
+  for (const entry of entries) {
+    if (entry.kind === 'waiting') open.set(entry.name, entry)
+    if (entry.kind === 'woken') open.delete(entry.name)
+  }
+  const waits = [...open.values()].flatMap(({ meta, at }) =>
+    meta.conditions.map((condition) => waitedFor(condition, { run, at, entries, payloads: onlooker.payloads })),
+  )
+  if (waits.length > 0) return waits
+  return [{ kind: 'time', at: new Date(due ?? onlooker.now) }]
+}
+
+interface Registered {
+  readonly run: Run
+  /** When the wait was registered. */
+  readonly at: number
+  readonly entries: readonly Entry[]
+  readonly payloads: Payloads
+}
+
+function waitedFor(condition: Condition, registered: Registered): WaitedFor {
+  const due = dueOf(condition, registered.at)
+  if (due !== null) return { kind: 'time', at: new Date(due) }
+  if (condition.kind === 'run' || condition.kind === 'start') return { kind: 'run', id: condition.runId }
+  const { name, topic } = condition as Extract<Condition, { kind: 'signal' }>
+  if (name.startsWith(tokenPrefix))
+    return { kind: 'token', token: readToken(Number(name.slice(tokenPrefix.length)), registered) }
+  return { kind: topic === undefined ? 'signal' : 'topic', name }
+}
+
+function readToken(seq: number, { run, entries, payloads }: Registered): string {
+  const issued = entries.find((entry) => entry.seq === seq)
+  if (issued?.data === undefined || issued.data === null) return ''
+  const secret = payloads.decode(issued.data, { runId: run.id, seq, name: issued.name }) as string
+  return tokenText({ runId: run.id, seq, secret })
+}
+
+function pauseReason(entries: readonly Entry[]): string {
+  const last = entries.findLast((entry) => entry.kind === 'paused')
+  if (last?.kind !== 'paused') return 'it is paused'
+  const { meta } = last
+  return 'message' in meta ? meta.message : `${meta.reason}${meta.note === null ? '' : `: ${meta.note}`}`
+}
+
+/** The whole journal of a run from its base on. */
+export async function journalOf(store: Store, run: Run): Promise<readonly Entry[]> {
+  const entries: Entry[] = []
+  for (;;) {
+    const after = run.base - 1 + entries.length
+    const [page] = await store.load([{ runId: run.id, after, limit: 1_000, mail: noMail }])
+    if (page === undefined || page.entries.length === 0) return entries
+    entries.push(...page.entries)
+  }
+}
+
+/** In words: `signal "approved"`. */
+export function inWords(waited: WaitedFor, now: number): string {
+  switch (waited.kind) {
+    case 'signal':
+    case 'topic':
+      return `${waited.kind} "${waited.name}"`
+    case 'token':
+      return 'the completion of a token'
+    case 'time':
+      return `time: ${waited.at.toISOString()}, in ${formatMs(Math.max(0, waited.at.getTime() - now))}`
+    case 'run':
+      return `the end of run ${waited.id}`
+    case 'step':
+      return `step "${waited.name}", whose function has not returned`
+    case 'resume':
+      return `somebody to resume it (${waited.reason})`
+  }
+}

@@ -1,0 +1,214 @@
+// A worker process inside a test, which can die as by `kill -9`: from then on nothing that it waits for ever comes, its
+// timers, its turns, what its steps do, or an answer of the store. Nothing is rejected either, because no `finally` runs after a
+// kill. What was on its way to the store has arrived, or has not: whoever kills it says which.
+//
+//   booting → working   its session is open and what others left behind was taken over
+//   any     → dead      killed; the next process is another object, and shares nothing with it but the store
+
+import type { Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
+import type { Transition } from '../../core/transition.ts'
+import type { RunningWorker } from '../../holdfast.ts'
+import type { Hint, RescueRequest, Store, StoreTransactions, Within } from '../../store.ts'
+import type { Attempts, Doer } from './attempts.ts'
+
+/** Whether, and when, a process dies of a commit: before it takes effect, or after that and before it is answered. */
+export type Death = 'before' | 'after' | null
+
+/** What a process is told of the world that it lives in. */
+export interface Surroundings {
+  readonly store: Store
+  readonly clock: Clock
+  readonly turns: Turns
+  readonly attempts: Attempts
+  /** A process is about to commit. */
+  readonly onCommit: (transitions: readonly Transition[]) => Death
+  readonly onDeath: () => void
+  /** Something was written that may bound the time of a run. */
+  readonly onWrite: () => void
+}
+
+export class WorkerProcess implements Doer {
+  isAlive = true
+  /** How it looks for what others left behind. */
+  rescueRequest: RescueRequest | null = null
+  private worker: RunningWorker | null = null
+  private readonly around: Surroundings
+  private readonly timers = new Set<Cancel>()
+  private readonly sessions = new Set<string>()
+  private unlisten: Cancel = () => undefined
+  private settleUp: () => void = () => undefined
+  private settleDead: () => void = () => undefined
+  /** Settles when it works, or is buried. */
+  readonly up = new Promise<void>((resolve) => (this.settleUp = resolve))
+  private readonly dead = new Promise<void>((resolve) => (this.settleDead = resolve))
+
+  constructor(around: Surroundings) {
+    this.around = around
+  }
+
+  /** Opens a Holdfast with ports and a way to the store that end with this process. */
+  async boot(open: (store: Store, ports: Omit<Ports, 'random' | 'logger'>) => Promise<RunningWorker>): Promise<void> {
+    try {
+      this.worker = await open(this.line(), this.ports())
+    } finally {
+      this.settleUp()
+    }
+  }
+
+  /** Hears at once what others want of its runs. */
+  beat(): void {
+    if (this.isAlive) this.worker?.beat()
+  }
+
+  /** Ends it, and what others know of it. */
+  async kill(): Promise<void> {
+    if (this.die()) await this.bury()
+  }
+
+  private die(): boolean {
+    if (!this.isAlive) return false
+    this.isAlive = false
+    for (const cancel of this.timers) cancel()
+    this.timers.clear()
+    this.unlisten()
+    this.around.attempts.died(this)
+    this.settleDead()
+    return true
+  }
+
+  /** Its sessions end: others see at once what they would see when its lease has run out. */
+  private async bury(): Promise<void> {
+    for (const session of this.sessions) await this.around.store.beat({ session, leaseMs: 1, end: true })
+    this.settleUp()
+    this.around.onDeath()
+  }
+
+  private ports(): Omit<Ports, 'random' | 'logger'> {
+    const { clock, turns, attempts } = this.around
+    return {
+      clock: {
+        now: () => clock.now(),
+        monotonic: () => clock.monotonic(),
+        after: (ms, wake) => {
+          const cancel: Cancel = clock.after(ms, () => {
+            this.timers.delete(cancel)
+            wake()
+          })
+          this.timers.add(cancel)
+          return () => {
+            this.timers.delete(cancel)
+            cancel()
+          }
+        },
+      },
+      turns: { next: (call) => turns.next(() => (this.isAlive ? call() : undefined)) },
+      effects: attempts.of(this),
+    }
+  }
+
+  /** The way to the store. */
+  private line(): Store {
+    const { store, onWrite } = this.around
+    const own: Partial<Store & StoreTransactions> = {
+      commit: (transitions) => {
+        onWrite()
+        return this.commit(transitions, () => store.commit(transitions))
+      },
+      beat: (request) => {
+        this.sessions.add(request.session)
+        return this.answered(store.beat(request))
+      },
+      rescue: (request) => {
+        this.rescueRequest = request
+        return this.answered(store.rescue(request))
+      },
+      listen: (onHint) => this.listen(onHint),
+      // It goes with the process, and others still need it.
+      close: () => Promise.resolve(),
+    }
+    if (isTransactional(store)) {
+      own.transact = (work) => this.transact(store, work)
+      own.within = (handle) => store.within(handle)
+    }
+    return new Proxy(store, {
+      get: (target, name): unknown => {
+        const mine: unknown = Reflect.get(own, name)
+        if (mine !== undefined) return mine
+        const theirs: unknown = Reflect.get(target, name, target)
+        if (typeof theirs !== 'function') return theirs
+        return (...request: unknown[]): unknown =>
+          this.answered(Reflect.apply(theirs, target, request) as Promise<unknown>)
+      },
+    })
+  }
+
+  /** What others answer, as long as somebody is there to hear it. */
+  private answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      answer.then(
+        (value) => (this.isAlive ? resolve(value) : undefined),
+        (error: unknown) => (this.isAlive ? reject(error) : undefined),
+      )
+    })
+  }
+
+  private async commit<Answer>(transitions: readonly Transition[], send: () => Promise<Answer>): Promise<Answer> {
+    if (!this.isAlive) return nothing()
+    const death = this.around.onCommit(transitions)
+    if (death === 'before') {
+      await this.kill()
+      return nothing()
+    }
+    const answer = await send()
+    if (death === 'after') await this.kill()
+    return this.answered(Promise.resolve(answer))
+  }
+
+  /** A transaction whose process dies is rolled back, unless its COMMIT was sent. */
+  private async transact<Result>(
+    store: Store & StoreTransactions,
+    work: (handle: unknown, within: Within) => Promise<Result>,
+  ): Promise<Result> {
+    let death: Death = null
+    const done = store.transact(async (handle, within) => {
+      const transitions: Transition[] = []
+      const commit: Within['commit'] = (batch) => {
+        transitions.push(...batch)
+        return within.commit(batch)
+      }
+      const result = await Promise.race([work(handle, { ...bound(within), commit }), this.dead])
+      if (this.isAlive) death = this.around.onCommit(transitions)
+      if (death === 'before') this.die()
+      if (!this.isAlive) throw new Error('The process died, and its transaction with it')
+      return result as Result
+    })
+    // Only when the transaction is over can the store be asked for anything else.
+    await done.catch(() => undefined)
+    if (death === 'before') await this.bury()
+    if (death === 'after') await this.kill()
+    return this.answered(done)
+  }
+
+  private async listen(onHint: (hint: Hint) => void): Promise<() => void> {
+    this.unlisten = await this.around.store.listen((hint) => (this.isAlive ? onHint(hint) : undefined))
+    return this.unlisten
+  }
+}
+
+function bound(within: Within): Within {
+  return {
+    start: (runs) => within.start(runs),
+    commit: (transitions) => within.commit(transitions),
+    deliver: (messages) => within.deliver(messages),
+    steer: (requests) => within.steer(requests),
+    load: (requests) => within.load(requests),
+  }
+}
+
+function isTransactional(store: Store): store is Store & StoreTransactions {
+  return 'within' in store && 'transact' in store
+}
+
+function nothing(): Promise<never> {
+  return new Promise(() => undefined)
+}

@@ -1,0 +1,52 @@
+// A recorded run as a test: whether the code of a workflow still agrees with it.
+
+import type { ErrorClass } from '../core/codec.ts'
+import type { Definition } from '../core/definition.ts'
+import { HoldfastError } from '../core/error.ts'
+import { checkOptions } from '../core/suggest.ts'
+import { checkExported, type ExportedRun } from '../client/exporting.ts'
+import { exportedPayloads } from '../client/replaying.ts'
+import { disagreementOf } from '../engine/disagreement.ts'
+import { replayRun } from '../engine/replaying.ts'
+import { systemPorts } from '../system.ts'
+import { silentLogger } from './logger.ts'
+
+export interface ReplayRunOptions {
+  /** What the body finds as `ctx.services`. No step is performed, so it needs only what the body itself uses. */
+  readonly services?: unknown
+  /** Classes of errors that the body tells apart by `instanceof`, as given to `jsonCodec`. */
+  readonly errors?: readonly ErrorClass[]
+}
+
+/**
+ * Shows an exported run to the code of its workflow. Resolves if the code asks for everything that was recorded, in its order
+ * and, if the body had come to an end, comes to the same; rejects with DRIFT and the difference otherwise. No step is
+ * performed and nothing is written.
+ *
+ * @example
+ * const recorded = JSON.parse(readFileSync('test/journals/order-42.json', 'utf8'))
+ * await replay(order, recorded, { services: { shop } })
+ */
+export async function replay(
+  workflow: Definition,
+  exported: ExportedRun,
+  options: ReplayRunOptions = {},
+): Promise<void> {
+  checkOptions(options, ['services', 'errors'], 'replay()')
+  const { services, errors = [] } = options
+  const { run, entries } = checkExported(exported)
+  checkSame(workflow, run)
+  const lent = { ports: systemPorts(silentLogger), payloads: exportedPayloads(errors), services }
+  const disagreement = disagreementOf(run, await replayRun(workflow, run, entries, lent))
+  if (disagreement !== null) throw disagreement
+}
+
+function checkSame({ type, version }: Definition, run: ExportedRun['run']): void {
+  if (type === run.type && version === run.version) return
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `The exported run is of "${run.type}" version ${run.version}, the workflow is "${type}" version ${version}. Runs keep the ` +
+      'workflow and the version that they began with: give that one to replay().',
+    { details: { run: { type: run.type, version: run.version }, workflow: { type, version } } },
+  )
+}

@@ -1,0 +1,195 @@
+// A chaos run: a field of real processes, a steady load of runs on it, and nemeses that strike by a seeded schedule. The
+// doctor looks on all the time. Then everything is healed, whatever is open must end, and the checker decides.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import type { Holdfast } from '../../src/index.ts'
+import { judge, type Verdict } from './checker.ts'
+import { openClient } from './client.ts'
+import { Driver } from './driver.ts'
+import { dump } from './dump.ts'
+import { readDeadLetters, readRuns, type Violation } from './evidence.ts'
+import { openField, type Plant, type StoreKind, type StrikeField } from './field.ts'
+import { History, operationsOf } from './history.ts'
+import { clockTime, tableOf, total } from './report.ts'
+import { startStorm, type Storm } from './storm.ts'
+import { untilDone, Watch } from './watch.ts'
+import { chaosWorkflows } from './workload.ts'
+
+export interface ChaosOptions {
+  readonly store: StoreKind
+  readonly minutes: number
+  readonly seed: number
+  readonly workers: number
+  readonly plant: Plant
+  /** Only these nemeses strike. @default all that the store has */
+  readonly only?: readonly string[] | undefined
+  readonly print: (line: string) => void
+  /** Is told how far it is. */
+  readonly onProgress?: (line: string) => void
+}
+
+export interface ChaosOutcome {
+  readonly violations: readonly Violation[]
+  /** Null if it was broken off before its end. */
+  readonly verdict: Verdict | null
+  /** How often something struck. */
+  readonly faults: number
+  /** What repeats it. */
+  readonly command: string
+  /** The folder with everything about its violations; null if there are none. */
+  readonly dumped: string | null
+}
+
+const customers = 24
+const progressMs = 5_000
+const stormMs = 5_000
+/** Nothing in the workload takes nearly so long once everything works again. */
+const stuckMs = 45_000
+
+export async function performChaos(options: ChaosOptions): Promise<ChaosOutcome> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-history-'))
+  const path = join(folder, 'history.ndjson')
+  const history = new History(path)
+  const { store, workers, plant, print } = options
+  const field = await openField({ store, workers, plant, onEvent: (event) => history.happened(event) })
+  const command = commandOf(options)
+  const chaos = new Chaos(options, field, history)
+  try {
+    const outcome = await chaos.perform()
+    const { violations } = outcome
+    if (violations.length === 0) return { ...outcome, command, dumped: null }
+    for (const { name, text } of violations.slice(0, 30)) print(`  ✗ ${name}: ${text}`)
+    const dumped = await dump({ field, violations, history: { path, events: history.events }, command })
+    print(`  ${violations.length} violations. Everything about them: ${dumped}`)
+    print(`  Again: ${command}`)
+    return { ...outcome, command, dumped }
+  } finally {
+    await chaos.end()
+    await field.close()
+    history.close()
+    rmSync(folder, { recursive: true })
+  }
+}
+
+type Judged = Omit<ChaosOutcome, 'command' | 'dumped'>
+
+/** What is still at work when everything has been healed. */
+interface Settling {
+  readonly storm: Storm
+  readonly driver: Driver
+  readonly watch: Watch
+  readonly clients: readonly Holdfast[]
+  /** Settles when every errand is done. */
+  readonly ends: Promise<void>
+}
+
+class Chaos {
+  private readonly options: ChaosOptions
+  private readonly field: StrikeField
+  private readonly history: History
+  private readonly began = Date.now()
+  private readonly open: { close(): Promise<void> }[] = []
+
+  constructor(options: ChaosOptions, field: StrikeField, history: History) {
+    this.options = options
+    this.field = field
+    this.history = history
+  }
+
+  async perform(): Promise<Judged> {
+    const { field, history, options } = this
+    const { seed, minutes, only } = options
+    const clients = [await this.client(), await this.client()]
+    const watch = await Watch.begin(field.url)
+    this.open.push({ close: () => watch.end() })
+    const driver = new Driver({ history, clients, workflows: chaosWorkflows(null, 1), seed, customers })
+    this.open.push({ close: () => driver.abandon() })
+    const storm = startStorm(field, { seed, only })
+    // Where it was broken off, what has struck is not waited for: nobody needs the field any more.
+    this.open.push({ close: () => Promise.race([storm.stop(), setTimeout(stormMs)]) })
+    this.tellProgress(storm, driver, watch)
+    const broken = await Promise.race([watch.alarm, setTimeout(minutes * 60_000, null, { ref: false })])
+    if (broken !== null) return { violations: broken, verdict: null, faults: total(storm.counts) }
+    const ends = driver.stop()
+    await storm.stop()
+    await field.heal()
+    await finishDeploy(field)
+    return this.settle({ storm, driver, watch, clients, ends })
+  }
+
+  /** Whatever holds on to the store lets go of it, in the reverse order. */
+  async end(): Promise<void> {
+    for (const one of this.open.toReversed()) await one.close()
+  }
+
+  /** Everything works again: what is open ends, and everything is judged. */
+  private async settle({ storm, driver, watch, clients, ends }: Settling): Promise<Judged> {
+    const { field, history, options } = this
+    const faults = total(storm.counts)
+    const state = await Promise.race([watch.alarm, untilDone(ends, () => driver.open, stuckMs)])
+    if (typeof state !== 'string') return { violations: state, verdict: null, faults }
+    const stuck = state === 'stuck' ? [stuckAt(driver.open)] : []
+    if (state === 'done') await driver.sweep()
+    await driver.abandon()
+    // What was given up waiting for may still be on its way: it arrives now, or never.
+    await Promise.all(clients.map((client) => client.close()))
+    const found = await watch.look()
+    const reader = await this.client()
+    const verdict = judge({
+      operations: operationsOf(history.events),
+      effects: field.effects(),
+      goneAt: field.goneAt,
+      runs: await readRuns(reader),
+      deadLetters: await readDeadLetters(reader),
+      happened: history.events.filter(({ type }) => type === 'info'),
+    })
+    const { looks, skipped } = watch
+    const seconds = (Date.now() - this.began) / 1000
+    options.print(tableOf({ seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped }))
+    return { violations: [...stuck, ...found, ...verdict.violations], verdict, faults }
+  }
+
+  private async client(): Promise<Holdfast> {
+    const client = await openClient(this.field.url)
+    this.open.push(client)
+    return client
+  }
+
+  private tellProgress(storm: Storm, driver: Driver, watch: Watch): void {
+    const { onProgress = () => undefined } = this.options
+    const timer = setInterval(() => {
+      const { done, open } = driver
+      onProgress(
+        `  ${clockTime(Date.now() - this.began)}  ${total(storm.counts)} faults, ${done} errands done, ` +
+          `${open} errands and ${watch.open} runs open, ${watch.looks} looks`,
+      )
+    }, progressMs)
+    this.open.push({ close: async () => clearInterval(timer) })
+  }
+}
+
+function stuckAt(open: number): Violation {
+  return { name: 'errands_end', text: `${open} errands did not become fewer for ${stuckMs} ms`, runs: [] }
+}
+
+/** Everybody has the new build: what one has begun with it can end. */
+async function finishDeploy({ crew }: StrikeField): Promise<void> {
+  for (const post of crew.posts) post.version = 2
+  const old = crew.posts.map(({ hand }) => hand).filter(({ version }) => version === 1)
+  for (const hand of old) hand.signal('SIGTERM')
+  await Promise.all(old.map(({ exited }) => exited))
+  await crew.complete()
+}
+
+function commandOf({ minutes, seed, store, workers, plant, only }: ChaosOptions): string {
+  const rest = [
+    ...(only === undefined ? [] : [`--only ${only.join(',')}`]),
+    ...(plant === 'none' ? [] : [`--plant ${plant}`]),
+  ]
+  return [`npm run chaos -- --minutes ${minutes} --seed ${seed} --store ${store} --workers ${workers}`, ...rest].join(
+    ' ',
+  )
+}

@@ -1,0 +1,108 @@
+// Decides over a chaos run when everything is over. Every check is linear, or nearly, in what it reads, has a name that
+// a report tells, and looks at one promise; what must be true of every state of the store is the doctor's business.
+
+import { exclusive, founded, keyed, owned, resting, timely, undone } from './checker-effects.ts'
+import { answered, cancelled, growing, keyedOnce, retried, started, told } from './checker-runs.ts'
+import { queued, signalled } from './checker-signals.ts'
+import { entries, grouped, isPoisoned, type Evidence, type Violation } from './evidence.ts'
+import { unknownOutcomes } from './history.ts'
+
+export interface Verdict {
+  readonly violations: readonly Violation[]
+  readonly counts: Counts
+}
+
+export interface Counts {
+  readonly runs: number
+  readonly steps: number
+  /** Signals and broadcasts that were acknowledged. */
+  readonly signals: number
+  readonly effects: number
+  /** Executions of a body beyond the first of their attempt. */
+  readonly repeatedEffects: number
+  readonly takeovers: number
+  /** Runs that were given up because their holders died five times in a row. */
+  readonly givenUp: number
+  /** Runs that were paused because the other build had performed them. */
+  readonly drifted: number
+  readonly lost: number
+  readonly doubled: number
+  readonly unknown: number
+  /** From the loss of a tenure to the next thing that happened in each run that was taken from it, sorted. */
+  readonly recoveryMs: readonly number[]
+}
+
+const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
+  started,
+  keyedOnce,
+  answered,
+  cancelled,
+  told,
+  growing,
+  retried,
+  signalled,
+  queued,
+  exclusive,
+  keyed,
+  owned,
+  founded,
+  timely,
+  undone,
+  resting,
+  struck,
+]
+
+const lost = new Set(['start_not_lost', 'signal_not_lost', 'item_not_lost', 'ends_after_heal', 'effect_has_run'])
+const doubled = new Set(['effect_exclusive', 'step_recorded_once', 'signal_once', 'item_once', 'child_once'])
+
+export function judge(evidence: Evidence): Verdict {
+  const violations = checks.flatMap((check) => [...check(evidence)])
+  const { runs, effects, operations } = evidence
+  const isSent = (f: string): boolean => f === 'signal' || f === 'broadcast'
+  const count = (names: ReadonlySet<string>): number => violations.filter(({ name }) => names.has(name)).length
+  const executions = grouped(effects, ({ run, step, attempt }) => `${run} ${step} ${attempt}`)
+  return {
+    violations,
+    counts: {
+      runs: runs.length,
+      steps: sum(runs.map((run) => entries(run, 'step-succeeded').length)),
+      signals: operations.filter(({ f, type }) => isSent(f) && type === 'ok').length,
+      effects: effects.length,
+      repeatedEffects: effects.length - executions.size,
+      takeovers: sum(runs.map((run) => entries(run, 'crashed').length)),
+      givenUp: runs.filter(isPoisoned).length,
+      drifted: runs.filter((run) => entries(run, 'paused').some(({ meta }) => meta.reason === 'drift')).length,
+      lost: count(lost),
+      doubled: count(doubled),
+      unknown: unknownOutcomes(operations).length,
+      recoveryMs: recoveries(evidence),
+    },
+  }
+}
+
+/** What the field itself has seen go wrong, such as a worker that did not stop when it was told to. */
+function* struck({ happened }: Evidence): Iterable<Violation> {
+  for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'field', text: f, runs: [] }
+}
+
+function recoveries({ effects, runs, goneAt }: Evidence): readonly number[] {
+  const byRun = grouped(effects, ({ run }) => run)
+  const found: number[] = []
+  for (const run of runs) {
+    const done = byRun.get(run.id) ?? []
+    for (const { seq, at } of entries(run, 'crashed')) {
+      const taken = at.getTime()
+      const gone = goneAt.get(done.findLast(({ began }) => began <= taken)?.hand ?? '')
+      const effect = done.find(({ began }) => began > taken)?.began
+      const entry = run.journal.find((one) => one.seq > seq && one.kind !== 'crashed')?.at.getTime()
+      const next = Math.min(effect ?? Infinity, entry ?? Infinity)
+      // Its last holder may have held it only, and done nothing in it.
+      if (gone !== undefined && gone <= taken && next < Infinity) found.push(next - gone)
+    }
+  }
+  return found.sort((a, b) => a - b)
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0)
+}

@@ -1,0 +1,97 @@
+// What is left after a chaos run, and all that its checker may look at: what the clients were told, what the sink saw, and
+// every run with its journal.
+
+import type { Holdfast, JournalEntry, RunStatus } from '../../src/index.ts'
+import type { Effect } from './field.ts'
+import type { HistoryEvent, Operation } from './history.ts'
+import { offers, typePrefix, type Inputs, type Kind, type Trace } from './workload.ts'
+
+export interface Evidence {
+  readonly operations: readonly Operation[]
+  readonly effects: readonly Effect[]
+  /** Until when the leases of a tenure could be valid; see the field. */
+  readonly goneAt: ReadonlyMap<string, number>
+  readonly runs: readonly FinalRun[]
+  /** What was sent to runs and kept when they had ended. */
+  readonly deadLetters: readonly { readonly runId: string; readonly id: string }[]
+  /** Everything that happened to processes. */
+  readonly happened: readonly HistoryEvent[]
+}
+
+export interface FinalRun {
+  readonly id: string
+  readonly kind: Kind
+  readonly status: RunStatus
+  readonly tags: readonly string[]
+  readonly idempotencyKey: string | null
+  readonly parentId: string | null
+  readonly journal: readonly JournalEntry[]
+}
+
+/** Something that must not be. */
+export interface Violation {
+  /** The promise that is broken. */
+  readonly name: string
+  readonly text: string
+  /** The runs that it is about. */
+  readonly runs: readonly string[]
+}
+
+type Named<Of extends JournalEntry['kind']> = Extract<JournalEntry, { readonly kind: Of }>
+
+export function entries<Of extends JournalEntry['kind']>(
+  { journal }: Pick<FinalRun, 'journal'>,
+  ...kinds: readonly Of[]
+): readonly Named<Of>[] {
+  return journal.filter((entry): entry is Named<Of> => kinds.includes(entry.kind as Of))
+}
+
+/** What a run of that kind was started with. */
+export function inputOf<K extends Kind>({ journal }: FinalRun, _kind: K): Inputs[K] {
+  return journal[0]?.data as Inputs[K]
+}
+
+export function traceOf(entry: Named<'step-succeeded'>): Trace {
+  return entry.data as Trace
+}
+
+/** Its holders died so often that it was given up, as it is promised. */
+export function isPoisoned(run: Pick<FinalRun, 'journal'>): boolean {
+  return entries(run, 'crashed').some(({ meta }) => meta.crashes >= 5)
+}
+
+export function grouped<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [item])
+    else group.push(item)
+  }
+  return groups
+}
+
+/** Every run of the workload, with its journal. */
+export async function readRuns(client: Holdfast): Promise<readonly FinalRun[]> {
+  const found: FinalRun[] = []
+  for (let after: string | null | undefined; after !== null;) {
+    const page = await client.find({ typePrefix, limit: 100, ...(after === undefined ? {} : { after }) })
+    const journals = await Promise.all(page.runs.map(({ id }) => client.journal(id)))
+    page.runs.forEach(({ id, type, status, tags, idempotencyKey, parentId }, index) => {
+      const kind = type.slice(typePrefix.length) as Kind
+      found.push({ id, kind, status, tags, idempotencyKey, parentId, journal: journals[index] ?? [] })
+    })
+    after = page.next
+  }
+  return found
+}
+
+export async function readDeadLetters(client: Holdfast): Promise<Evidence['deadLetters']> {
+  const found: { runId: string; id: string }[] = []
+  for (let after: string | null | undefined; after !== null;) {
+    const page = await client.deadLetters({ name: offers, limit: 100, ...(after === undefined ? {} : { after }) })
+    found.push(...page.letters.map(({ runId, id }) => ({ runId, id })))
+    after = page.next
+  }
+  return found
+}

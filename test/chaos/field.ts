@@ -1,0 +1,165 @@
+// The place of a chaos run: a store, worker processes on it, the sink of their effects, and what can go wrong with all of
+// them. Whoever looks on learns everything as events; whatever happens, no process outlives the field.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Draw } from '../simulation/draw.ts'
+import { FieldCrew } from './field-crew.ts'
+import { translatePrograms, type Programs } from './field-program.ts'
+import { FieldServer } from './field-server.ts'
+import { SinkFile } from './sink-file.ts'
+import { startSink } from './sink.ts'
+
+export type StoreKind = 'sqlite' | 'postgres'
+
+/** What is wrong with the store of the workers on purpose, so that a chaos run must fail. */
+export type Plant = 'none' | 'no-fence' | 'blind-retry'
+
+export type Version = 1 | 2
+
+export interface FieldOptions {
+  readonly store: StoreKind
+  /** @default 4 */
+  readonly workers?: number
+  /** @default 2,000 */
+  readonly leaseMs?: number
+  /** @default 'none' */
+  readonly plant?: Plant
+  /** Is told everything that happens to processes and to the server. */
+  readonly onEvent: (event: FieldEvent) => void
+}
+
+export interface FieldEvent {
+  readonly at: number
+  /** `violation`: something that must not be, whatever the histories say. */
+  readonly kind: 'nemesis' | 'worker' | 'server' | 'violation'
+  readonly text: string
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/** A worker process. */
+export interface Hand {
+  readonly id: string
+  /** What its operator calls it. Several may be called the same. */
+  readonly name: string
+  readonly pid: number
+  readonly version: Version
+  /** The last 200 lines that it has logged. */
+  readonly tail: readonly string[]
+}
+
+export interface Field {
+  /** The direct address of the store, for clients that are not struck. A server that is down is down for them, too. */
+  readonly url: string
+  readonly sinkUrl: string
+  /** Everyone who ever worked here. */
+  readonly hands: readonly Hand[]
+  /**
+   * Until when the leases of a tenure could be valid, by its name (`Effect.hand`). A tenure is what a process does between
+   * two losses of its leases: it died, was cut off, let go, or stood still for too long. One that still has its leases is
+   * not here.
+   */
+  readonly goneAt: ReadonlyMap<string, number>
+  /** Everything that the sink has acknowledged, in the order in which it began. */
+  effects(): readonly Effect[]
+  /** Everything works again: the server, the network, and a full crew. */
+  heal(): Promise<void>
+  close(): Promise<void>
+  /** What the server has logged, if there is one. */
+  serverLog(): string
+}
+
+/** One execution of the body of a step, by the clock of the sink. */
+export interface Effect {
+  /** The tenure in which it was done: see `goneAt`. */
+  readonly hand: string
+  readonly run: string
+  readonly step: string
+  readonly attempt: number
+  /** The step's idempotency key. */
+  readonly key: string
+  /** Tells this execution from every other one. */
+  readonly mark: string
+  readonly began: number
+  /** Null if its process died first, or has not come to it yet. */
+  readonly ended: number | null
+}
+
+/** Something that goes wrong, and can be put right. */
+export interface Nemesis {
+  readonly name: string
+  readonly stores: readonly StoreKind[]
+  /** Strikes once, and takes it back. Resolves when it is over: true if it hit something. */
+  strike(field: StrikeField, draw: Draw, last: Last): Promise<boolean>
+}
+
+/** Lets what was begun last for so long; shorter, if the storm is over before. */
+export type Last = (ms: number) => Promise<void>
+
+/** The field, for those who strike it. */
+export interface StrikeField extends Field {
+  readonly store: StoreKind
+  readonly leaseMs: number
+  readonly crew: FieldCrew
+  /** The file of the store, if it is SQLite. */
+  readonly file: string
+  readonly programs: Programs
+  /** The server of the store; throws if it has none. */
+  readonly server: FieldServer
+  readonly tell: (event: Omit<FieldEvent, 'at'>) => void
+}
+
+export async function openField(options: FieldOptions): Promise<StrikeField> {
+  const { leaseMs = 2_000, plant = 'none', workers = 4, onEvent } = options
+  const tell: StrikeField['tell'] = (event) => onEvent({ at: Date.now(), ...event })
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-chaos-'))
+  const file = join(folder, 'runs.db')
+  const effects = new SinkFile(join(folder, 'effects'))
+  const programs = await translatePrograms(join(folder, 'programs'))
+  const sink = await startSink(join(folder, 'effects'))
+  const server = options.store === 'postgres' ? await FieldServer.start() : null
+  const url = server?.url ?? `sqlite:${file}`
+  const task = { url: server?.proxy.url ?? url, sinkUrl: sink.url, leaseMs, plant }
+  const crew = new FieldCrew({ places: workers, program: programs('hand-child'), folder, task, tell })
+
+  async function close(): Promise<void> {
+    await crew.dismiss()
+    await sink.stop()
+    await server?.remove()
+    rmSync(folder, { recursive: true })
+  }
+
+  async function heal(): Promise<void> {
+    await server?.heal()
+    await crew.complete()
+  }
+
+  // Whoever opened it finds it at work, or gone.
+  await crew.complete().catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
+  return {
+    url,
+    sinkUrl: sink.url,
+    hands: crew.hands,
+    get goneAt() {
+      return new Map(crew.hands.flatMap(({ goneAt }) => goneAt))
+    },
+    effects: () => effects.effects(),
+    heal,
+    close,
+    serverLog: () => server?.cluster.log() ?? '',
+    store: options.store,
+    leaseMs,
+    crew,
+    file,
+    programs,
+    get server() {
+      if (server === null) throw new Error('The store of this field has no server.')
+      return server
+    },
+    tell,
+  }
+}

@@ -1,0 +1,75 @@
+// Until when leases are valid is told by the process that holds them, and never too late: what is judged by it must not
+// depend on when the process came to say so.
+
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createMemoryStore, type Store } from '../../src/index.ts'
+import { Tenures, type TenureNews } from './tenures.ts'
+
+const leaseMs = 2_000
+let news: TenureNews[]
+let tenures: Tenures
+let inner: Store
+let store: Store
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['Date'], now: 10_000 })
+  news = []
+  tenures = new Tenures({ hand: 'w1.1', leaseMs, tell: (one) => news.push(one) })
+  inner = createMemoryStore()
+  store = tenures.watch(inner)
+})
+afterEach(() => void vi.useRealTimers())
+
+const told = (): readonly unknown[] => news.splice(0).map(({ tenure, until }) => [tenure, until])
+
+it('counts a lease from the moment at which a heartbeat was sent, once it is answered', async () => {
+  await store.beat({ session: 'one', leaseMs })
+  expect(told()).toEqual([
+    ['w1.1/1', 10_000],
+    ['w1.1/1', 12_000],
+  ])
+  vi.setSystemTime(11_000)
+  const beat = store.beat({ session: 'one', leaseMs })
+  vi.setSystemTime(11_300)
+  await beat
+  expect(told()).toEqual([['w1.1/1', 13_000]])
+  vi.spyOn(inner, 'beat').mockRejectedValue(new Error('away'))
+  await expect(store.beat({ session: 'one', leaseMs })).rejects.toThrow('away')
+  expect(told()).toEqual([])
+  expect(tenures.current).toBe('w1.1/1')
+})
+
+it('who stood still for too long had lost his leases then, and not when he says so', async () => {
+  await store.beat({ session: 'one', leaseMs })
+  told()
+  vi.setSystemTime(17_000)
+  await store.beat({ session: 'one', leaseMs, end: true })
+  expect(told()).toEqual([['w1.1/1', 12_000]])
+  await store.beat({ session: 'two', leaseMs })
+  expect(told()).toEqual([
+    ['w1.1/2', 17_000],
+    ['w1.1/2', 19_000],
+  ])
+  expect(tenures.current).toBe('w1.1/2')
+})
+
+it('who is told that he is dead has no longer lease by that', async () => {
+  await store.beat({ session: 'one', leaseMs })
+  await inner.beat({ session: 'one', leaseMs, end: true })
+  told()
+  vi.setSystemTime(11_000)
+  expect((await store.beat({ session: 'one', leaseMs })).alive).toBe(false)
+  expect(told()).toEqual([])
+})
+
+it('who leaves has no lease from the moment at which he gives back; who gives back a stray goes on', async () => {
+  await store.beat({ session: 'one', leaseMs })
+  told()
+  await store.release([])
+  expect(told()).toEqual([])
+  tenures.leave()
+  vi.setSystemTime(10_700)
+  await store.release([])
+  await store.beat({ session: 'one', leaseMs, end: true })
+  expect(told()).toEqual([['w1.1/1', 10_700]])
+})
