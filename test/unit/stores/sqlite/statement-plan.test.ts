@@ -24,7 +24,7 @@ const roles: readonly (readonly [RegExp, string | Roles])[] = [
   [/^insert into sessions\b/, 'session'],
   [/^update sessions set ended_at\b/, 'sessions'],
   [/^update messages set taken_by = \?/, 'take'],
-  [/^update messages set taken_by = \(select seq/, 'settle'],
+  [/^update messages (?:indexed by messages_unread )?set taken_by = \(select seq/, 'settle'],
   [/^update messages indexed by messages_id set fate\b/, 'settle'],
   [/^(?:insert into|delete from) waits\b/, 'waits'],
   [/^(?:insert into|update|delete from) (?:broadcasts|topics)\b/, 'broadcasts'],
