@@ -29,6 +29,9 @@ const openAtOnce = 1_000
 /** How long runs have to end once nothing arrives any more. */
 const settleMs = 30_000
 
+/** How many times as long as he was at work the doctor rests. */
+const restPerWork = 4
+
 /** So many seconds' worth of open runs, and at least so many: nobody will catch up with that. */
 const mostOpenSeconds = 60
 const mostOpenRuns = 20_000
@@ -106,7 +109,7 @@ class Conductor {
     const { load, schedule, over } = this
     const { place, options, tell } = this.parts
     tell(`A closed loop of ${readable(openAtOnce)} open runs for ${readable(schedule.calibrateMs / 1_000)} s …`)
-    const capacity = await load.keepOpen(openAtOnce, schedule.calibrateMs, over.signal)
+    const capacity = await this.whileAttended(() => load.keepOpen(openAtOnce, schedule.calibrateMs, over.signal))
     if (over.signal.aborted) return null
     await load.settle(settleMs)
     if (load.open > 0) this.breakOff(`${load.open} runs of the closed loop did not end within ${settleMs / 1_000} s.`)
@@ -115,6 +118,19 @@ class Conductor {
     const percent = readable(options.share * 100)
     tell(`Capacity ${readable(capacity)} runs/s; now ${percent} % of it arrives: ${readable(rate)} runs/s.`)
     return { machine: thisMachine(), store: place.kind, capacity, share: options.share, rate }
+  }
+
+  /** He takes his part of the machine when it is soaked, so what there is to share is measured with him at work. */
+  private async whileAttended<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { doctor } = this.parts
+    const enough = new AbortController()
+    const attending = new Doctor(doctor, wallMs(), () => undefined).attend(0, 0, enough.signal)
+    try {
+      return await work()
+    } finally {
+      enough.abort()
+      await Promise.race([attending, doctor.died])
+    }
   }
 
   private async soak(setting: Setting): Promise<Conducted> {
@@ -126,7 +142,7 @@ class Conductor {
     const beganMs = wallMs()
     const doctor = new Doctor(parts.doctor, beganMs, (visit) => recording.visit(visit))
     const sampling = this.keepSampling(recording, doctor, beganMs)
-    const attending = doctor.attend(schedule.doctorMs, over.signal)
+    const attending = doctor.attend(schedule.doctorMs, restPerWork, over.signal)
     const mostOpen = Math.max(mostOpenRuns, mostOpenSeconds * rate)
     await load.arriveAt(rate, beganMs + schedule.loadMs, mostOpen, over.signal)
     if (load.open >= mostOpen) this.breakOff(`${load.open} runs are open: the worker does not keep up.`)

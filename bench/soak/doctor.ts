@@ -1,13 +1,11 @@
-// When the doctor comes. He reads everything, and everything grows: so that he does not become the load, he rests four times
-// as long as he was at work.
+// When the doctor comes. He reads everything, and everything grows: so that he does not become the load, he rests several
+// times as long as he was at work.
 
 import { setTimeout } from 'node:timers/promises'
 import type { Child } from './child-process.ts'
 import type { Diagnosis } from './doctor-child.ts'
 import type { Visit } from './sample.ts'
 import { wallMs } from './wall.ts'
-
-const restPerWork = 4
 
 export class Doctor {
   private readonly child: Child<Diagnosis, never>
@@ -27,8 +25,11 @@ export class Doctor {
     return this.visiting !== null || this.visitedAt > sinceMs
   }
 
-  /** Comes every so often until he is told not to come again. One visit may still be under way then. */
-  async attend(everyMs: number, signal: AbortSignal): Promise<void> {
+  /**
+   * Comes every so often until he is told not to come again, but rests at least so many times as long as he was at work. One
+   * visit may still be under way then.
+   */
+  async attend(everyMs: number, restPerWork: number, signal: AbortSignal): Promise<void> {
     for (let restMs = everyMs; ;) {
       await setTimeout(restMs, undefined, { signal }).catch(() => undefined)
       if (signal.aborted) return

@@ -81,7 +81,10 @@ export class Database implements Transactions {
   }
 
   /** A transaction on a connection that a user writes with. Their plans are made as they would be elsewhere. */
-  async lend<Answer>(work: (client: ClientLike, x: Execution) => Promise<Answer>): Promise<Answer> {
+  async lend<Answer>(
+    work: (client: ClientLike, x: Execution) => Promise<Answer>,
+    patienceMs = this.patienceMs,
+  ): Promise<Answer> {
     const lent = async (line: Line): Promise<Settled<Outcome<Answer>>> => {
       const x = new LineExecution(line, this)
       await line.query({ text: 'begin' })
@@ -97,7 +100,7 @@ export class Database implements Transactions {
       }
       return { x, answer }
     }
-    const outcome = await this.once(lent)
+    const outcome = await this.once(lent, patienceMs)
     if ('error' in outcome) {
       if (isStrangeToNames(sqlStateOf(outcome.error))) this.namesAllowed = false
       throw outcome.error
@@ -167,10 +170,13 @@ export class Database implements Transactions {
     }
   }
 
-  private async once<Answer>(work: (line: Line) => Promise<Settled<Answer>>): Promise<Answer> {
+  private async once<Answer>(
+    work: (line: Line) => Promise<Settled<Answer>>,
+    patienceMs = this.patienceMs,
+  ): Promise<Answer> {
     this.assertOpen()
     try {
-      const { x, answer } = await onLine(this.options.pool, this.patienceMs, async (line) => {
+      const { x, answer } = await onLine(this.options.pool, patienceMs, async (line) => {
         const renewed = this.renewPlans(line)
         if (!line.pipeline) await renewed
         return work(line)

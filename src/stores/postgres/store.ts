@@ -87,6 +87,9 @@ export interface Hearing {
 
 type HeldLease = Lease & { readonly runId: string }
 
+/** A check reads everything, and there may be millions of runs: nobody waits for it but the doctor. */
+const longestCheckMs = 60 * 60_000
+
 export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
   readonly capabilities: Capabilities
   private readonly parts: PostgresStoreParts
@@ -259,7 +262,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreTransactions {
 
   async check(): Promise<readonly Checked[]> {
     // It reads everything, in plans and in a time of its own.
-    const checked = this.db.lend((_client, x) => this.checking.check(x))
+    const checked = this.db.lend((_client, x) => this.checking.check(x), longestCheckMs)
     return checked.catch((error: unknown) => {
       throw translated(error)
     })
