@@ -26,7 +26,7 @@ function judged(
   return inspect({ runs, steps: ['a'], executions, goneAt: new Map(goneAt) })
 }
 
-describe('the judge of a drill', () => {
+describe('the judge of what dead processes left', () => {
   it('finds nothing where nothing is wrong', () => {
     const findings = judged(sound, [body(2, 0, null), body(1, 60, 70)], [[2, 50]])
     expect(findings).toEqual({ violations: [], steps: 1, repeated: 1, takeovers: 0, recoveryMs: [10] })
