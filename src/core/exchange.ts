@@ -112,9 +112,13 @@ function watchRun(books: Books, run: Run, runId: string): void {
 /** A run waits no more on that. */
 export function unwatch(books: Pick<Books, 'now' | 'deleteWait'>, run: Pick<Run, 'id'>, watched: Watched): void {
   // Not found by looking at all who wait there: they may be thousands, and each of them leaves like this.
-  const target = watched.kind === 'run' ? watched.runId : watched.name
-  const wait = { kind: watched.kind, target, runId: run.id, effect: 'tell', delivery: null } as const
+  const wait = { kind: watched.kind, target: targetOf(watched), runId: run.id, effect: 'tell', delivery: null } as const
   books.deleteWait({ ...wait, openedAt: books.now })
+}
+
+/** Under which name somebody waits on it. */
+export function targetOf(watched: Watched): string {
+  return watched.kind === 'run' ? watched.runId : watched.name
 }
 
 /** A run was started by another one: it is told of its end, and ends it with its own, as far as it wants that. */

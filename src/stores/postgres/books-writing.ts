@@ -10,7 +10,8 @@ import { enders, type Ender } from './books-statements.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution } from './execution.ts'
 import { hintOf, rewriting } from './rewriting.ts'
-import { shardOfRun } from './shards.ts'
+import { shardOfRun, shardOfWait } from './shards.ts'
+import { mostCombinations } from './unwatching.ts'
 
 export interface Writing {
   write(x: Execution, end: Ender, books: PostgresBooks): Promise<void>
@@ -39,7 +40,7 @@ export function booksWriting(dialect: Dialect): Writing {
     return shard
   }
   const ofTopic = (name: string): number => shardFor(name, dialect.shards)
-  const ofWait = ({ kind, target }: WaitRow): number => (kind === 'run' ? ofRun(target) : ofTopic(target))
+  const ofWait = (wait: WaitRow): number | undefined => shardOfWait(dialect, wait)
 
   /** What others get, and what becomes of what was not read. */
   function writeMail(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
@@ -81,7 +82,8 @@ export function booksWriting(dialect: Dialect): Writing {
       ...deleted.map(({ shard, kind, waits }) =>
         x.execute(deleteWaits, [shard, kind, JSON.stringify(waits.map(waitJson))]),
       ),
-      ...send(x, addWaits, [...books.addedWaits.values()], ofWait, waitJson),
+      // Whoever is waited on is there, and has its shard.
+      ...send(x, addWaits, [...books.addedWaits.values()], (wait) => ofWait(wait) as number, waitJson),
     ]
   }
 
@@ -175,18 +177,18 @@ function send<One>(
   return shards.map(([shard, json]) => x.execute(query, [shard, JSON.stringify(json)]))
 }
 
-/** A list of waits whose keys can be looked up in all their combinations: so many at most. */
-const mostCombinations = 1_000
-
 interface WaitChunk {
   readonly shard: number
   readonly kind: WaitRow['kind']
   readonly waits: WaitRow[]
 }
 
-function chunksOf(waits: readonly WaitRow[], shardOf: (wait: WaitRow) => number): readonly WaitChunk[] {
+function chunksOf(waits: readonly WaitRow[], shardOf: (wait: WaitRow) => number | undefined): readonly WaitChunk[] {
   const chunks: WaitChunk[] = []
-  const placed = waits.map((wait) => ({ wait, shard: shardOf(wait), place: `${wait.kind} ${wait.target}` }))
+  const placed = waits.flatMap((wait) => {
+    const shard = shardOf(wait)
+    return shard === undefined ? [] : [{ wait, shard, place: `${wait.kind} ${wait.target}` }]
+  })
   placed.sort((a, b) => a.shard - b.shard || (a.place < b.place ? -1 : 1))
   const targets = new Set<string>()
   let last: WaitChunk | undefined

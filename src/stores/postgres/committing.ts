@@ -10,11 +10,12 @@ import { assertLegal, type Reach, type Transition } from '../../core/transition.
 import type { Committed } from '../../store.ts'
 import type { StatementName } from '../statement-plan.ts'
 import { Appends, entryColumns } from './appends.ts'
-import { statement, type Dialect } from './dialect.ts'
+import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
 import { hintOf } from './rewriting.ts'
 import { isLocked, sqlStateOf } from './sql-state.ts'
+import { unwatchesOf, unwatching, withoutMany } from './unwatching.ts'
 
 export interface Committing {
   /** Commits transitions of one shard. */
@@ -23,7 +24,8 @@ export interface Committing {
 
 const usualPlan: readonly StatementName[] = ['commit.update', 'commit.append', 'commit.feed', 'commit.commit']
 
-export function committing({ schema, now, feedNumber, skipLocked }: Dialect, judging: Judging): Committing {
+export function committing(dialect: Dialect, judging: Judging): Committing {
+  const { schema, now, feedNumber, skipLocked } = dialect
   const taking = `,
     taken as (
       update ${schema}.messages as message set taken_by = take.seq
@@ -69,6 +71,10 @@ export function committing({ schema, now, feedNumber, skipLocked }: Dialect, jud
     )
   const plain = update(usualPlan, '')
   const withTakes = update(['commit.update', 'commit.append', 'commit.take', 'commit.feed', 'commit.commit'], taking)
+  const withUnwatches = update(
+    ['commit.update', 'commit.append', 'commit.take', 'commit.waits', 'commit.feed', 'commit.commit'],
+    taking + unwatching(dialect),
+  )
 
   // A run that is alone and takes one step after the other: measured, half of what the statement for many costs.
   const checkpoint = statement(
@@ -124,11 +130,11 @@ export function committing({ schema, now, feedNumber, skipLocked }: Dialect, jud
     const appends = new Appends()
     for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id)
     const takes = takesOf(transitions)
+    const unwatches = unwatchesOf(dialect, transitions)
     const values = [shard, JSON.stringify(transitions.map(givenOf)), appends.entriesJson]
-    const rows =
-      takes.length === 0
-        ? await x.execute(plain, values)
-        : await x.execute(withTakes, [...values, JSON.stringify(takes)])
+    if (takes.length + unwatches.length > 0) values.push(JSON.stringify(takes))
+    if (unwatches.length > 0) values.push(JSON.stringify(unwatches))
+    const rows = await x.execute([plain, withTakes, withUnwatches][values.length - 3] as Statement, values)
     const byRun = new Map(rows.map((row) => [row['id'] as string, row]))
     const answers = new Map<string, Committed>()
     for (const { id, runId, guard, append, status } of transitions) {
@@ -173,7 +179,7 @@ export function committing({ schema, now, feedNumber, skipLocked }: Dialect, jud
 
   return {
     async commit(db, shard, transitions) {
-      const usual = transitions.filter(isUsual)
+      const usual = withoutMany(transitions.filter(isUsual))
       const answers = usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual)
       const rest = transitions.filter(({ id }) => !answers.has(id))
       if (rest.length > 0) {
@@ -199,11 +205,11 @@ function isUsual(transition: Transition): boolean {
 }
 
 function reachesOthers(reach: Reach | null): boolean {
-  return reach !== null && reach.starts.length + reach.watches.length + reach.unwatches.length > 0
+  return reach !== null && reach.starts.length + reach.watches.length > 0
 }
 
-function isOneStep({ append, status, takes }: Transition): boolean {
-  return append.length === 1 && status === null && takes.length === 0
+function isOneStep({ append, status, takes, reach }: Transition): boolean {
+  return append.length === 1 && status === null && takes.length === 0 && (reach ?? null) === null
 }
 
 /** A transition as JSON, without its entries. */

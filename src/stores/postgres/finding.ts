@@ -31,17 +31,17 @@ export function finding(dialect: Dialect): Finding {
   return {
     async find(x, filter, page) {
       if (!isPossible(filter, page.after)) return []
-      const { with: before, from, id } = matching(schema, filter, page.after !== undefined)
-      const sql = `${before} select ${runColumns('run')} ${from} order by ${id} desc limit ${given('limit', 'bigint')}`
+      const { with: before, from, order } = matching(schema, filter, page.after !== undefined)
+      const sql = `${before} select ${runColumns('run')} ${from} order by ${order} limit ${given('limit', 'bigint')}`
       const found = (await ask(x, statement('find.read', sql), filter, page)).map(runOf)
       return found.sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit)
     },
 
     async count(x, filter, atMost) {
       if (!isPossible(filter, undefined)) return 0
-      const { with: before, from, id } = matching(schema, filter, false)
+      const { with: before, from, order } = matching(schema, filter, false)
       // In order, so that it walks the same way as a list, and no further than it must.
-      const found = `select 1 ${from} order by ${id} desc limit ${given('limit', 'bigint')}`
+      const found = `select 1 ${from} order by ${order} limit ${given('limit', 'bigint')}`
       const sql = `${before} select count(*) as count from (${found}) as found`
       const rows = await ask(x, statement('count.read', sql), filter, { limit: atMost })
       return Math.min(
@@ -75,8 +75,8 @@ interface Matching {
   readonly with: string
   /** From FROM on; a run is called `run`. */
   readonly from: string
-  /** The column to order by: that of the table which is walked. */
-  readonly id: string
+  /** From the newest on, by the columns of the table which is walked. */
+  readonly order: string
 }
 
 function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching {
@@ -86,7 +86,6 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   }
   add('key', `run.key = ${given('key', 'text')}`)
   add('idempotencyKey', `run.idempotency_key = ${given('idempotencyKey', 'text')}`)
-  add('parentId', `run.parent_id = ${given('parentId', 'uuid')}`)
   add('types', `run.type = ${among('types', 'text')}`)
   // Not LIKE, which has wildcards.
   add('typePrefix', `starts_with(run.type, ${given('typePrefix', 'text')})`)
@@ -94,6 +93,9 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   add('version', `run.version = ${given('version', 'numeric')}`)
   add('createdFrom', `run.created_at >= ${given('createdFrom', 'numeric')}`)
   add('createdBefore', `run.created_at < ${given('createdBefore', 'numeric')}`)
+  const ofAnyParent = [...conditions]
+  const parent = given('parentId', 'uuid')
+  add('parentId', `run.parent_id = ${parent}`)
   const isBefore = (id: string): readonly string[] => (isPaged ? [`${id} < ${given('after', 'uuid')}`] : [])
   const where = (some: readonly string[]): string => `where ${some.join(' and ')}`
   const runs = `from ${schema}.runs as run`
@@ -104,11 +106,11 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
     const each = `select run.* ${runs} ${where([...conditions, 'run.id = tag.run_id'])} offset 0`
     const tagged = where(['tag.shard = $1::smallint', `tag.tag = ${given('tag', 'text')}`, ...isBefore('tag.run_id')])
     const from = `from ${schema}.tags as tag cross join lateral (${each}) as run ${tagged}`
-    return { with: '', from, id: 'tag.run_id' }
+    return { with: '', from, order: 'tag.run_id desc' }
   }
   const unpaged = [...conditions]
   conditions.push(...isBefore('run.id'))
-  const walk = { with: '', from: `${runs} ${where(conditions)}`, id: 'run.id' }
+  const walk = { with: '', from: `${runs} ${where(conditions)}`, order: 'run.id desc' }
   if (filter.ids !== undefined) {
     const asked = `(select distinct value::uuid as id from json_array_elements_text($2::text::json -> 'ids')) as asked`
     const each = `select run.* ${runs} ${where([...conditions, 'run.id = asked.id'])} offset 0`
@@ -117,7 +119,15 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   // Few runs share an idempotency key: they are looked for first, instead of walking all runs in order. The same goes for
   // what is being executed, and for what went wrong, which stands in an index of its own.
   if (filter.idempotencyKey !== undefined) return few(`select run.* ${runs} ${where(conditions)}`)
-  if (filter.key !== undefined || filter.parentId !== undefined) return walk
+  if (filter.key !== undefined) return walk
+  if (filter.parentId !== undefined) {
+    // As a range, whose order only its own index has: a plan that was made for empty tables takes it, too.
+    const isUpTo = isPaged
+      ? `(run.parent_id, run.id) < (${parent}, ${given('after', 'uuid')})`
+      : `run.parent_id <= ${parent}`
+    const own = where([...ofAnyParent, `run.parent_id >= ${parent}`, isUpTo])
+    return { with: '', from: `${runs} ${own}`, order: 'run.parent_id desc, run.id desc' }
+  }
   const { statuses = [] } = filter
   if (statuses.length > 0 && statuses.every((status) => status === 'running')) {
     // Every session's name is beyond the empty one: with this, the index of what is held is the better one to anybody.
@@ -135,5 +145,5 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
 /** These are looked for first; then they are put in order. */
 function few(runs: string, conditions: readonly string[] = []): Matching {
   const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`
-  return { with: `with few as materialized (${runs})`, from: `from few as run${where}`, id: 'run.id' }
+  return { with: `with few as materialized (${runs})`, from: `from few as run${where}`, order: 'run.id desc' }
 }

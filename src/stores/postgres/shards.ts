@@ -1,6 +1,7 @@
 // Which rows lie where. A statement names one shard; what is asked of many goes out as one statement for each, all at once.
 
-import { isRunId, shardOf } from '../../core/id.ts'
+import type { WaitRow } from '../../core/exchange.ts'
+import { isRunId, shardFor, shardOf } from '../../core/id.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
 
@@ -8,6 +9,14 @@ import type { Execution, Row } from './execution.ts'
 export function shardOfRun({ shards }: Pick<Dialect, 'shards'>, runId: string): number | undefined {
   if (!isRunId(runId)) return undefined
   return shards === 1 ? 0 : shardOf(runId) % shards
+}
+
+/** The shard in which it is written who waits on that; undefined if nobody can, because there can be no such run. */
+export function shardOfWait(
+  dialect: Pick<Dialect, 'shards'>,
+  { kind, target }: Pick<WaitRow, 'kind' | 'target'>,
+): number | undefined {
+  return kind === 'topic' ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }
 
 /** What is about runs that may exist, by their shard, each in the order given. */

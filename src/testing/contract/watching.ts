@@ -318,6 +318,40 @@ export const watching: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a run stops watching what can never have been there',
+    async run(bench) {
+      const watcher = await bench.hold()
+      const nobody = endOf('no such run')
+      await bench.commit(watcher, { reach: reach({ watches: [nobody] }) })
+      const [told] = await bench.mailbox(watcher.runId)
+      await bench.commit(watcher, { reach: reach({ unwatches: [nobody] }) })
+      await bench.commit(watcher, { takes: [told?.id ?? ''], reach: reach({ unwatches: [nobody] }) })
+      assert.deepEqual(await bench.mailbox(watcher.runId), [])
+    },
+  },
+  ...[3, 40].map((count): ContractCase => ({
+    name: `${count} runs stop watching ${count} others at once, each its own`,
+    async run(bench) {
+      const targets = await atOnce(count, () => bench.hold())
+      const watchers = await atOnce(count, () => bench.hold())
+      const ends = targets.map(({ runId }) => endOf(runId))
+      const own = (index: number): Watched => ends[index] as Watched
+      const next = (index: number): Watched => ends[(index + 1) % count] as Watched
+      for (const [index, watcher] of watchers.entries()) {
+        await bench.commit(watcher, { reach: reach({ watches: [own(index), next(index)] }) })
+      }
+      const answers = await bench.store.commit(
+        watchers.map((one, index) => bench.transition(one, { reach: reach({ unwatches: [own(index)] }) })),
+      )
+      assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['committed']))
+      for (const target of targets) await finish(bench, target)
+      for (const [index, { runId }] of watchers.entries()) {
+        const told = (await bench.mailbox(runId)).map(({ name }) => endOf(name))
+        assert.deepEqual(told, [next(index)])
+      }
+    },
+  })),
+  {
     name: 'a run that is retried and ends again tells those who have waited since',
     async run(bench) {
       const target = await bench.hold()

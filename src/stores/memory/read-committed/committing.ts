@@ -5,7 +5,7 @@
 import { advanced, left } from '../../../core/advance.ts'
 import type { Entry } from '../../../core/entry.ts'
 import { bug } from '../../../core/error.ts'
-import { bindChild, refuseChild, unwatch, watch } from '../../../core/exchange.ts'
+import { bindChild, refuseChild, targetOf, unwatch, watch } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
 import { holds, isTerminal, type Run } from '../../../core/run.ts'
 import { assertLegal, isParkedBy, receive, type Transition } from '../../../core/transition.ts'
@@ -16,7 +16,7 @@ import { batch, type Execution, type Parts } from './execution.ts'
 import { reaching, take } from './reaching.ts'
 import { hint } from './rewriting.ts'
 import { startChild } from './starting.ts'
-import { byId, placeText, runOf, type RunRow } from './tables.ts'
+import { byId, placeText, runOf, waitText, type RunRow } from './tables.ts'
 import type { Snapshot } from './transaction.ts'
 
 /** The usual ones in one transaction; then those that did not fit, in another: so nobody is locked out of order. */
@@ -60,24 +60,30 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   )
   const answers = new Map<string, Committed>()
   const taken = new Map<string, number>()
+  const closed: string[] = []
   for (const row of written) {
-    const { id, guard, append, status, takes } = of(row)
+    const { id, guard, append, status, takes, reach } = of(row)
     assertLegal('running', of(row))
     appends.add(row.id, guard.seq, append, id, row.updatedAt)
     if (status !== null) hint(x, 'running', row)
     for (const message of takes) taken.set(`${row.id} ${message}`, guard.seq + 1)
+    for (const one of reach?.unwatches ?? []) {
+      closed.push(waitText({ kind: one.kind, target: targetOf(one), runId: row.id, effect: 'tell' }))
+    }
     const { seq, updatedAt: at, inbox } = row
     answers.set(id, { outcome: 'committed', seq, at, inbox, released: status !== null, wish: null })
   }
   await appends.append(x, 'commit.append')
   await take(x, taken)
+  if (closed.length > 0) await x.run('commit.waits', (tx) => tx.delete(x.tables.waits, { at: ['whole', closed] }))
   await appends.feed(x, 'commit.feed')
   return transitions.map(({ id }) => answers.get(id) ?? null)
 }
 
 /** Nothing in the transition itself speaks against the usual way. */
 function mayBePlain({ undo, continues, reach }: Transition): boolean {
-  return undo === null && continues === null && (reach ?? null) === null
+  const reachesOthers = (reach?.starts.length ?? 0) + (reach?.watches.length ?? 0) > 0
+  return undo === null && continues === null && !reachesOthers
 }
 
 function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Snapshot): boolean {

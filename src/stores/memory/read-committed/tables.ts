@@ -136,7 +136,7 @@ export function targetText(kind: WaitRow['kind'], target: string): string {
   return `${kind} ${target}`
 }
 
-export function waitText({ kind, target, runId, effect }: WaitRow): string {
+export function waitText({ kind, target, runId, effect }: Omit<WaitRow, 'delivery' | 'openedAt'>): string {
   return `${effect} ${runId} ${targetText(kind, target)}`
 }
 
