@@ -284,17 +284,16 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
 
 type Changes = Starts & Sends & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
 
-/** All that changes something: each method submits its operation. */
+/** All that changes something: each method submits its operation, or does at once what that would. */
 function changes(engine: Engine, client: Client): Changes {
   const submitter = new Submitter(engine, client)
   const submit = submitter.submit.bind(submitter) as <const Asked extends Operation>(
     asked: Asked,
   ) => Promise<AnswerOf<Asked>>
   const submitBatch = submitter.submitBatch.bind(submitter) as Sends['submitBatch']
-  const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
-    submit({ kind: 'start', workflow, input, options })
   return {
-    start,
+    start: (workflow: Definition | string, input?: unknown, options?: StartOptions) =>
+      client.start(workflow, input, options),
     signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
       submit(operation.signal(to, name, payload, options)),
     signals: (signals) => submitBatch(signals.map((signal) => ({ ...signal, kind: 'signal' as const }))),
@@ -306,7 +305,7 @@ function changes(engine: Engine, client: Client): Changes {
     complete: (token, value) => submit(operation.complete(token, value)),
     submit: ((asked: Operation | string, payload?: unknown) =>
       typeof asked === 'string'
-        ? new Submission((options) => start(asked, payload, options))
+        ? new Submission((options) => client.start(asked, payload, options))
         : submit(asked)) as Sends['submit'],
     submitBatch,
     deadLetters: (options) => listDeadLetters(engine, options),

@@ -78,9 +78,12 @@ export class Client {
     this.versionFor = versionFor
   }
 
-  async start(workflow: Definition | string, input: unknown, options?: StartOptions): Promise<RunHandle<unknown>> {
-    const ready = this.ready(workflow, input, options)
-    return this.launch(ready instanceof Promise ? await ready : ready)
+  start(workflow: Definition | string, input: unknown, options?: StartOptions): Promise<RunHandle<unknown>> {
+    try {
+      return this.launch(this.ready(workflow, input, options))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Checks a start and encodes its input; at once, unless the workflow's schema or an offload needs time. */
@@ -97,17 +100,25 @@ export class Client {
     const described = describeRun(options, definition)
     const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
     const meta = options === undefined ? null : startedMeta(options)
-    const encoded = (value: unknown): ReadyStart | Promise<ReadyStart> => {
-      const kept = this.keep(id, value)
-      if (typeof kept === 'string') return { definition, described, id, meta, value, options, data: kept }
-      return kept.then((data) => ({ definition, described, id, meta, value, options, data }))
-    }
-    const checked = definition.validate(input)
-    return checked instanceof Promise ? checked.then(encoded) : encoded(checked)
+    const value = definition.validate(input)
+    const kept = value instanceof Promise ? null : this.keep(id, value)
+    // Without a closure, which every start would pay for.
+    if (typeof kept === 'string') return { definition, described, id, meta, options, value, data: kept }
+    return this.readyLater({ definition, described, id, meta, options }, value, kept)
+  }
+
+  private async readyLater(
+    start: Omit<ReadyStart, 'value' | 'data'>,
+    checked: unknown,
+    kept: Promise<string> | null,
+  ): Promise<ReadyStart> {
+    const value = await checked
+    return { ...start, value, data: await (kept ?? this.keep(start.id, value)) }
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
-  async launch(ready: ReadyStart): Promise<RunHandle<unknown>> {
+  async launch(asked: ReadyStart | Promise<ReadyStart>): Promise<RunHandle<unknown>> {
+    const ready = asked instanceof Promise ? await asked : asked
     const { engine } = this
     const { id, described, data } = ready
     const { desk } = engine

@@ -57,7 +57,7 @@ export interface Transition {
    * Of meaning only for an end: the mailbox was empty, but for what this takes, when that many messages had arrived. Left
    * out if that is not known: then the store looks for what nobody has read.
    */
-  readonly emptyAt?: number
+  readonly emptyAt?: number | undefined
 }
 
 /** What a transition does to others, in the same commit. */
@@ -160,6 +160,6 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     continues: second.continues,
     takes: [...first.takes, ...second.takes],
     reach: second.reach ?? null,
-    ...(second.emptyAt === undefined ? {} : { emptyAt: second.emptyAt }),
+    emptyAt: second.emptyAt,
   }
 }

@@ -281,8 +281,7 @@ export class Writer {
     const undo = undoOf(append)
     const { takes, reach } = this.attachments.between(seq, upTo)
     const id = host.transitionId()
-    const transition = { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes, reach }
-    return emptyAt === undefined ? transition : { ...transition, emptyAt }
+    return { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes, reach, emptyAt }
   }
 
   private readonly acknowledged = (answer: Acknowledged): void => {
@@ -334,7 +333,7 @@ export class Writer {
   }
 }
 
-const checkpoint: Exit = { status: null, due: null, continues: null }
+const checkpoint: Exit = { status: null, due: null, continues: null, emptyAt: undefined }
 
 /** Recorded values and secrets are needed at once on replay; what a message brought is already as it is kept. */
 const staysInline: ReadonlySet<Draft['kind']> = new Set(['recorded', 'issued', 'woken'])

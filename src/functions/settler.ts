@@ -58,8 +58,12 @@ export class Settler {
     for (let call = this.first; call !== null; call = call.next) yield call
   }
 
-  *steps(): Iterable<StepCall> {
-    for (let call = this.first; call !== null; call = call.next) if (call.kind === 'step') yield call
+  steps(): readonly StepCall[] {
+    // Most runs end with no step under way.
+    if (this.first === null) return none
+    const steps: StepCall[] = []
+    for (let call: Call | null = this.first; call !== null; call = call.next) if (call.kind === 'step') steps.push(call)
+    return steps
   }
 
   enter(call: Call): void {

@@ -200,7 +200,9 @@ async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']>
   const leaver = await hold()
   await commit(leaver, { reach: { ...nobody, watches: [watched] } })
   // SQLite does so only for one that knows its mailbox.
-  await tale.tell('a wait for a run that is given up', () => park(leaver, { reach: { ...nobody, unwatches: [watched] } }))
+  await tale.tell('a wait for a run that is given up', () =>
+    park(leaver, { reach: { ...nobody, unwatches: [watched] } }),
+  )
   await deliver(message(parent.runId, { policy: dead }))
   await tale.tell('an end that is told', () => steer(parent.runId, { kind: 'cancel', mode: 'now', reason: null }))
   const after = message(parent.runId, { name: 'jobs', policy: onward })
