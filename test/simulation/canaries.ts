@@ -4,7 +4,7 @@
 import type { Entry } from '../../src/core/entry.ts'
 import { holds, isTerminal } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
-import type { Committed } from '../../src/store.ts'
+import type { Committed, Started } from '../../src/store.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
 import { by, changed, insides, onClaim, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
@@ -198,6 +198,18 @@ const passedOver: StoreMutation = (store, clock) =>
     },
   })
 
+/** Of a batch of starts in which one finds its key taken, nothing is kept of the others, who are told that it is. */
+const neighbourSpoiled: StoreMutation = (store) =>
+  changed(store, {
+    start: async (runs): Promise<readonly Started[]> => {
+      const answers = await store.start(runs)
+      const { rows } = insides(store).tables
+      if (answers.every(({ created }) => created)) return answers
+      for (const { created, run } of answers) if (created) (rows as Map<string, unknown>).delete(run.id)
+      return answers
+    },
+  })
+
 const noRescue: StoreMutation = (store, clock) =>
   changed(store, {
     rescue: async () => ({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now: clock.now() }),
@@ -290,6 +302,12 @@ export const canaries: readonly Canary[] = [
   },
   { name: 'stale-fresh', told: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
   { name: 'passed-over', told: 'a busy run is told as committed', budget: 400, mutation: passedOver },
+  {
+    name: 'neighbour-spoiled',
+    told: 'of starts that go together none is kept if one is refused',
+    budget: 200,
+    mutation: neighbourSpoiled,
+  },
   { name: 'no-rescue', told: 'nobody takes over from the dead', budget: 200, mutation: noRescue },
   {
     name: 'look-and-lock-in-one',
