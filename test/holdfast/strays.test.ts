@@ -47,35 +47,48 @@ describe('a run that was leased without an answer', () => {
     expect(await after(reader.run(runs[0]?.id ?? '').result({ timeout: '1 min' }))).toBe(7)
   })
 
-  it('and whose answer comes after it was given back is not begun a second time', async () => {
-    const { open, store, after, clock } = virtualWorld()
-    let isSlow = true
-    let begun = 0
-    const counted = workflow('counted', (ctx) =>
-      ctx.step('count', async () => {
-        begun += 1
-        await new Promise((resolve) => void clock.after(60_000, () => resolve(undefined)))
-        return begun
-      }),
-    )
-    const reach = changed(store, {
-      claim: async (request) => {
-        const claimed = await store.claim(request)
-        if (claimed.runs.length === 0 || !isSlow) return claimed
-        isSlow = false
-        await new Promise((resolve) => void clock.after(45_000, () => resolve(undefined)))
-        return claimed
-      },
-    })
-    const starter = await open({ workflows: [counted] })
-    const run = await starter.start(counted)
-    const slow = await open({ store: reach, workflows: [counted] })
-    await slow.work()
-    const quick = await open({ workflows: [counted] })
-    await quick.work()
-    expect(await after(run.result())).toBe(1)
-    expect(begun).toBe(1)
-  })
+  it.each(['new', 'waiting'])(
+    'and given back before the answer came is not begun, whether it is %s here',
+    async (kind) => {
+      const { open, store, after, until, pause } = virtualWorld()
+      const isNew = kind === 'new'
+      let isSlow = isNew
+      let isUnderway = false
+      let begun = 0
+      const counted = workflow('counted', async (ctx) => {
+        await ctx.sleep(isNew ? 0 : '1 min')
+        return ctx.step('count', async () => {
+          begun += 1
+          await pause(60_000)
+          return begun
+        })
+      })
+      const reach = changed(store, {
+        claim: async (request) => {
+          const claimed = await store.claim(request)
+          if (claimed.runs.length === 0 || !isSlow) return claimed
+          isSlow = false
+          isUnderway = true
+          await pause(45_000)
+          return claimed
+        },
+      })
+      const slow = await open({ store: reach, workflows: [counted] })
+      await slow.work()
+      const starter = await open({ workflows: [counted] })
+      const run = await starter.start(counted)
+      if (!isNew) {
+        await after(pause(30_000))
+        expect(slow.active(run)?.state).toBe('parked')
+        isSlow = true
+      }
+      await until(() => isUnderway)
+      const quick = await open({ workflows: [counted] })
+      await quick.work()
+      expect(await after(run.result())).toBe(1)
+      expect(begun).toBe(1)
+    },
+  )
 
   it.each(['new', 'waiting'])('and lost with its session is not begun, whether it is %s here', async (kind) => {
     const { open, store, after, until, pause } = virtualWorld()
@@ -112,7 +125,7 @@ describe('a run that was leased without an answer', () => {
     const run = await starter.start(counted)
     if (!isNew) {
       await after(pause(30_000))
-      expect(await run.status()).toBe('waiting')
+      expect(slow.active(run)?.state).toBe('parked')
       isSlow = true
     }
     await until(() => isCutOff)
