@@ -94,7 +94,7 @@ export const statementPlan = {
     { name: 'commit.start', kind: 'write', when: 'a child is to be started' },
     // A key that is taken between the look and this is 23505: the unique index decides, the look only tells by whom.
     { name: 'commit.write', kind: 'write', when: 'one of those may write all the same' },
-    // These three may be one statement with the update.
+    // Entries, takes, the feed and waits that are given up may be one statement with the update.
     { name: 'commit.append', kind: 'write', when: newEntries },
     { name: 'commit.take', kind: 'write', when: 'messages leave a mailbox' },
     { name: 'commit.put', kind: 'write', when: toOthers },

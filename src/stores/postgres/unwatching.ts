@@ -1,5 +1,6 @@
 // Giving up waits in the statement that commits. The lock of the run is enough: its waits begin and end by its own transitions,
-// one after the other, and whoever sends something meanwhile finds the run and not the wait to be in order or not.
+// one after the other. Who sends to the topic at the same time may still find the wait: then the run has a message more, as if
+// that had come a moment earlier.
 
 import { targetOf } from '../../core/exchange.ts'
 import type { Transition } from '../../core/transition.ts'
@@ -9,7 +10,7 @@ import { shardOfWait } from './shards.ts'
 /** A list of waits whose keys can be looked up in all their combinations: so many at most. */
 export const mostCombinations = 1_000
 
-/** To be added to the statement that has `moved` runs, which get this as its fifth value. */
+/** Added to the statement that has `moved` runs: those give up the waits of its fifth value. */
 export function unwatching({ schema }: Pick<Dialect, 'schema'>): string {
   // Looked up by keys, whatever a kept plan believes of how many waits there are.
   const among = (column: string): string => `any(array(select ${column} from gone))`
