@@ -14,6 +14,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
+    // Long enough for a machine that is busy otherwise: what is asked for comes at once, or never.
+    expect: { poll: { timeout: 15_000 } },
     // Many files wait for a disk, a process or a time: two at once take two thirds of the time, also on two cores.
     maxWorkers: 2,
     globalSetup: ['test/support/postgres-global.ts'],

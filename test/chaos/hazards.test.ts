@@ -106,7 +106,7 @@ describe('a timer', { timeout }, () => {
   // PEERS 9.
   it('WC-P1 that came due while every worker was down fires when one is back, once', async () => {
     const first = await crew.hired({ lease: '500ms' })
-    const run = await crew.client.start(crew.programs.nap, { ms: 1_000 })
+    const run = await crew.client.start(crew.programs.nap, { ms: 2_000 })
     const dueAt = await until('it sleeps', async () => {
       const { status, dueAt } = await crew.client.get(run)
       return status === 'waiting' ? dueAt : null
@@ -190,7 +190,7 @@ describe('SIGTERM', { timeout }, () => {
     await crew.begun(long, 'first', old.pid)
     const young = await crew.hired({ lease: '30s' })
     old.signal('SIGTERM')
-    await setTimeout(100)
+    await setTimeout(400)
     const late = await Promise.all(Array.from({ length: 10 }, () => crew.client.start(crew.programs.two, { ms: 10 })))
     const results = await Promise.all(late.map((run) => run.result({ timeout: '20s' })))
     expect(new Set(results.map(pidOf))).toEqual(new Set([young.pid]))

@@ -52,7 +52,7 @@ describe('runs beside one that ends its process', { timeout }, () => {
 describe('the runs of a killed worker', { timeout }, () => {
   it('IF-C3 PQ-E4 go on together at the step that was cut off, and finished steps are not repeated', async () => {
     const victim = await crew.hired({ lease: '500ms' })
-    const runs = await Promise.all(Array.from({ length: 8 }, () => crew.client.start(crew.programs.two, { ms: 600 })))
+    const runs = await Promise.all(Array.from({ length: 8 }, () => crew.client.start(crew.programs.two, { ms: 1_500 })))
     for (const run of runs) await crew.begun(run, 'second', victim.pid)
     victim.signal('SIGKILL')
     await victim.exited

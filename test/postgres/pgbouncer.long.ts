@@ -2,7 +2,7 @@
 // transaction another one, and delivers no notices.
 
 import { Client, escapeIdentifier } from 'pg'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import type { Hint } from '../../src/store.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { createContractBench } from '../../src/testing/index.ts'
@@ -81,7 +81,7 @@ describe('behind PgBouncer', () => {
     expect(store.capabilities.notifies).toBe(false)
     const { type } = await start()
     // What is done here is known here.
-    await vi.waitFor(() => expect(heard).toContainEqual({ kind: 'ready', type }))
+    await expect.poll(() => heard).toContainEqual({ kind: 'ready', type })
     expect((await claim()).runs).toHaveLength(1)
     expect(warnings).toEqual([expect.stringContaining('found by polling')])
     await store.close()
@@ -96,7 +96,7 @@ describe('behind PgBouncer', () => {
     const url = (await pooler()).url
     const other = await openPostgresStore({ url, schema, now: clock.expression, listen: await sharedPostgres() })
     const { type } = await createContractBench({ store: other, clock }).start()
-    await vi.waitFor(() => expect(heard).toContainEqual({ kind: 'ready', type }))
+    await expect.poll(() => heard).toContainEqual({ kind: 'ready', type })
     await other.close()
     await store.close()
   })

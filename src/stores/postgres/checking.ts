@@ -18,8 +18,15 @@ export function checking({ schema, now }: Dialect): Checking {
   const statements = Object.entries(checksOf(schema, `(select ${now})`)).map(
     ([name, sql]) => [name, statement('check.read', checkQuery(sql))] as const,
   )
-  // It reads everything, and may take longer than anything that others wait for.
-  const unhurried = statement([], `select set_config('statement_timeout', '0', true)`)
+  // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
+  // Not every family of Postgres has both settings.
+  const unhurried = statement(
+    [],
+    `
+    select set_config(wanted.name, '0', true)
+    from (values ('statement_timeout'), ('max_parallel_workers_per_gather')) as wanted (name)
+    where wanted.name in (select name from pg_settings)`,
+  )
   return {
     async check(x) {
       await x.execute(unhurried, [])

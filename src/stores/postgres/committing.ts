@@ -10,7 +10,7 @@ import { assertLegal, type Reach, type Transition } from '../../core/transition.
 import type { Committed } from '../../store.ts'
 import type { StatementName } from '../statement-plan.ts'
 import { Appends, entryColumns } from './appends.ts'
-import { statement, type Dialect, type Statement } from './dialect.ts'
+import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
 import { hintOf } from './rewriting.ts'
@@ -132,9 +132,16 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
     const takes = takesOf(transitions)
     const unwatches = unwatchesOf(dialect, transitions)
     const values = [shard, JSON.stringify(transitions.map(givenOf)), appends.entriesJson]
-    if (takes.length + unwatches.length > 0) values.push(JSON.stringify(takes))
-    if (unwatches.length > 0) values.push(JSON.stringify(unwatches))
-    const rows = await x.execute([plain, withTakes, withUnwatches][values.length - 3] as Statement, values)
+    let usual = plain
+    if (takes.length + unwatches.length > 0) {
+      usual = withTakes
+      values.push(JSON.stringify(takes))
+    }
+    if (unwatches.length > 0) {
+      usual = withUnwatches
+      values.push(JSON.stringify(unwatches))
+    }
+    const rows = await x.execute(usual, values)
     const byRun = new Map(rows.map((row) => [row['id'] as string, row]))
     const answers = new Map<string, Committed>()
     for (const { id, runId, guard, append, status } of transitions) {
