@@ -4,7 +4,7 @@
 // What one transition carries is the sum: a watch that is over before it was sent is never sent, and a child whose end
 // nobody waits for any more is started without being watched.
 
-import type { Watched } from './watched.ts'
+import { targetOf, type Watched } from './watched.ts'
 import type { ChildStart, Reach } from './transition.ts'
 
 export interface Attachment {
@@ -83,5 +83,5 @@ function reachOf(list: readonly Attached[]): Reach | null {
 
 /** What tells two things apart that a run watches. */
 export function watchedKey(watched: Watched): string {
-  return watched.kind === 'run' ? `run ${watched.runId}` : `topic ${watched.name}`
+  return `${watched.kind} ${targetOf(watched)}`
 }

@@ -11,7 +11,7 @@ import { broadcastMessageId, passedOnId, type Ended, type Fate, type Message, ty
 import type { Rewrite } from './rewrite.ts'
 import { isTerminal, type Run } from './run.ts'
 import { cancelForParent } from './steering.ts'
-import type { Watched } from './watched.ts'
+import { targetOf, type Watched } from './watched.ts'
 import { rememberedMs, type Broadcast, type Delivery, type TopicRules } from './topic.ts'
 
 /** Somebody waits on a run's end or on a topic. */
@@ -114,11 +114,6 @@ export function unwatch(books: Pick<Books, 'now' | 'deleteWait'>, run: Pick<Run,
   // Not found by looking at all who wait there: they may be thousands, and each of them leaves like this.
   const wait = { kind: watched.kind, target: targetOf(watched), runId: run.id, effect: 'tell', delivery: null } as const
   books.deleteWait({ ...wait, openedAt: books.now })
-}
-
-/** Under which name somebody waits on it. */
-export function targetOf(watched: Watched): string {
-  return watched.kind === 'run' ? watched.runId : watched.name
 }
 
 /** A run was started by another one: it is told of its end, and ends it with its own, as far as it wants that. */

@@ -5,7 +5,7 @@
 import { watchedKey, type Attachment } from '../core/attachments.ts'
 import type { Host } from '../core/definition.ts'
 import type { WokenBy, WokenMeta } from '../core/entry.ts'
-import type { Watched } from '../core/watched.ts'
+import { targetOf, type Watched } from '../core/watched.ts'
 import { placeOf, type Ended, type Message, type Refused } from '../core/message.ts'
 import { mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
 import type { Writer } from '../core/writer.ts'
@@ -104,7 +104,7 @@ function withdrawal({ resting, dependants }: Owner, call: WaitCall, message: Mes
   const watches: Watched[] = []
   const unwatches: Watched[] = []
   for (const watched of watchedIn(call.conditions)) {
-    const name = watched.kind === 'run' ? watched.runId : watched.name
+    const name = targetOf(watched)
     const isShared = isWatchedIn(resting.wantingOf(name), watched)
     // A registration that is not durable may not have been sent, and then it need not be.
     const isUsedUp = message?.name === name && call.registeredAt !== null && usesUp(message, watched)

@@ -47,53 +47,12 @@ describe('a run that was leased without an answer', () => {
     expect(await after(reader.run(runs[0]?.id ?? '').result({ timeout: '1 min' }))).toBe(7)
   })
 
-  it.each(['new', 'waiting'])(
-    'and given back before the answer came is not begun, whether it is %s here',
-    async (kind) => {
-      const { open, store, after, until, pause } = virtualWorld()
-      const isNew = kind === 'new'
-      let isSlow = isNew
-      let isUnderway = false
-      let begun = 0
-      const counted = workflow('counted', async (ctx) => {
-        await ctx.sleep(isNew ? 0 : '1 min')
-        return ctx.step('count', async () => {
-          begun += 1
-          await pause(60_000)
-          return begun
-        })
-      })
-      const reach = changed(store, {
-        claim: async (request) => {
-          const claimed = await store.claim(request)
-          if (claimed.runs.length === 0 || !isSlow) return claimed
-          isSlow = false
-          isUnderway = true
-          await pause(45_000)
-          return claimed
-        },
-      })
-      const slow = await open({ store: reach, workflows: [counted] })
-      await slow.work()
-      const starter = await open({ workflows: [counted] })
-      const run = await starter.start(counted)
-      if (!isNew) {
-        await after(pause(30_000))
-        expect(slow.active(run)?.state).toBe('parked')
-        isSlow = true
-      }
-      await until(() => isUnderway)
-      const quick = await open({ workflows: [counted] })
-      await quick.work()
-      expect(await after(run.result())).toBe(1)
-      expect(begun).toBe(1)
-    },
-  )
-
-  it.each(['new', 'waiting'])('and lost with its session is not begun, whether it is %s here', async (kind) => {
+  /** A worker whose claim is answered after somebody else has had the run for long. */
+  async function answeredLate(kind: string, isCutOffMeanwhile: boolean): Promise<number> {
     const { open, store, after, until, pause } = virtualWorld()
     const isNew = kind === 'new'
     let isSlow = isNew
+    let isUnderway = false
     let isCutOff = false
     let begun = 0
     const counted = workflow('counted', async (ctx) => {
@@ -111,7 +70,8 @@ describe('a run that was leased without an answer', () => {
         const claimed = await store.claim(request)
         if (claimed.runs.length === 0 || !isSlow) return claimed
         isSlow = false
-        isCutOff = true
+        isUnderway = true
+        isCutOff = isCutOffMeanwhile
         await pause(40_000)
         // Its heartbeats get through again, as somebody new, before the answer does.
         isCutOff = false
@@ -128,11 +88,19 @@ describe('a run that was leased without an answer', () => {
       expect(slow.active(run)?.state).toBe('parked')
       isSlow = true
     }
-    await until(() => isCutOff)
+    await until(() => isUnderway)
     const quick = await open({ workflows: [counted] })
     await quick.work()
     expect(await after(run.result())).toBe(1)
-    expect(begun).toBe(1)
+    return begun
+  }
+
+  it.each(['new', 'waiting'])('and given back is not begun when the answer comes, be it %s here', async (kind) => {
+    expect(await answeredLate(kind, false)).toBe(1)
+  })
+
+  it.each(['new', 'waiting'])('and lost with its session is not begun, whether it is %s here', async (kind) => {
+    expect(await answeredLate(kind, true)).toBe(1)
   })
 
   it('is none that begins anew: between two rounds it is known all the time', async () => {

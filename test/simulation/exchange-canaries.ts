@@ -23,6 +23,15 @@ const childNotStarted = onCommit((transition) => ({
   reach: transition.reach === null || transition.reach === undefined ? null : { ...transition.reach, starts: [] },
 }))
 
+/** Who gives up one wait gives up all that it has on other runs. */
+const waitsDropped = onCommit((transition, row, store) => {
+  const { rows, topics } = insides(store).tables
+  if ((transition.reach?.unwatches.length ?? 0) === 0) return transition
+  const all = [...rows.keys()].flatMap((runId) => topics.waitsOn('run', runId))
+  for (const wait of all) if (wait.runId === row.id) topics.deleteWait(wait)
+  return transition
+})
+
 /** A message is read, and stays in the mailbox. */
 const signalNotTaken = onCommit((transition) => ({ ...transition, takes: [] }))
 
@@ -77,6 +86,7 @@ function asleep(store: Parameters<StoreMutation>[0], row: { readonly id: string 
 }
 
 export const exchangeCanaries: readonly Canary[] = [
+  { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   { name: 'end-untold', told: 'the end of a run is not told to who waits for it', budget: 600, mutation: endUntold },
   {
     name: 'child-not-started',

@@ -2,8 +2,8 @@
 // one after the other. Who sends to the topic at the same time may still find the wait: then the run has a message more, as if
 // that had come a moment earlier.
 
-import { targetOf } from '../../core/exchange.ts'
 import type { Transition } from '../../core/transition.ts'
+import { targetOf } from '../../core/watched.ts'
 import type { Dialect } from './dialect.ts'
 import { shardOfWait } from './shards.ts'
 
