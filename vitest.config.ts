@@ -1,9 +1,23 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
 
 const source = (file: string): string => fileURLToPath(new URL(`src/${file}`, import.meta.url))
 
-export default defineConfig({
+/** What takes long and must guard every change all the same: `npm run test:deep`. */
+const deep = [
+  'test/chaos/**/*.test.ts',
+  'test/simulation/**/*.test.ts',
+  'test/soak/**/*.test.ts',
+  'test/contract/{matrix,postgres,postgres-sharded,postgres-worker,read-committed,turso,libsql}.test.ts',
+  'test/property/{life,invariants,stores}.property.test.ts',
+  'test/postgres/**/*.test.ts',
+  'test/cli/{deploy-gate,deploy-gate-postgres,hostile-store,processes}.test.ts',
+  'test/holdfast/{continuing,poison,rekey}.test.ts',
+  'test/support/**/*.test.ts',
+]
+
+// A mode other than the usual one means that somebody names the files.
+export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
       { find: /^holdfast$/, replacement: source('index.ts') },
@@ -12,8 +26,11 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['test/**/*.test.ts'],
+    include: mode === 'deep' ? deep : ['test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...(mode === 'test' ? deep : [])],
     testTimeout: 20_000,
+    // Which cases properties try: fresh ones only when somebody explores (test/support/properties.ts).
+    env: { PROPERTY_SEED: process.env['PROPERTY_SEED'] ?? (mode === 'full' ? '' : '20') },
     // Long enough for a machine that is busy otherwise: what is asked for comes at once, or never.
     expect: { poll: { timeout: 15_000 } },
     // Many files wait for a disk, a process or a time: two at once take two thirds of the time, also on two cores.
@@ -21,4 +38,4 @@ export default defineConfig({
     globalSetup: ['test/support/postgres-global.ts'],
     reporters: ['default', './tools/closing-line-reporter.mjs'],
   },
-})
+}))

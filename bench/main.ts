@@ -22,7 +22,7 @@ async function main(options: Options): Promise<void> {
       console.log(`Profiling ${profiled.name} …`)
       console.log(await profileScenario(profiled, { store, quick }))
     },
-    { tells: profiled !== undefined },
+    { tells: profiled !== undefined || scenarios.find(({ name }) => name === options.only)?.tells === true },
   )
 }
 

@@ -4,8 +4,8 @@
 import { Client, escapeIdentifier } from 'pg'
 import { startPostgres } from '../test/support/postgres.ts'
 
-/** Everything else is as Postgres comes: above all, a commit waits for the disk. */
-const settings = { shared_buffers: '256MB' }
+/** Everything else is as Postgres comes: above all, a commit waits for the disk. A crowd needs more connections than 100. */
+const settings = { shared_buffers: '256MB', max_connections: '300' }
 
 /** What a server that is to tell how long each statement took has besides. */
 const telling = { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track_utility': 'off' }

@@ -44,6 +44,8 @@ export interface Scenario {
   readonly about: string
   /** The only stores on which it says anything. @default all */
   readonly onlyOn?: readonly StoreKind[]
+  /** Asks the server what each statement took, if it is measured alone: that costs a little. @default false */
+  readonly tells?: boolean
   cases(settings: Settings): readonly Case[]
 }
 

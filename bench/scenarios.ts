@@ -2,14 +2,29 @@
 
 import type { Scenario } from './scenario.ts'
 import { ceiling } from './scenarios/ceiling.ts'
+import { crowd } from './scenarios/crowd.ts'
 import { disk } from './scenarios/disk.ts'
 import { enqueue } from './scenarios/enqueue.ts'
 import { idle } from './scenarios/idle.ts'
 import { latency } from './scenarios/latency.ts'
+import { parallel } from './scenarios/parallel.ts'
 import { parked } from './scenarios/parked.ts'
 import { replay } from './scenarios/replay.ts'
 import { runs } from './scenarios/runs.ts'
 import { steps } from './scenarios/steps.ts'
 import { wake } from './scenarios/wake.ts'
 
-export const scenarios: readonly Scenario[] = [disk, runs, ceiling, latency, steps, wake, parked, enqueue, replay, idle]
+export const scenarios: readonly Scenario[] = [
+  disk,
+  runs,
+  ceiling,
+  latency,
+  steps,
+  parallel,
+  wake,
+  parked,
+  enqueue,
+  crowd,
+  replay,
+  idle,
+]

@@ -79,12 +79,9 @@ async function drain(recorder: Recorder, session: string, batches: BacklogBatche
   return performance.now() - began
 }
 
-/** The next claim begins where the last one ended: so does the store's. */
+/** The next claim begins where the last one ended: so does the store's. Those are the ninth and tenth of its values. */
 function goingOnFrom(claim: Sent, { place: rank, picked_due: due }: ClaimedRow): Sent {
-  const values = claim.values.map((value) => {
-    if (typeof value !== 'string' || !value.startsWith('[')) return value
-    return JSON.stringify((JSON.parse(value) as object[]).map((wanted) => ({ ...wanted, rank, due })))
-  })
+  const values = claim.values.map((value, index) => (index === 8 ? rank : index === 9 ? due : value))
   return { ...claim, values }
 }
 

@@ -14,6 +14,7 @@ export type {
   ReceiveOptions,
   Services,
   StepOptions,
+  TransactionStepOptions,
   Transaction,
   Transactions,
   UntilOptions,
@@ -22,7 +23,8 @@ export type { StepTools } from './core/attempt.ts'
 export type { Gathered, Raced, TokenWait, Wait } from './functions/wait.ts'
 export type { OnParentEnd, RunOutcome, TimeReached } from './functions/way.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
-export type { ActiveRun, JournalOptions, VersionChoice, VersionFor } from './client/client.ts'
+export type { ActiveRun, VersionChoice, VersionFor } from './client/client.ts'
+export type { JournalOptions, JournalPagesOptions } from './client/journal.ts'
 export type { RunReference } from './client/run-reference.ts'
 export type { StartOptions } from './client/start-options.ts'
 export type { Starts } from './client/starts.ts'
@@ -31,7 +33,7 @@ export type { Sends } from './client/sends.ts'
 export { operation, type AnswerOf, type Operation, type OperationKind, type Settled } from './client/operation.ts'
 export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/sending.ts'
 export type { SendOrStartOptions, SendOrStartOutcome } from './client/send-or-start.ts'
-export type { CompleteOutcome } from './client/completing.ts'
+export type { CompleteOptions, CompleteOutcome } from './client/completing.ts'
 export type { KeyReference, Target } from './client/target.ts'
 export type {
   DeadLetterOptions,
@@ -45,9 +47,11 @@ export { topic, type Topic, type TopicOptions } from './core/declared-topic.ts'
 export type { OwnTransaction } from './engine/transacting.ts'
 export type { ExportedRun } from './client/exporting.ts'
 export type { BodyEnd, Replayed, Unended } from './engine/replaying.ts'
-export type { JournalEntry, RunView, WishView } from './client/run-view.ts'
-export type { Counted, Filter, FindOptions, RunPage } from './client/finding.ts'
-export type { BulkOptions, BulkOutcome } from './client/bulk.ts'
+export type { Rekeyed, RekeyOptions } from './client/rekeying.ts'
+export type { JournalEntry, RunView, UnreadableView, WishView } from './client/run-view.ts'
+export type { AbortOption } from './client/abort-option.ts'
+export type { Counted, CountOptions, Filter, FindOptions, RunPage } from './client/finding.ts'
+export type { BulkOptions, BulkOutcome, ResumeManyOptions } from './client/bulk.ts'
 export type {
   Cancelled,
   CancelOptions,
@@ -61,17 +65,19 @@ export type {
 export type { Amendment } from './client/amending.ts'
 export type { Submission } from './client/submission.ts'
 export type { TookOver } from './worker/rescuer.ts'
-export type { WorkOptions } from './worker/worker.ts'
+export type { WorkOptions } from './worker/work-options.ts'
 export { fatal, retryAfter } from './core/verdict.ts'
 export { retryPresets, type Jitter, type Retry, type RetryOptions } from './core/retry.ts'
 export type { Duration } from './core/duration.ts'
 export { HoldfastError, isHoldfastError, type ErrorCode, type ErrorFamily } from './core/error.ts'
 export { jsonCodec, type Codec, type JsonCodecOptions, type Place } from './core/codec.ts'
+export type { PlaceKind } from './core/place.ts'
+export type { Limits } from './core/limits.ts'
 export type { Offload } from './core/payload.ts'
 export type { Cancel, Clock, Logger, Ports, Random, Turns } from './core/ports.ts'
 export type { PauseReason, RunStatus } from './core/run.ts'
 export { compositeValue, type KeyScope } from './core/key.ts'
 export type { CancelMode } from './core/steering.ts'
 export type { Drift, EntryKind, FoundCall } from './core/entry.ts'
-export type { Checked, Delivered, Store, StoreAdmin, StoreTransactions, Within } from './store.ts'
+export type { Checked, Delivered, Store, StoreAdmin, StoreTransactions, TransactOptions, Within } from './store.ts'
 export type { Schema } from './core/schema.ts'

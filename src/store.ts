@@ -7,19 +7,32 @@
 
 import type { Entry, EntryKind } from './core/entry.ts'
 import type { Letter } from './core/exchange.ts'
-import type { Delivered, Fate, Message } from './core/message.ts'
+import type { Beat, BeatRequest, GivenBack } from './core/heartbeat.ts'
+import type { Delivered, Message } from './core/message.ts'
 import type { NewRun } from './core/new-run.ts'
-import type { Lease, Run, RunStatus, Wish } from './core/run.ts'
+import type { Run, Wish } from './core/run.ts'
 import type { Steered, SteerRequest } from './core/steering.ts'
-import type { RescueFailure, TakeoverRules } from './core/takeover.ts'
+import type { Rescued, RescueRequest } from './core/takeover.ts'
 import type { NewBroadcast } from './core/topic.ts'
 import type { Transition } from './core/transition.ts'
 
+export type { Beat, BeatRequest, GivenBack, HeldClaim } from './core/heartbeat.ts'
 export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
 export type { NewRun } from './core/new-run.ts'
 export type { NewBroadcast } from './core/topic.ts'
+export type {
+  Checked,
+  DeadLetter,
+  DeadLetterFilter,
+  KeyCount,
+  Page,
+  PayloadRewrite,
+  PayloadsRewritten,
+  RunFilter,
+  StoreAdmin,
+} from './core/store-admin.ts'
 export type { Steered, SteerRequest } from './core/steering.ts'
-export type { RescueFailure } from './core/takeover.ts'
+export type { Rescued, RescueFailure, RescueRequest } from './core/takeover.ts'
 
 export interface Store {
   readonly capabilities: Capabilities
@@ -30,41 +43,48 @@ export interface Store {
   /**
    * Inserts runs, each with its first entry. One answer per run, in order. A run is not inserted, and the one that is in
    * its way is answered, when its id exists or comes twice, when a run of its type that is not deleted has its idempotency
-   * key, or when a live run has its business key in its scope; in this order, and by unique indexes.
+   * key, or when a live run has its business key in its scope; in this order, and by unique indexes. One whose key is about
+   * to be taken by a transaction that takes its time is answered as busy.
    */
-  start(runs: readonly NewRun[]): Promise<readonly Started[]>
+  start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]>
 
   /**
    * Leases what is due to a session: highest priority first, then the longest due, then the lowest id. A leased run is
    * due no more. A run whose time is over is not handed out; one that is being cancelled is, and stays `cancelling`.
+   * A claim that names keys passes over runs of other keys, and is not told that there are more of those.
+   * A claim apart leases suspects and nothing else, the longest due first, and counts no crash.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
   /**
    * Reads what a holder needs to go on: a page of each run's journal, and what it asks for of its mailbox. One answer per
-   * request, in order.
+   * request, in order. With `mostBytes`, the pages of all requests together end with the entry whose payload reaches that, and
+   * so do messages, counted apart: whoever is behind gets none, and asks again.
    */
-  load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]>
+  load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]>
 
   /**
    * Commits transitions, each atomic and fenced. One answer per transition, in order; a refusal harms no other.
    * A batch holds at most one transition of a run. What only a defect could ask for (nothing to append without parking,
    * a move that the status machine does not know) rejects the whole call with BUG; what else was in it may be repeated.
    */
-  commit(transitions: readonly Transition[]): Promise<readonly Committed[]>
+  commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]>
 
   /**
-   * Puts messages into mailboxes and wakes runs that wait; one that is due already keeps its place. What is sent to a topic
-   * goes to those who wait on it, by the rules of `exchange.ts`. One answer per message, in order; of two, the second finds
-   * what the first made of everything.
+   * Puts messages into mailboxes and wakes runs that wait for them; one that is due already keeps its place. What is sent to a
+   * topic goes to those who wait on it, by the rules of `exchange.ts`. One answer per message, in order; of two, the second finds
+   * what the first made of everything. If one is answered as busy, so are those behind it that go to the same run or topic.
    */
-  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
+  deliver(
+    messages: readonly (NewMessage | NewBroadcast)[],
+    options?: BatchOptions,
+  ): Promise<readonly (Delivered | Busy)[]>
 
   /**
    * Does what people ask of runs from outside, each by the rules of `steering.ts`. One answer per request, in order. Of two
-   * requests for one run the second finds what the first made of it.
+   * requests for one run the second finds what the first made of it. Either may be answered as busy.
    */
-  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]>
+  steer(requests: readonly SteerRequest[]): Promise<readonly (Steered | Busy)[]>
 
   /**
    * Keeps a session alive and, with it, all its leases. The first beat opens the session, before it leases anything; one
@@ -81,9 +101,16 @@ export interface Store {
 
   /**
    * Gives leased runs back unharmed, by the rules of `takeover.ts`: due at once, no crash counted and none of earlier
-   * holders forgotten. Leases that are lost are passed over.
+   * holders forgotten. Leases that are lost are passed over. Answers those whose runs somebody else has locked: nothing was
+   * done for them, and they are to be given back again.
    */
-  release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void>
+  release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]>
+
+  /**
+   * Goes on with what an end or a broadcast left to be written, by the rules of `chore.ts`: one page of one chore. Anyone may
+   * call it, any number at once.
+   */
+  doChores(): Promise<ChoresDone>
 
   /** Reads rows. One answer per id, in order; undefined where there is no such run. */
   get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
@@ -92,8 +119,9 @@ export interface Store {
   changes(after: number, limit: number): Promise<readonly Change[]>
 
   /**
-   * Calls back when something may have become claimable, now or at a time nearer than was known, when a run has ended, or
-   * when a message came for one that is being performed.
+   * Calls back when something may have become claimable, now or at a time nearer than was known, when a run has ended, when
+   * a message came for one that is being performed, when the time of one that nobody holds is over soon, or when a chore is
+   * left to do.
    * A hint comes after what it tells of can be read, and never after unsubscribing. It may be lost; polling is the truth.
    */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
@@ -102,25 +130,33 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Queries for people and pages. They may be slow; nothing that moves runs depends on them. */
-export interface StoreAdmin {
-  /** Runs that match all of the filter, newest first: by id, which tells when it was made. */
-  find(filter: RunFilter, page: Page): Promise<readonly Run[]>
-
-  /** How many match, counted no further than to `atMost`. */
-  count(filter: RunFilter, atMost: number): Promise<number>
-
-  /** Messages that gave up because their run had ended, the newest first. */
-  deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]>
-
-  /** A dead letter is dead no more: it was sent again, or is not wanted. False if it was not dead. */
-  settleDeadLetter(letter: { readonly runId: string; readonly id: string }, fate: Fate): Promise<boolean>
-
+/** What a store may have, too, if its database has timeouts of its own. */
+export interface StoreLimits {
   /**
-   * Checks what must be true of every committed state, whatever crashed or raced: all invariants of docs/invariants.md that
-   * are about states. It reads everything, and changes nothing.
+   * Has no call take longer than so many milliseconds, until what is returned is called: whoever asks gives calls up after
+   * that, and what the database still does then would hold up others.
    */
-  check(): Promise<readonly Checked[]>
+  limit(ms: number): () => void
+}
+
+/** What a store may have, too, so that nobody who reads its tables can make tokens. */
+export interface StoreSecrets {
+  /**
+   * A random text of at least 256 bits that is made with the tables and never changes: the secrets of tokens are made with it.
+   * Only who performs runs may read it. Null if there is none. @default entries keep the secrets of tokens themselves
+   */
+  tokenKey(): Promise<string | null>
+}
+
+/** How a batch is sent. A store that never waits for locks, and cannot give up what it has begun, need not heed it. */
+export interface BatchOptions {
+  /**
+   * It goes apart from the others, and nobody waits behind it: it may wait a while for what somebody else has locked. Any
+   * other batch waits for hardly anything before it is answered as busy. @default false
+   */
+  readonly apart?: boolean
+  /** It is given up after so many milliseconds. @default the storage timeout */
+  readonly withinMs?: number
 }
 
 /**
@@ -134,32 +170,40 @@ export interface StoreTransactions {
   /**
    * Begins a transaction, lets `work` write with its handle and through `within`, and commits it when `work` is fulfilled; if
    * it is rejected, nothing has happened. An error of the COMMIT itself is STORE_UNAVAILABLE, and leaves open what became
-   * of it.
+   * of it, unless a SQLSTATE in its causes says that nothing happened. Whoever has to wait for a connection, or for another
+   * writer, waits in order, before `work` is called and before it holds anything.
    */
-  transact<Result>(work: (handle: unknown, within: Within) => Promise<Result>): Promise<Result>
+  transact<Result>(
+    work: (handle: unknown, within: Within) => Promise<Result>,
+    options?: TransactOptions,
+  ): Promise<Result>
+}
+
+export interface TransactOptions {
+  /**
+   * Aborts the transaction at any time before its COMMIT: it is rolled back and its connection destroyed, whatever `work` or a
+   * statement of it is doing, and the call rejects with the signal's reason. An abort while COMMIT is under way changes nothing:
+   * its answer tells.
+   */
+  readonly signal?: AbortSignal
+  /** A transaction that others have got in the way of is refused with SQLSTATE 40001. @default the database's default */
+  readonly isolation?: 'serializable'
 }
 
 /** The parts of a store that can take place inside a user's transaction. They bypass every batch, and never lease. */
-export type Within = Pick<Store, 'start' | 'commit' | 'deliver' | 'steer' | 'load'>
-
-export interface DeadLetterFilter {
-  /** The name of the signal or topic. */
-  readonly name?: string
-  readonly runId?: string
+export interface Within extends Pick<Store, 'commit' | 'load'>, TransactionMark {
+  // Whoever has a transaction of their own waits in it: nothing is answered as busy.
+  start(runs: readonly NewRun[]): Promise<readonly Started[]>
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
+  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]>
 }
 
-/** A message that its run had not read when it ended, or that came later, and whose policy is to keep it. */
-export interface DeadLetter extends Message {
-  /** What its run had become. */
-  readonly status: RunStatus
-  readonly endedAt: number | null
-}
-
-export interface Checked {
-  /** The invariant. */
-  readonly name: string
-  /** The ids of runs for which it does not hold, 20 at most, in order. None means that all is well. */
-  readonly offenders: readonly string[]
+/** How it is noticed that the user's own code has ended a transaction that others began. @default it cannot be, or always is */
+export interface TransactionMark {
+  /** Remembers which transaction this is. */
+  readonly mark?: () => Promise<void>
+  /** Throws if that one is over, also if another has begun since, or if it is not isolated like this. */
+  readonly assertMarked?: (isolation?: 'serializable') => Promise<void>
 }
 
 export interface Capabilities {
@@ -174,6 +218,13 @@ export interface Capabilities {
   readonly shards?: number
   /** It takes part in transactions of its users: it has `StoreTransactions`, too. @default false */
   readonly transactions?: boolean
+  /**
+   * The name of this database among those that share a server: the schema. It is a part of where every payload stands, so that
+   * a codec that encrypts tells texts of one from those of another. @default none
+   */
+  readonly namespace?: string
+  /** How long it lets a call take: its `storageTimeout`, in milliseconds. Callers wait for as long. @default 15 s */
+  readonly storageMs?: number
 }
 
 export interface Started {
@@ -187,11 +238,30 @@ export interface Started {
   readonly run: Run
 }
 
+/** Nothing was done: see `Busy`. */
+export interface StartBusy {
+  readonly created: false
+  readonly taken: 'busy'
+  readonly run: null
+}
+
+/**
+ * Nothing was done for this one of a batch, because somebody else has locked what it concerns and the others were not to wait
+ * for that: send it again, apart from the others.
+ */
+export interface Busy {
+  readonly outcome: 'busy'
+}
+
 export interface ClaimRequest {
   /** Who claims. A session that has ended gets nothing. */
   readonly session: string
   readonly selectors: readonly ClaimSelector[]
   readonly limit: number
+  /** Suspects, which may end the process that performs them, and nothing else. @default false */
+  readonly apart?: boolean
+  /** The keys that the claimer reads with: runs that were last written with another one are passed over. @default any key */
+  readonly keys?: readonly string[]
 }
 
 export interface Selector {
@@ -213,7 +283,10 @@ export interface Claimed {
   readonly fresh?: readonly Fresh[]
   /** More that match were ready than the limit allowed. */
   readonly more: boolean
-  /** When the next run that matches and is not due yet comes due by itself; null if there is none. */
+  /**
+   * When the next run that matches, of whatever key, and is not due yet comes due by itself; null if there is none. A store may
+   * leave out one that is more than ten seconds away: a worker asks again sooner than that.
+   */
   readonly nextDue: number | null
   readonly now: number
 }
@@ -224,73 +297,11 @@ export interface Fresh {
   readonly entry: Entry
 }
 
-export interface BeatRequest {
-  readonly session: string
-  /** How long the session is alive without another beat. */
-  readonly leaseMs: number
-  /** What this session believes to hold. */
-  readonly held?: readonly HeldClaim[]
-  /** Ends the session. What it still holds is treated as a crash by the next rescue. */
-  readonly end?: boolean
-}
-
-export interface HeldClaim {
-  readonly runId: string
-  readonly token: number
-  /** Moves the deadline of the claim to so many milliseconds from now; null to leave it. */
-  readonly extendMs: number | null
-  /** How many messages its holder knows to have arrived. @default it does not want to know */
-  readonly inbox?: number
-}
-
-export interface Beat {
-  /** False when the session has ended, by its own will or because others thought it dead: its leases are lost. */
-  readonly alive: boolean
-  /** Those of `held` that this session does not hold any more. */
-  readonly lost: readonly string[]
-  /**
-   * Runs that this session holds and did not list: leased to it by a call whose answer it never got, or after the list was
-   * made. At most 100 at once.
-   */
-  readonly strays: readonly { readonly runId: string; readonly token: number }[]
-  /** Runs that this session holds and that somebody wants cancelled or paused. */
-  readonly wished: readonly { readonly runId: string; readonly wish: Wish }[]
-  /** Those of `held` for which more messages have arrived than its holder knows of. */
-  readonly mail: readonly { readonly runId: string; readonly inbox: number }[]
-  /** Runs that this session holds although the time for the whole run is over: their holder must fail them. */
-  readonly timedOut: readonly string[]
-  readonly now: number
-}
-
-export interface RescueRequest extends TakeoverRules {
-  /** At most so many runs at once. */
-  readonly limit: number
-}
-
-export interface Rescued {
-  /** How many sessions were found dead. */
-  readonly sessionsEnded: number
-  /** Runs that were taken from their holders and did not end with that. */
-  readonly takenOver: readonly TakenOver[]
-  /** Runs that were ended, and why. */
-  readonly ended: readonly {
-    readonly runId: string
-    readonly type: string
-    readonly reason: RescueFailure | 'cancelled'
-  }[]
-  /** There may be more to do: rescue again at once. */
-  readonly more: boolean
-  /** When the next session, deadline or timeout that is known now runs out, if nothing happens; null if there is none. */
-  readonly next: number | null
-  readonly now: number
-}
-
-export interface TakenOver {
-  readonly runId: string
-  readonly type: string
-  /** Who held it. */
-  readonly session: string
-  readonly crashes: number
+export interface ChoresDone {
+  /** A page was done, or left to later because somebody else has locked what it is about: call again at once, for the next. */
+  readonly worked: boolean
+  /** If none was done: in how many milliseconds somebody else must have done one that it has taken; null if there is none. */
+  readonly nextInMs: number | null
 }
 
 export interface LoadRequest {
@@ -314,6 +325,8 @@ export interface Loaded {
   readonly entries: readonly Entry[]
   /** What no transition has taken yet, first in first out. */
   readonly messages: readonly Message[]
+  /** `mostBytes` was reached: there may be more messages than these. */
+  readonly cut?: true
 }
 
 export type Committed =
@@ -324,8 +337,8 @@ export type Committed =
       /** As it stands now: the one thing that a repetition may answer otherwise. */
       readonly inbox: number
       /**
-       * False when the lease was to end and did not, because a message or a wish had arrived: look again. The entries are
-       * appended all the same.
+       * False when the lease was to end and did not, because a message that the run wants, or a wish, had arrived: look again.
+       * The entries are appended all the same.
        */
       readonly released: boolean
       /** What somebody wants of the holder. */
@@ -338,10 +351,13 @@ export type Committed =
 /**
  * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
  * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
- * or begin anew. `key-taken`: the run would begin anew as another type, where a live run has its key. `busy`: somebody else
- * has locked the run, and the others of the batch were not to wait for that: send it again, alone.
+ * or begin anew. `timed-out`: the writer holds it, but the time for the whole run is over, and it can neither succeed nor begin
+ * anew. `resumed`: the writer holds it and obeys a wish to pause that somebody has taken back. `key-taken`: the run would begin
+ * anew as another type, where a live run has its key. `busy`: somebody else has locked the run, and the others of the batch
+ * were not to wait for that: send it again, alone.
  */
-export type Refusal = 'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'key-taken' | 'busy'
+export type Refusal =
+  'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'timed-out' | 'resumed' | 'key-taken' | 'busy'
 
 /**
  * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes
@@ -360,28 +376,7 @@ export type Hint =
   | { readonly kind: 'ended'; readonly runId: string }
   /** A message came for a run that somebody holds. */
   | { readonly kind: 'mail'; readonly runId: string }
-
-/** Everything that is given must match; lists match any of their members. Deleted runs match only when asked for. */
-export interface RunFilter {
-  readonly ids?: readonly string[]
-  readonly types?: readonly string[]
-  /** `billing.` matches every type that begins with it. */
-  readonly typePrefix?: string
-  readonly statuses?: readonly RunStatus[]
-  readonly key?: string
-  readonly idempotencyKey?: string
-  readonly tag?: string
-  readonly version?: number
-  readonly parentId?: string
-  /** Created at this time or later. */
-  readonly createdFrom?: number
-  /** Created before this time. */
-  readonly createdBefore?: number
-  readonly deleted?: boolean
-}
-
-export interface Page {
-  readonly limit: number
-  /** The id of the last run of the page before. */
-  readonly after?: string
-}
+  /** The time of a run that nobody holds is over soon, and then somebody must end it: a rescue. */
+  | { readonly kind: 'deadline'; readonly at: number }
+  /** Something is left to do: `doChores`. */
+  | { readonly kind: 'chore' }

@@ -1,7 +1,9 @@
 // The ports of the machine that we run on. This is the only file of the engine that reads real time and real chance.
 
-import { getRandomValues } from 'node:crypto'
-import type { Cancel, Clock, Logger, Ports, Random, Turns } from './core/ports.ts'
+import { createHash, createHmac, getRandomValues } from 'node:crypto'
+import { createScopes } from './async-scopes.ts'
+import { createConsoleLogger } from './console-logger.ts'
+import type { Cancel, Clock, Digest, Logger, Ports, Random, Turns } from './core/ports.ts'
 
 /** The longest delay that the runtime's timer takes; a longer one fires at once instead of late. */
 const longestTimerMs = 2 ** 31 - 1
@@ -18,6 +20,10 @@ export const systemClock: Clock = {
     }, first)
     return () => cancelled()
   },
+  background(ms: number, wake: () => void): Cancel {
+    const timer = setTimeout(wake, Math.min(Math.ceil(ms), longestTimerMs)).unref()
+    return () => clearTimeout(timer)
+  },
 }
 
 /** Whether this is where it counts, by the convention of the ecosystem. */
@@ -25,13 +31,28 @@ export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production'
 }
 
-/** Everyone who asks in one turn is called in the next, so that a thousand runs cost one event of the loop. */
-function createTurns(): Turns {
+/**
+ * Everyone who asks in one turn is called in the next, so that a thousand runs cost one event of the loop. One who throws is
+ * heard by the process, as with any event, and costs nobody else their turn.
+ */
+export function createTurns(): Turns {
   let waiting: (() => void)[] = []
   const run = (): void => {
     const calls = waiting
     waiting = []
-    for (const call of calls) call()
+    let called = 0
+    try {
+      for (const call of calls) {
+        called += 1
+        call()
+      }
+    } finally {
+      const left = called === calls.length ? [] : calls.slice(called)
+      if (left.length > 0) {
+        if (waiting.length === 0) setImmediate(run)
+        waiting = [...left, ...waiting]
+      }
+    }
   }
   return {
     next(call) {
@@ -40,7 +61,7 @@ function createTurns(): Turns {
   }
 }
 
-function createRandom(): Random {
+export function createRandom(): Random {
   const pool = new Uint32Array(1024)
   let at = pool.length
   return {
@@ -54,16 +75,22 @@ function createRandom(): Random {
   }
 }
 
+export const systemDigest: Digest = {
+  sha256: (text) => createHash('sha256').update(text).digest('hex'),
+  hmac: (key, text) => createHmac('sha256', key).update(text).digest('hex'),
+}
+
 const signals = ['SIGTERM', 'SIGINT'] as const
 /** What must be closed before a signal may end this process: signals are the process's, however many Holdfasts it has. */
 const closers = new Set<() => Promise<void>>()
 
 /**
  * Calls `close` on the first SIGTERM or SIGINT and lets the signal have its usual effect afterwards; a second one has it at
- * once.
+ * once. Where the application listens to the signal itself, when and how the process ends is left to it.
  */
 export function closeOnSignal(close: () => Promise<void>): Cancel {
-  if (closers.size === 0) for (const signal of signals) process.on(signal, closeAll)
+  // Before all others: whoever listens once has not left the list yet when they are counted.
+  if (closers.size === 0) for (const signal of signals) process.prependListener(signal, closeAll)
   closers.add(close)
   return () => {
     if (closers.delete(close) && closers.size === 0) ignoreSignals()
@@ -74,18 +101,19 @@ function ignoreSignals(): void {
   for (const signal of signals) process.off(signal, closeAll)
 }
 
+/** Tells our listeners, also those of another copy of this package, from those of an application. */
+const ours = Symbol.for('holdfast.signal-listener')
+
 function closeAll(signal: NodeJS.Signals): void {
   ignoreSignals()
-  void Promise.allSettled(Array.from(closers, (close) => close())).then(() => process.kill(process.pid, signal))
+  const isHeard = process.listeners(signal).some((listener) => !(ours in listener))
+  void Promise.allSettled(Array.from(closers, (close) => close())).then(() => {
+    if (!isHeard) process.kill(process.pid, signal)
+  })
 }
+Object.defineProperty(closeAll, ours, { value: true })
 
-const consoleLogger: Logger = {
-  debug: () => undefined,
-  info: (message, details) => (details === undefined ? console.info(message) : console.info(message, details)),
-  warn: (message, details) => (details === undefined ? console.warn(message) : console.warn(message, details)),
-  error: (message, details) => (details === undefined ? console.error(message) : console.error(message, details)),
-}
-
-export function systemPorts(logger: Logger = consoleLogger): Ports {
-  return { clock: systemClock, turns: createTurns(), random: createRandom(), logger }
+export function systemPorts(logger: Logger = createConsoleLogger()): Ports {
+  const random = createRandom()
+  return { clock: systemClock, turns: createTurns(), random, digest: systemDigest, logger, scopes: createScopes() }
 }

@@ -153,7 +153,28 @@ const shapes: readonly Poison[] = [
     value: () => new Set<unknown>([Number.NaN, undefined, new Set([1n])]),
     storable: true,
   },
-  { name: 'an array with holes', value: () => [1, , 3], storable: true, expected: () => [1, undefined, 3] }, // oxlint-disable-line no-sparse-arrays
+  // oxlint-disable-next-line no-sparse-arrays
+  { name: 'an array with holes', value: () => ({ list: [1, , 3] }), storable: false, path: '$.list[1]' },
+  {
+    name: 'what a regular expression matched',
+    value: () => [/(?<y>\d+)/.exec('a1')],
+    storable: false,
+    path: '$[0].index',
+  },
+  {
+    name: 'an array with a property in place of an element',
+    // oxlint-disable-next-line no-sparse-arrays
+    value: () => Object.assign([1, , 3], { total: 4 }),
+    storable: false,
+    path: '$[1]',
+  },
+  {
+    name: 'an empty array with a property',
+    value: () => Object.assign([], { total: 0 }),
+    storable: false,
+    path: '$.total',
+  },
+  { name: 'an array of undefined', value: () => [undefined, undefined], storable: true },
   { name: 'a property that is undefined', value: () => ({ a: undefined }), storable: true },
   {
     name: 'the same object twice',
@@ -313,7 +334,7 @@ const refused: readonly Poison[] = [
     name: 'an array of nothing but holes',
     value: () => Object.assign([], { length: 4_000_000_000 }),
     storable: false,
-    path: '$',
+    path: '$[0]',
   },
   { name: 'a graph that unfolds without end', value: bomb, storable: false, path: '$' },
   { name: 'an error that unfolds without end', value: errorBomb, storable: false, path: '$' },

@@ -1,9 +1,9 @@
-// Looks at what would be published, after a build: the files are the allowed ones and every export is among them,
-// nothing runs at install time, the declarations need no package of ours, and a program outside of this folder can be
+// Looks at what would be published, after a build: the files are exactly what the sources compile to and the pages that belong
+// to it, every export is among them, nothing runs at install time, the declarations need no package of ours, and a program outside of this folder can be
 // compiled against them (without @types/node) and can load them. publint and attw look at the rest.
 
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,7 +11,13 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const root = resolve(import.meta.dirname, '..')
 const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
-const allowed = [/^dist\/.+\.(?:js|js\.map|d\.ts)$/, /^(?:README\.md|LICENSE|CHANGELOG\.md|package\.json)$/]
+const pages = ['README.md', 'LICENSE', 'CHANGELOG.md', 'SECURITY.md', 'package.json']
+const sources = (await readdir(join(root, 'src'), { recursive: true })).filter((path) => path.endsWith('.ts'))
+const compiled = sources.flatMap((path) => {
+  const name = `dist/${path.replaceAll('\\', '/').replace(/\.ts$/, '')}`
+  return [`${name}.js`, `${name}.js.map`, `${name}.d.ts`]
+})
+const expected = new Set([...pages, ...compiled])
 const flaws = []
 
 const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
@@ -22,10 +28,10 @@ const [{ files, size }] = JSON.parse(stdout)
 const packed = new Set(files.map(({ path }) => path))
 
 for (const path of packed) {
-  if (!allowed.some((pattern) => pattern.test(path))) flaws.push(`${path} would be published`)
+  if (!expected.has(path)) flaws.push(`${path} would be published, and comes of no source`)
 }
-for (const path of ['README.md', 'LICENSE', 'CHANGELOG.md']) {
-  if (!packed.has(path)) flaws.push(`${path} would not be published`)
+for (const path of expected) {
+  if (!packed.has(path)) flaws.push(`${path} would not be published: run \`npm run build\``)
 }
 const targets = Object.values(manifest.exports).flatMap((entry) =>
   typeof entry === 'string' ? entry : Object.values(entry),
@@ -34,7 +40,7 @@ for (const target of targets) {
   if (!packed.has(target.replace('./', '')))
     flaws.push(`exports names ${target}, which is not there: run \`npm run build\``)
 }
-for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
+for (const script of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare']) {
   if (script in manifest.scripts) flaws.push(`package.json has the install script "${script}"`)
 }
 for (const path of packed) {

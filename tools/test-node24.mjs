@@ -14,8 +14,12 @@ if (!existsSync(node)) {
   process.exit(0)
 }
 const tests = ['test/contract/sqlite.test.ts', 'test/unit/stores/sqlite']
-const { status } = spawnSync(node, [join(root, 'node_modules/vitest/vitest.mjs'), 'run', ...tests], {
-  cwd: root,
-  stdio: 'inherit',
-})
+const { status } = spawnSync(
+  node,
+  [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--mode', 'node24', ...tests],
+  {
+    cwd: root,
+    stdio: 'inherit',
+  },
+)
 process.exit(status ?? 1)

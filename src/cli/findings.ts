@@ -4,7 +4,7 @@
 import { isHoldfastError, messageOf, type HoldfastError } from '../core/error.ts'
 import type { BodyEnd, Replayed, Unended } from '../engine/replaying.ts'
 import { disagreementOf } from '../engine/disagreement.ts'
-import { visible } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import { amount } from './text.ts'
 
 /** What is wrong: as `holdfast.replay` tells it, or that there is no such workflow, or that a payload cannot be read. */
@@ -114,8 +114,10 @@ const headings: Readonly<Record<FindingKind, string>> = {
 
 /** A finding in a few lines, safe to print. */
 export function findingLines({ kind, type, version, runs, ids, message }: Finding): readonly string[] {
-  const which = ids.slice(0, idsShown).join(', ')
+  const which = ids.slice(0, idsShown).map(visible).join(', ')
   const such = runs === ids.slice(0, idsShown).length ? which : `for example ${which}`
-  const lines = message.split('\n').map((line) => `  ${visible(line)}`)
+  // What drifted is told in lines of ours; any other message may be that of an error, and is one line.
+  const told = kind === 'drift' ? message.split('\n') : [message]
+  const lines = told.map((line) => `  ${visible(line)}`)
   return [`${amount(runs, 'run')} of ${visible(type)} v${version} ${headings[kind]}: ${such}`, ...lines]
 }

@@ -13,12 +13,7 @@ const longestPauseMs = 500
 
 /** Every entry of a journal, page by page: never more than one page is held. */
 export async function* entriesOf(holdfast: Holdfast, id: string, after = 0): AsyncGenerator<JournalEntry, void> {
-  for (let last = after; ;) {
-    const page = await holdfast.journal(id, { after: last, limit: entriesAtOnce })
-    yield* page
-    last = page.at(-1)?.seq ?? last
-    if (page.length < entriesAtOnce) return
-  }
+  for await (const page of holdfast.journalPages(id, { after, limit: entriesAtOnce })) yield* page
 }
 
 /** Tells of each entry as it comes, from the first. Gives back the run as it ended. Throws DRIFT or WRONG_STATUS if it will not. */
@@ -43,6 +38,7 @@ export async function follow(
     if (view.status === 'paused' && newest?.kind === 'paused' && newest.meta.reason === 'drift') {
       throw drifted(id, newest.meta.message)
     }
+    if (view.unreadable !== null && view.status === 'paused') throw unreadable(id, view.unreadable.note)
     pauseMs = last === before ? Math.min(longestPauseMs, pauseMs * 1.5) : shortestPauseMs
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
@@ -51,6 +47,10 @@ export async function follow(
 function removed({ id, status }: RunView): HoldfastError {
   const message = `Run ${id} was removed while it was ${status}: nobody performs it any more.`
   return new HoldfastError('WRONG_STATUS', message, { details: { runId: id, status } })
+}
+
+function unreadable(id: string, note: string): HoldfastError {
+  return new HoldfastError('PAYLOAD_CORRUPT', `Run ${id} is paused: ${note}`, { details: { runId: id } })
 }
 
 function drifted(id: string, message: string): HoldfastError {

@@ -1,11 +1,12 @@
 // A value that a person gives to a command: as an argument, from standard input, or from a file of JSON.
 
-import { readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
+import { isHoldfastError } from '../core/error.ts'
+import { visible } from '../core/printable.ts'
 import type { Call } from './call.ts'
-import { visible } from './escape.ts'
-import { readAll } from './io.ts'
-import { parseInput } from './json-input.ts'
+import { readAll, type Io } from './io.ts'
+import { longestInput, parseInput, tooLong } from './json-input.ts'
 import { messageOf } from './plain-json.ts'
 import { quoted, usage } from './usage.ts'
 
@@ -17,15 +18,23 @@ export async function inputOf(
   file: string | undefined,
 ): Promise<unknown> {
   if (input !== undefined && file !== undefined) throw usage(`The ${what} is an argument or a --file, not both.`)
-  if (file !== undefined) return parseInput(readInput(resolve(io.cwd, file), file), `The file ${quoted(file)}`)
-  if (input === '-') return parseInput(await readAll(io.stdin), 'What came from standard input')
+  if (file !== undefined) return readInput(resolve(io.cwd, file), file)
+  if (input === '-') return parseAll(io.stdin, 'What came from standard input')
   return input === undefined ? undefined : parseInput(input, `The ${what}`)
 }
 
-function readInput(path: string, name: string): string {
+async function parseAll(stream: Io['stdin'], where: string): Promise<unknown> {
+  const text = await readAll(stream, longestInput)
+  if (text === null) throw tooLong(where)
+  return parseInput(text, where)
+}
+
+async function readInput(path: string, name: string): Promise<unknown> {
   try {
-    return readFileSync(path, 'utf8')
+    // As a stream: a file without end, such as a device, is not read to its end.
+    return await parseAll(createReadStream(path), `The file ${quoted(name)}`)
   } catch (error) {
+    if (isHoldfastError(error)) throw error
     throw usage(`The file ${quoted(name)} cannot be read: ${visible(messageOf(error))}.`)
   }
 }

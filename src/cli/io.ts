@@ -34,20 +34,26 @@ export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
-/** All that comes from standard input, as text. */
-export async function readAll(stdin: Io['stdin']): Promise<string> {
+/** All that comes from a stream, as text; null if that is longer than `most`, and no more of it is read then. */
+export async function readAll(stream: Io['stdin'], most: number): Promise<string | null> {
   const decoder = new TextDecoder()
   let text = ''
-  for await (const chunk of stdin) text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+  for await (const chunk of stream) {
+    text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+    if (text.length > most) return null
+  }
   return text + decoder.decode()
 }
+
+/** More than anybody answers to a question. */
+const longestLine = 10_000
 
 /** The first line that comes from standard input. */
 export async function readLine(stdin: Io['stdin']): Promise<string> {
   let text = ''
   for await (const chunk of stdin) {
     text += typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk)
-    if (text.includes('\n')) break
+    if (text.includes('\n') || text.length > longestLine) break
   }
   return text.split('\n')[0]?.trim() ?? ''
 }

@@ -1,10 +1,22 @@
-// Reads JSON that a person typed, and says where it is wrong: not every runtime does.
+// Reads JSON that a person typed, or that a file or a pipe holds, and says where it is wrong: not every runtime does. It may be
+// anything and of any length, so nothing here recurses, and no pattern repeats a choice: both end at the size of the stack.
 
 import { HoldfastError } from '../core/error.ts'
-import { visible } from './escape.ts'
+import { deepest, isDeeperThan } from '../core/json-decode.ts'
+import { visible } from '../core/printable.ts'
+
+/** Sixteen times as much as a payload may take unless its codec says otherwise. */
+export const longestInput = 16 * 1024 * 1024
 
 /** The value of a JSON text. `where` names its origin in the error. */
 export function parseInput(text: string, where: string): unknown {
+  if (text.length > longestInput) throw tooLong(where)
+  if (isDeeperThan(text, deepest)) {
+    throw new HoldfastError(
+      'INVALID_INPUT',
+      `${where} is nested deeper than ${deepest} levels, and no codec stores that. Flatten it.`,
+    )
+  }
   try {
     return JSON.parse(text) as unknown
   } catch {
@@ -12,13 +24,21 @@ export function parseInput(text: string, where: string): unknown {
   }
 }
 
+export function tooLong(where: string): HoldfastError {
+  return new HoldfastError(
+    'INVALID_INPUT',
+    `${where} is longer than ${longestInput} characters (16 MiB), the most that the command line reads. ` +
+      'Store it elsewhere and pass a reference.',
+    { details: { most: longestInput } },
+  )
+}
+
 function invalid(text: string, where: string): HoldfastError {
   if (text.trim() === '') {
     return new HoldfastError('INVALID_INPUT', `${where} is empty, and JSON is not. For no input at all leave it out.`)
   }
   const at = faultAt(text)
-  const before = text.slice(0, at).split('\n')
-  const [line, column] = [before.length, (before.at(-1)?.length ?? 0) + 1]
+  const { line, column } = placeOf(text, at)
   const rest = text.slice(at, at + 20)
   const found = rest === '' ? 'it ends too early' : `it goes wrong at ${visible(JSON.stringify(rest))}`
   return new HoldfastError(
@@ -29,10 +49,34 @@ function invalid(text: string, where: string): HoldfastError {
   )
 }
 
+/** Counted without taking the text apart: it may have millions of lines. */
+function placeOf(text: string, at: number): { readonly line: number; readonly column: number } {
+  let [line, begin] = [1, 0]
+  for (let next = text.indexOf('\n'); next !== -1 && next < at; next = text.indexOf('\n', begin)) {
+    line += 1
+    begin = next + 1
+  }
+  return { line, column: at - begin + 1 }
+}
+
 const space = /[ \t\n\r]*/y
-const scalar =
-  /"(?:[^"\\\p{Cc}]|[\u007F-\u009F]|\\(?:["\\/bfnrt]|u[\da-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?|true|false|null/iuy
-const text = /^"/
+const word = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
+const escape = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y
+
+/** The index behind the string that begins there; `start` if it never ends, or has what no string may have. */
+function endOfString(json: string, start: number): number {
+  for (let at = start + 1; at < json.length; at += 1) {
+    const code = json.charCodeAt(at)
+    if (code === 0x22) return at + 1
+    if (code < 0x20) return start
+    if (code !== 0x5c) continue
+    escape.lastIndex = at + 1
+    const escaped = escape.exec(json)?.[0]
+    if (escaped === undefined) return start
+    at += escaped.length
+  }
+  return start
+}
 
 type Expected = 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'comma or end'
 
@@ -64,13 +108,11 @@ function faultAt(json: string): number {
       expected = character === '[' ? 'value or end' : 'key or end'
       at += 1
     } else {
-      const found = taken(scalar)
       const isKey = expected.startsWith('key')
-      if (found === '' || (isKey && !text.test(found))) return at
-      // The words are matched without regard to case, because the digits of an escape are.
-      if (/^[TFN]/.test(found) || (/^[tfn]/.test(found) && found !== found.toLowerCase())) return at
+      const end = character === '"' ? endOfString(json, at) : isKey ? at : at + taken(word).length
+      if (end === at) return at
       expected = isKey ? 'colon' : 'comma or end'
-      at += found.length
+      at = end
     }
   }
 }

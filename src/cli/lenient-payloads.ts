@@ -3,11 +3,9 @@
 
 import { jsonCodec, type Codec } from '../core/codec.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import { absent } from '../core/offload-reference.ts'
 import type { Offload } from '../core/payload.ts'
 import type { HoldfastOptions } from '../holdfast.ts'
-
-/** In place of a text that could not be fetched. No codec writes it: a text begins with no control character. */
-const absent = '\u0000absent:'
 
 export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec; readonly offload: Offload } {
   const { codec = jsonCodec(), offload } = own

@@ -3,7 +3,7 @@
 // holds is exact. Never throws, whatever a codec of the user's own has decoded.
 
 import { isError } from '../core/error-data.ts'
-import { harmlessJson } from './escape.ts'
+import { harmlessJson } from '../core/printable.ts'
 
 const deepest = 200
 

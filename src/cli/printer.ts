@@ -1,12 +1,12 @@
 // Where a command's words go: answers to standard output, notes and errors to standard error. With --json every answer
-// is a JSON document on a line of its own.
+// is a JSON document on a line of its own. Nothing else writes: whatever a line holds, the terminal obeys only our colours.
 
 import { isHoldfastError } from '../core/error.ts'
 import type { Logger } from '../core/ports.ts'
-import { visible, visibleLines } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import type { Io } from './io.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
-import { cut, painter, type Paint } from './text.ts'
+import { cut, displayed, padEnd, painter, type Paint } from './text.ts'
 
 /** A message may quote a megabyte of argument. */
 const longestMessage = 4_000
@@ -29,9 +29,9 @@ export class Printer {
     this.columns = io.stdout.columns
   }
 
-  /** Lines of an answer, in which everything from data has been made visible. */
+  /** Lines of an answer. One that holds several shows where they would break. */
   async lines(lines: readonly string[]): Promise<void> {
-    if (lines.length > 0) await this.io.stdout.write(`${lines.join('\n')}\n`)
+    if (lines.length > 0) await this.io.stdout.write(lines.map((line) => `${displayed(line)}\n`).join(''))
   }
 
   /** An answer for a program to read. */
@@ -51,7 +51,12 @@ export class Printer {
 
   /** A question, or a line that must be seen. */
   async aside(text: string): Promise<void> {
-    await this.io.stderr.write(`${text}\n`)
+    await this.io.stderr.write(`${displayed(text)}\n`)
+  }
+
+  /** In place of the line that was drawn last, of that many columns. */
+  async redraw(text: string, columns: number): Promise<void> {
+    await this.io.stderr.write(`\r${displayed(padEnd(text, columns))}${text === '' ? '\r' : ''}`)
   }
 
   async error(error: unknown): Promise<void> {
@@ -110,7 +115,7 @@ function stacks(error: unknown): readonly string[] {
   const lines: string[] = []
   let next = error
   for (let depth = 0; next instanceof Error && depth < 5; depth++) {
-    lines.push(visibleLines((depth === 0 ? '' : 'caused by: ') + (next.stack ?? messageOf(next))))
+    lines.push(...((depth === 0 ? '' : 'caused by: ') + (next.stack ?? messageOf(next))).split('\n'))
     next = next.cause
   }
   return lines

@@ -13,6 +13,7 @@ import { registerExport } from './commands/export.ts'
 import { registerJournal } from './commands/journal.ts'
 import { registerMigrate } from './commands/migrate.ts'
 import { registerPause } from './commands/pause.ts'
+import { registerRekey } from './commands/rekey.ts'
 import { registerRemove } from './commands/remove.ts'
 import { registerResume } from './commands/resume.ts'
 import { registerRetry } from './commands/retry.ts'
@@ -30,7 +31,7 @@ const groups: readonly (readonly [string, readonly ((program: Command, act: Act)
   ['Make runs move:', [registerWorker, registerStart, registerSignal]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
   ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
-  ['Prepare:', [registerMigrate, registerCheck, registerDoctor]],
+  ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]
 
 /** Performs one command line. Gives back the exit code; never throws. */

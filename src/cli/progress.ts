@@ -2,7 +2,7 @@
 
 import type { Io } from './io.ts'
 import type { Printer } from './printer.ts'
-import { amount, cut, padEnd } from './text.ts'
+import { amount, cut } from './text.ts'
 
 const drawEveryMs = 100
 const sayEveryMs = 10_000
@@ -12,13 +12,16 @@ export class Progress {
   private readonly io: Io
   private readonly printer: Printer
   private readonly total: number
+  /** What was done to them, for a line. */
+  private readonly did: string
   private toldAt: number
   private drawn = 0
 
-  constructor(io: Io, printer: Printer, total: number) {
+  constructor(io: Io, printer: Printer, total: number, did = 'Replayed') {
     this.io = io
     this.printer = printer
     this.total = total
+    this.did = did
     this.toldAt = io.now()
   }
 
@@ -31,12 +34,12 @@ export class Progress {
     this.toldAt = io.now()
     const told = `${done.toLocaleString('en-GB')} of ${amount(this.total, 'run')}${remark === '' ? '' : `, ${remark}`}`
     if (io.stderr.isTerminal) await this.draw(`${this.bar(done)} ${told}`)
-    else await printer.note(`Replayed ${told}.`)
+    else await printer.note(`${this.did} ${told}.`)
   }
 
   /** Takes the bar away. */
   async end(): Promise<void> {
-    if (this.drawn > 0) await this.io.stderr.write(`\r${' '.repeat(this.drawn)}\r`)
+    if (this.drawn > 0) await this.printer.redraw('', this.drawn)
     this.drawn = 0
   }
 
@@ -48,7 +51,7 @@ export class Progress {
   private async draw(line: string): Promise<void> {
     // The last column stays free: some terminals go on to the next line when it is written.
     const shown = cut(line, Math.min(this.io.stderr.columns, 200) - 1)
-    await this.io.stderr.write(`\r${padEnd(shown, this.drawn)}`)
+    await this.printer.redraw(shown, this.drawn)
     this.drawn = Math.max(this.drawn, shown.length)
   }
 }

@@ -3,7 +3,7 @@
 import type { JournalEntry, RunView } from '../client/run-view.ts'
 import { formatMs } from '../core/duration.ts'
 import type { RunStatus } from '../core/run.ts'
-import { visible } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import { jsonLine } from './plain-json.ts'
 import { cut, padEnd, padStart, pointInTime, table, type Colour, type Column, type Paint } from './text.ts'
 
@@ -37,7 +37,7 @@ export function runLines(
     { title: 'ERROR', least: 16, dispensable: 2, colour: () => 'red' },
   ]
   const rows = runs.map((run) => [
-    run.id,
+    visible(run.id),
     run.status,
     visible(run.type) + (run.version === 1 ? '' : ` v${run.version}`),
     run.key === null ? '' : visible(run.key),

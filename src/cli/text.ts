@@ -1,19 +1,32 @@
 // Text on a terminal: how many columns it takes, cutting and padding by that, colours, and tables that fit.
 // Colours are put on last: a text with colours in it is never measured or cut.
 
-import { styleText } from 'node:util'
+import { randomBytes } from 'node:crypto'
+import { inspect } from 'node:util'
+import { visible } from '../core/printable.ts'
 import type { Io, Output } from './io.ts'
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'none'
 
 export type Paint = (colour: Colour, text: string) => string
 
-/** Colours where a person sees them, unless NO_COLOR or FORCE_COLOR say otherwise. */
+/** Stands before each colour until it is printed. Data cannot know it, so no colour of theirs is taken for one of ours. */
+const ours = `\u001B${randomBytes(8).toString('hex')}`
+
+/** Colours where a person sees them, unless NO_COLOR or FORCE_COLOR say otherwise. They show once `displayed` has passed. */
 export function painter(output: Output, env: Io['env']): Paint {
   const isColoured = wantsColour(output, env)
-  return (colour, text) =>
-    // The stream is not ours to ask: what is printed may go elsewhere than to the process's own.
-    isColoured && colour !== 'none' ? styleText(colour, text, { validateStream: false }) : text
+  return (colour, text) => {
+    if (!isColoured || colour === 'none') return text
+    const [begin, end] = inspect.colors[colour] ?? [0, 0]
+    return `${ours}[${begin}m${text}${ours}[${end}m`
+  }
+}
+
+/** A line as it goes to the terminal: nothing in it is obeyed but the colours that `painter` put there. */
+export function displayed(line: string): string {
+  const [first = '', ...coloured] = line.split(ours)
+  return visible(first) + coloured.map((part) => `\u001B${visible(part)}`).join('')
 }
 
 function wantsColour({ isTerminal }: Output, env: Io['env']): boolean {

@@ -7,7 +7,7 @@ import { isTerminal } from '../core/run.ts'
 import type { WokenBy } from '../core/entry.ts'
 import { tokenPrefix } from '../core/token.ts'
 import type { Condition } from '../core/wait.ts'
-import { visible } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
 import { pointInTime, type Colour } from './text.ts'
 
@@ -58,6 +58,12 @@ class Rows {
       case 'step-failed':
       case 'attempt-failed':
         this.addAttempt(entry, at)
+        break
+      case 'abandoned':
+        this.addAbandoned(entry, at)
+        break
+      case 'begun':
+        // It goes with what was recorded next, and says nothing that a picture could show.
         break
       case 'undone':
       case 'undo-failed':
@@ -113,6 +119,13 @@ class Rows {
       row.told = `${gaveUp} attempt ${attempt}${again}: ${visible(messageOf(entry.data))}`
     }
     row.isNotable ||= !isGood
+  }
+
+  private addAbandoned({ name, meta: { attempt, ms } }: Of<'abandoned'>, at: number): void {
+    const row = this.named(name)
+    row.stretches.push({ from: at - ms, to: at, mark: '░', colour: 'red' })
+    row.told = `attempt ${attempt} was abandoned: nobody knows what it did`
+    row.isNotable = true
   }
 
   private addUndo(entry: Of<'undone' | 'undo-failed' | 'undo-attempt-failed'>, at: number): void {
@@ -220,8 +233,8 @@ function turnOf(entry: JournalEntry): Turn {
       return { ...loud, mark: '✎', colour: 'yellow', told }
     }
     case 'progressed': {
-      const { fraction, text } = entry.meta
-      const told = `${Math.round(fraction * 100)} %${text === null ? '' : ` ${visible(text)}`}`
+      const text = entry.data === undefined ? '' : ` ${visible(messageOf(entry.data))}`
+      const told = `${Math.round(entry.meta.fraction * 100)} %${text}`
       return { ...quiet, label: 'progress', told, isNotable: false }
     }
     case 'logged':
@@ -240,7 +253,7 @@ function notUndone(names: readonly string[]): string {
 }
 
 function crashTold({ meta }: Of<'crashed'>): string {
-  return `its process died; another took over${meta.crashes > 1 ? `, for the ${meta.crashes}th time in a row` : ''}`
+  return `its process died; another took over${meta.crashes > 1 ? `: ${meta.crashes} times in a row by now` : ''}`
 }
 
 function pauseTold({ meta }: Of<'paused'>): string {

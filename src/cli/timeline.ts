@@ -3,7 +3,7 @@
 
 import type { JournalEntry, RunView } from '../client/run-view.ts'
 import { formatMs } from '../core/duration.ts'
-import { visible } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import { jsonLine } from './plain-json.ts'
 import { colourOfStatus } from './run-lines.ts'
 import { amount, cut, padEnd, padStart, pointInTime, widthOf, type Paint } from './text.ts'
@@ -34,10 +34,10 @@ function header(view: RunView, entries: readonly JournalEntry[], { width, paint,
   const { type, version, status, createdAt, endedAt } = view
   const took = formatMs((endedAt?.getTime() ?? now) - createdAt.getTime())
   const facts: readonly (readonly [string, string | null])[] = [
-    ['run', view.id],
+    ['run', visible(view.id)],
     ['key', view.key === null ? null : `${visible(view.key)} (unique in: ${view.keyScope})`],
     ['idempotency', view.idempotencyKey === null ? null : visible(view.idempotencyKey)],
-    ['parent', view.parentId],
+    ['parent', view.parentId === null ? null : visible(view.parentId)],
     ['tags', view.tags.length === 0 ? null : view.tags.map(visible).join(', ')],
     ['metadata', Object.keys(view.metadata).length === 0 ? null : jsonLine(view.metadata)],
     ['created', `${pointInTime(createdAt)}, ${endedAt === null ? `${took} ago` : `took ${took}`}`],

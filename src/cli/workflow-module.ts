@@ -8,7 +8,7 @@ import { isTopic, type Topic } from '../core/declared-topic.ts'
 import type { Definition } from '../core/definition.ts'
 import type { HoldfastError } from '../core/error.ts'
 import type { HoldfastOptions } from '../holdfast.ts'
-import { visible } from './escape.ts'
+import { visible } from '../core/printable.ts'
 import { messageOf } from './plain-json.ts'
 import { quoted, usage } from './usage.ts'
 

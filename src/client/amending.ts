@@ -3,6 +3,7 @@
 
 import type { Draft, Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
+import type { Place } from '../core/place.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
@@ -31,7 +32,7 @@ export async function amendments(engine: Engine, id: string, asked: readonly Ame
   for (const one of asked) {
     const entry = await outcomeAt(engine, id, one.seq)
     const meta = { seq: one.seq, dropped: !('result' in one) }
-    const place = { runId: id, seq: run.seq + amend.length + 1, name: entry.name }
+    const place = engine.payloads.place(id, run.seq + amend.length + 1, 'amended', entry.name)
     const data = 'result' in one ? await encoded(engine, one.result, place) : null
     if ('result' in one && entry.kind === 'woken') throw notAnOutcome(one.seq, 'a wait, which can only be dropped')
     amend.push({ kind: 'amended', name: entry.name, meta, data })
@@ -44,11 +45,7 @@ export function causeOf(last: Entry | undefined): number | null {
   return last?.kind === 'failed' ? (last.meta?.cause ?? null) : null
 }
 
-async function encoded(
-  { payloads }: Engine,
-  value: unknown,
-  place: { readonly runId: string; readonly seq: number; readonly name: string | null },
-): Promise<string> {
+async function encoded({ payloads }: Engine, value: unknown, place: Place): Promise<string> {
   return payloads.keep(payloads.encode(value, place), place)
 }
 

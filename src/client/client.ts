@@ -5,17 +5,17 @@ import type { Definition, NewChild } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import type { Letter } from '../core/exchange.ts'
-import { shardOf } from '../core/id.ts'
+import { isRunId, shardOf } from '../core/id.ts'
 import { shardForNew, type Routed } from '../core/routing.ts'
-import { holds, isTerminal, type Lease, type Run } from '../core/run.ts'
-import { isSameValue } from '../core/same-value.ts'
-import { checkOptions, shown } from '../core/suggest.ts'
+import { holds, type Lease, type Run } from '../core/run.ts'
+import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
 import type { NewRun, Started, Store, Within } from '../store.ts'
+import { abortable } from './abort-option.ts'
 import { RunHandle } from './run-handle.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
-import { entryView, readData, viewOf, type JournalEntry, type RunView } from './run-view.ts'
+import { readData, showsLast, viewOf, type RunView } from './run-view.ts'
 import {
   checkChildOptions,
   checkId,
@@ -40,21 +40,12 @@ export interface VersionChoice {
 /** Chooses the version of a new run; undefined for the newest. */
 export type VersionFor = (choice: VersionChoice) => number | undefined
 
-export interface JournalOptions {
-  /** Entries with a higher `seq` than this. @default 0 */
-  readonly after?: number
-  /** @default all of them */
-  readonly limit?: number
-}
-
 /** A run that this process has in its memory. */
 export interface ActiveRun {
   readonly id: string
   /** `moving`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
   readonly state: 'moving' | 'parked'
 }
-
-const entriesAtOnce = 1_000
 
 /** A start that has been checked and encoded. */
 export interface ReadyStart {
@@ -67,6 +58,8 @@ export interface ReadyStart {
   readonly value: unknown
   /** The same, as its first entry keeps it. */
   readonly data: string
+  /** The key that it was written with. */
+  readonly keyId: string | null
 }
 
 export class Client {
@@ -97,23 +90,30 @@ export class Client {
     engine.assertOpen()
     if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
     const definition = this.choose(workflow, input, options)
-    const described = describeRun(options, definition)
+    const described = describeRun(options, definition, engine.limits)
     const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
     const meta = options === undefined ? null : startedMeta(options)
     const value = definition.validate(input)
-    const kept = value instanceof Promise ? null : this.keep(id, value)
     // Without a closure, which every start would pay for.
-    if (typeof kept === 'string') return { definition, described, id, meta, options, value, data: kept }
-    return this.readyLater({ definition, described, id, meta, options }, value, kept)
+    if (value instanceof Promise) return this.readyLater({ definition, described, id, meta, options }, value)
+    const { payloads } = engine
+    const place = this.engine.payloads.place(id, 1, 'started', null)
+    const text = payloads.encode(value, place)
+    const keyId = payloads.keyOf(text)
+    const data = payloads.keep(text, place)
+    if (typeof data === 'string') return { definition, described, id, meta, options, value, data, keyId }
+    return data.then((kept) => ({ definition, described, id, meta, options, value, data: kept, keyId }))
   }
 
   private async readyLater(
-    start: Omit<ReadyStart, 'value' | 'data'>,
-    checked: unknown,
-    kept: Promise<string> | null,
+    start: Omit<ReadyStart, 'value' | 'data' | 'keyId'>,
+    checked: Promise<unknown>,
   ): Promise<ReadyStart> {
+    const { payloads } = this.engine
+    const place = this.engine.payloads.place(start.id, 1, 'started', null)
     const value = await checked
-    return { ...start, value, data: await (kept ?? this.keep(start.id, value)) }
+    const text = payloads.encode(value, place)
+    return { ...start, value, data: await payloads.keep(text, place), keyId: payloads.keyOf(text) }
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
@@ -127,7 +127,7 @@ export class Client {
     try {
       const run = this.newRun(ready, lease)
       const { transition } = run
-      const started = await engine.start(run)
+      const started = await engine.start(run, ready.options?.abortSignal)
       // A session that was found dead meanwhile gets no lease: then the run waits to be claimed.
       if (lease !== null && started.created && holds(started.run, lease)) {
         const at = started.run.createdAt
@@ -137,8 +137,12 @@ export class Client {
         desk?.begin(started.run, lease, [entry])
         return new RunHandle(engine, id, true, described.key)
       }
-      if (!started.created) return await this.existing(engine.store, started, run, ready)
+      if (!started.created) {
+        const { abortSignal } = ready.options ?? {}
+        return await abortable('start()', abortSignal, () => this.existing(engine.store, started, run, ready))
+      }
       engine.onReady()
+      this.lookAfter(run)
       return new RunHandle(engine, id, true, described.key)
     } finally {
       if (isReserved) desk?.cancel()
@@ -155,8 +159,14 @@ export class Client {
     const ready = await this.ready(workflow, input, options)
     const run = this.newRun(ready, null)
     const [started] = (await within.start([run])) as [Started]
-    if (started.created) return new RunHandle(this.engine, ready.id, true, ready.described.key)
-    return this.existing(within, started, run, ready)
+    if (!started.created) return this.existing(within, started, run, ready)
+    this.lookAfter(run)
+    return new RunHandle(this.engine, ready.id, true, ready.described.key)
+  }
+
+  /** A run is to be begun at once, and not by this process: if nobody does, that is said. */
+  private lookAfter({ type, id, due }: NewRun): void {
+    if (this.engine.desk === null && due === null) this.engine.unattended.started(type, id)
   }
 
   /** Starts a run that has mail from the beginning; if something is in its way, tells what, and nothing has happened. */
@@ -167,7 +177,10 @@ export class Client {
     const ready = await this.ready(workflow, input, options)
     const mail = [await mailFor(ready.id)]
     // Not leased: whoever begins it has to read its mail, as with any run that somebody else started.
-    return this.engine.start({ ...this.newRun(ready, null), mail })
+    const run = { ...this.newRun(ready, null), mail }
+    const started = await this.engine.start(run, options.abortSignal)
+    if (started.created) this.lookAfter(run)
+    return started
   }
 
   /** A run that another one starts, ready to be inserted with a commit of that. Without a key it lives in the same shard. */
@@ -186,8 +199,12 @@ export class Client {
     return runIds.next(shardForNew(described, this.shards, ports.random))
   }
 
-  private givenId(id: string, { key }: Routed): string {
+  private givenId(id: string, described: Routed): string {
+    const { key } = described
     if (key === null || this.shards === 1) return checkId(id)
+    // A start whose answer is missing is repeated by the id that was made for it.
+    if (isRunId(id) && shardOf(id) % this.shards === shardForNew(described, this.shards, this.engine.ports.random))
+      return id
     throw new HoldfastError(
       'INVALID_OPTION',
       'A run that has a key lives in the shard of that key, and its id says so: in a store of several shards leave out the id.',
@@ -198,13 +215,7 @@ export class Client {
     return this.engine.store.capabilities.shards ?? 1
   }
 
-  private keep(id: string, value: unknown): string | Promise<string> {
-    const place = { runId: id, seq: 1, name: null }
-    const { payloads } = this.engine
-    return payloads.keep(payloads.encode(value, place), place)
-  }
-
-  private newRun({ id, definition, described, meta, data }: ReadyStart, lease: Lease | null): NewRun {
+  private newRun({ id, definition, described, meta, data, keyId }: ReadyStart, lease: Lease | null): NewRun {
     const { key, keyScope, idempotencyKey, parentId, tags, metadata, priority, due, timeoutMs, expiresInMs } = described
     // Field by field: spreading took a tenth of the time of a whole run.
     return {
@@ -218,6 +229,7 @@ export class Client {
       parentId,
       tags,
       metadata,
+      keyId,
       priority,
       due,
       timeoutMs,
@@ -235,26 +247,8 @@ export class Client {
     const { store, payloads } = this.engine
     const [run] = await store.get([id])
     if (run === undefined) throw runNotFound(id)
-    const isOver = isTerminal(run.status)
-    const [last] = isOver ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMail }]) : []
+    const [last] = showsLast(run) ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMail }]) : []
     return viewOf(run, last?.entries[0], payloads)
-  }
-
-  async journal(reference: RunReference, options: JournalOptions = {}): Promise<readonly JournalEntry[]> {
-    const id = idOf(reference)
-    checkOptions(options, ['after', 'limit'], 'journal()')
-    this.engine.assertOpen()
-    const { store, payloads } = this.engine
-    const { after = 0, limit = Infinity } = options
-    const entries: JournalEntry[] = []
-    while (entries.length < limit) {
-      const atOnce = Math.min(entriesAtOnce, limit - entries.length)
-      const [page] = await store.load([{ runId: id, after: after + entries.length, limit: atOnce, mail: noMail }])
-      for (const entry of page?.entries ?? []) entries.push(await entryView(id, entry, payloads))
-      if ((page?.entries.length ?? 0) < atOnce) break
-    }
-    if (entries.length === 0 && (await store.get([id]))[0] === undefined) throw runNotFound(id)
-    return entries
   }
 
   /** The last value that a run has exposed under that name; undefined if it has exposed none. */
@@ -317,7 +311,8 @@ export class Client {
         { details: { runId: run.id, type: run.type } },
       )
     }
-    await this.assertSameInput(store, run, value, taken ?? 'id')
+    // Who asks for the live run of a key asks for whatever run that is.
+    if (taken !== 'key') await this.assertSameInput(store, run, value, taken ?? 'id')
     return new RunHandle(this.engine, run.id, false, run.key)
   }
 
@@ -326,10 +321,9 @@ export class Client {
     const { payloads } = this.engine
     const [first] = await store.load([{ runId: run.id, after: 0, limit: 1, mail: noMail }])
     const entry = first?.entries[0]
-    const place = { runId: run.id, seq: 1, name: null }
-    // As it would be read back: a codec may keep less than it is given.
-    const given = payloads.decode(payloads.encode(input, place), place)
-    if (entry !== undefined && isSameValue(await readData(run.id, entry, payloads), given)) return
+    const place = payloads.place(run.id, 1, 'started', null)
+    if (entry !== undefined && entry.data !== null && payloads.isSame(await payloads.fetch(entry.data), input, place))
+      return
     throw new HoldfastError(
       'INPUT_CONFLICT',
       `Run ${run.id} was started with the same ${taken} and another input. It goes on unharmed; use another ${taken} for ` +

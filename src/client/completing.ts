@@ -1,12 +1,16 @@
 // Completing a wait from outside with a token that its run has issued. A token that is not one, or that was changed, tells
 // nothing about any run: not even whether there is one.
 
-import { messagePlace } from '../core/message.ts'
+import { mailPlace } from '../core/place.ts'
 import type { RunStatus } from '../core/run.ts'
-import { isSameSecret, readToken, tokenSignal, type Token } from '../core/token.ts'
+import { isSecretOf, readToken, tokenSignal, type Token } from '../core/token.ts'
+import { checkOptions } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
+import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts'
 import { readData } from './run-view.ts'
+
+export type CompleteOptions = AbortOption
 
 /** What became of the completion of a token. */
 export type CompleteOutcome =
@@ -18,23 +22,32 @@ export type CompleteOutcome =
   /** No run has issued it, or its run has begun anew since. */
   | { readonly outcome: 'invalid-token' }
 
-export async function completeToken(engine: Engine, text: string, value: unknown): Promise<CompleteOutcome> {
+export async function completeToken(
+  engine: Engine,
+  text: string,
+  value: unknown,
+  options: CompleteOptions = {},
+): Promise<CompleteOutcome> {
   engine.assertOpen()
+  checkOptions(options, ['abortSignal'], 'complete()')
+  const abortSignal = checkAbortSignal(options.abortSignal)
   const token = readToken(text)
-  if (token === null || !(await isIssued(engine, token))) return { outcome: 'invalid-token' }
+  if (token === null || !(await abortable('complete()', abortSignal, () => isIssued(engine, token)))) {
+    return { outcome: 'invalid-token' }
+  }
   const { runId, seq } = token
   const { payloads } = engine
   const name = tokenSignal(seq)
-  const place = messagePlace(runId, name)
+  const place = mailPlace(payloads.namespace, { kind: 'signal', runId, name, id: name })
   const data = await payloads.keep(payloads.encode(value, place), place)
-  const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null })
+  const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
   if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
   if (delivered.repeated === true) return { outcome: 'already-completed', runId }
   if (delivered.outcome !== 'target-terminated') return { outcome: delivered.outcome, runId }
   return { outcome: 'target-terminated', runId, status: delivered.status }
 }
 
-async function isIssued({ store, payloads }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
+async function isIssued({ store, payloads, ports }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
   const [[run], [page]] = await Promise.all([
     store.get([runId]),
     store.load([{ runId, after: seq - 1, limit: 1, mail: noMail }]),
@@ -43,5 +56,5 @@ async function isIssued({ store, payloads }: Engine, { runId, seq, secret }: Tok
   // What a run did before it began anew is over.
   if (run === undefined || entry?.kind !== 'issued' || entry.seq !== seq || seq < run.base) return false
   const kept = await readData(runId, entry, payloads)
-  return typeof kept === 'string' && isSameSecret(kept, secret)
+  return typeof kept === 'string' && isSecretOf(ports.digest, kept, secret)
 }

@@ -2,15 +2,19 @@
 // listed, sent again and discarded. Sending again writes the destination first, under an id that follows from the letter, and
 // only then settles the letter: a crash in between leaves it dead, and sending it once more changes nothing.
 
-import { isTopic, type Topic } from '../core/declared-topic.ts'
+import { checkSignalName, isTopic, type Topic } from '../core/declared-topic.ts'
 import { HoldfastError } from '../core/error.ts'
-import { passedOnId, placeOf, topicPlace } from '../core/message.ts'
+import { replayedId } from '../core/message.ts'
+import { isPrintable } from '../core/printable.ts'
 import type { Payloads } from '../core/payload.ts'
+import { mailPlace, messagePlace, topicPlace, type Place } from '../core/place.ts'
 import { isTerminal, type RunStatus } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { DeadLetter, Page, StoreAdmin } from '../store.ts'
+import { abortable, assertWanted, reading, type AbortOption } from './abort-option.ts'
 import { adminOf } from './finding.ts'
+import { checkLetterCursor, checkWhole, mostOnPage } from './paging.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import { broadcastOutcome, signalOutcome, type BroadcastOutcome, type SignalOutcome } from './sending.ts'
 
@@ -33,7 +37,7 @@ export interface DeadLetterView extends DeadLetterReference {
   readonly endedAt: Date | null
 }
 
-export interface DeadLetterOptions {
+export interface DeadLetterOptions extends AbortOption {
   /** Only those of this topic. */
   readonly name?: string | Topic
   /** Only those that were for this run. */
@@ -51,7 +55,7 @@ export interface DeadLetterPage {
   readonly next: string | null
 }
 
-export interface ReplayOptions {
+export interface ReplayOptions extends AbortOption {
   /** Where it goes: to its topic, or to a run. */
   readonly to: Topic | RunReference
 }
@@ -59,25 +63,20 @@ export interface ReplayOptions {
 /** What became of a letter that was sent again. It is dead no more if, and only if, it was delivered or queued. */
 export type ReplayOutcome = SignalOutcome | BroadcastOutcome | { readonly outcome: 'not-dead' }
 
-const mostOnPage = 200
-
 export async function listDeadLetters(engine: Engine, options: DeadLetterOptions = {}): Promise<DeadLetterPage> {
-  checkOptions(options, ['name', 'run', 'limit', 'after'], 'deadLetters()')
-  const { name, run, limit = 50, after } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > mostOnPage) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `deadLetters({ limit }) is a whole number from 1 to ${mostOnPage}. Got ${shown(limit)}.`,
-    )
-  }
+  checkOptions(options, ['name', 'run', 'limit', 'after', 'abortSignal'], 'deadLetters()')
+  const { name, run, limit = 50, after, abortSignal } = options
+  checkWhole(limit, 'deadLetters({ limit })', { least: 1, most: mostOnPage })
+  if (after !== undefined) checkLetterCursor(after, 'deadLetters({ after })')
   engine.assertOpen()
   const filter = {
-    ...(name === undefined ? {} : { name: isTopic(name) ? name.name : name }),
+    ...(name === undefined ? {} : { name: checkSignalName(isTopic(name) ? name.name : name, 'A topic') }),
     ...(run === undefined ? {} : { runId: idOf(run) }),
   }
   // One more than is asked for tells whether there is another page.
   const page: Page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
-  const found = await lettersOf(engine).deadLetters(filter, page)
+  const admin = lettersOf(engine)
+  const found = await abortable('deadLetters()', abortSignal, () => admin.deadLetters(filter, page))
   const letters = found.slice(0, limit)
   const last = letters.at(-1)
   return {
@@ -92,26 +91,34 @@ export async function replayDeadLetter(
   reference: DeadLetterReference,
   options: ReplayOptions,
 ): Promise<ReplayOutcome> {
-  checkOptions(options, ['to'], 'replayDeadLetter()')
-  const { to } = options
+  checkOptions(options, ['to', 'abortSignal'], 'replayDeadLetter()')
+  const { to, abortSignal } = options
   const target = isTopic(to) ? to : idOf(to)
   engine.assertOpen()
-  const letter = await letterOf(engine, reference)
-  if (letter === null) return { outcome: 'not-dead' }
-  const outcome =
-    typeof target === 'string' ? await toRun(engine, letter, target) : await toTopic(engine, letter, target)
-  const isSent = outcome.outcome === 'delivered' || outcome.outcome === 'queued'
-  if (isSent) await lettersOf(engine).settleDeadLetter(reference, 'replayed')
-  return outcome
+  const named = checkReference(reference)
+  // Given up at any place, it is dead still or has arrived: doing it again is doing it once.
+  return abortable('replayDeadLetter()', abortSignal, async () => {
+    const letter = await letterOf(engine, named)
+    if (letter === null) return { outcome: 'not-dead' }
+    assertWanted('replayDeadLetter()', abortSignal)
+    const outcome =
+      typeof target === 'string' ? await toRun(engine, letter, target) : await toTopic(engine, letter, target)
+    const isSent = outcome.outcome === 'delivered' || outcome.outcome === 'queued'
+    if (isSent) await lettersOf(engine).settleDeadLetter(named, 'replayed')
+    return outcome
+  })
 }
 
 /** Nobody wants it any more. */
 export async function discardDeadLetter(
   engine: Engine,
-  { runId, id }: DeadLetterReference,
+  reference: DeadLetterReference,
+  options?: AbortOption,
 ): Promise<{ readonly outcome: 'discarded' | 'not-dead' }> {
+  const { runId, id } = checkReference(reference)
   engine.assertOpen()
-  const isDone = await lettersOf(engine).settleDeadLetter({ runId, id }, 'discarded')
+  const admin = lettersOf(engine)
+  const isDone = await reading('discardDeadLetter()', options, () => admin.settleDeadLetter({ runId, id }, 'discarded'))
   return { outcome: isDone ? 'discarded' : 'not-dead' }
 }
 
@@ -122,8 +129,8 @@ async function toTopic(engine: Engine, letter: DeadLetter, topic: Topic): Promis
       `This letter is of the topic ${shown(letter.name)}, and cannot go to ${shown(topic.name)}.`,
     )
   }
-  const id = passedOnId(letter)
-  const data = await movedTo(engine, letter, id)
+  const id = replayedId(letter)
+  const data = await movedTo(engine, letter, topicPlace(engine.payloads.namespace, letter.name, id))
   const sent = await engine.send({ id, topic: topic.rules, data, policy: topic.policy, expiresInMs: null })
   return broadcastOutcome(id, sent)
 }
@@ -134,19 +141,18 @@ async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise
   // Sent there, it would be a dead letter once more.
   if (isTerminal(run.status)) return { outcome: 'target-terminated', runId, status: run.status }
   const { name, policy } = letter
-  const id = passedOnId(letter)
-  const data = await movedTo(engine, letter, id)
-  const delivered = await engine.send({ id, runId, kind: 'topic-signal', name, data, policy })
-  const outcome = signalOutcome(runId, id, delivered)
+  const to = { kind: 'topic-signal', runId, name, id: replayedId(letter) } as const
+  const data = await movedTo(engine, letter, mailPlace(engine.payloads.namespace, to))
+  const delivered = await engine.send({ ...to, data, policy })
+  const outcome = signalOutcome(runId, to.id, delivered)
   // It ended meanwhile, and has the letter now: one of them is enough.
   if (outcome.outcome === 'target-terminated') await lettersOf(engine).settleDeadLetter(letter, 'replayed')
   return outcome
 }
 
 /** Its payload, written for the place where it will stand. */
-async function movedTo({ payloads }: Engine, letter: DeadLetter, id: string): Promise<string> {
+async function movedTo({ payloads }: Engine, letter: DeadLetter, place: Place): Promise<string> {
   const value = await readLetter(payloads, letter)
-  const place = topicPlace(letter.name, id)
   return payloads.keep(payloads.encode(value, place), place)
 }
 
@@ -158,7 +164,7 @@ async function viewOf({ payloads }: Engine, letter: DeadLetter): Promise<DeadLet
 }
 
 async function readLetter(payloads: Payloads, letter: DeadLetter): Promise<unknown> {
-  return payloads.decode(await payloads.fetch(letter.data), placeOf(letter))
+  return payloads.decode(await payloads.fetch(letter.data), messagePlace(payloads.namespace, letter))
 }
 
 async function letterOf(engine: Engine, { runId, id }: DeadLetterReference): Promise<DeadLetter | null> {
@@ -171,6 +177,17 @@ async function letterOf(engine: Engine, { runId, id }: DeadLetterReference): Pro
     if (last === undefined || page.length < mostOnPage) return null
     after = pageKey(last)
   }
+}
+
+/** Throws INVALID_OPTION at what names no letter. */
+function checkReference(reference: DeadLetterReference): DeadLetterReference {
+  const { runId, id }: Record<string, unknown> = { ...reference }
+  const isNamed = typeof runId === 'string' && typeof id === 'string' && isPrintable(id)
+  if (isNamed) return { runId, id }
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `A dead letter is named by the run that it was for and its id: { runId, id }. Got ${shown(reference)}.`,
+  )
 }
 
 function pageKey({ runId, id }: DeadLetterReference): string {

@@ -1,15 +1,21 @@
 // A run as a file: its row and its whole journal, in a form that can be replayed anywhere. Payloads leave the codec and the
-// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens stay here.
+// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens stay here,
+// wherever a run has left one: what a file completes nobody can take back.
 
+import { blankTokens, noSecret } from '../core/blank-tokens.ts'
 import { jsonCodec } from '../core/codec.ts'
-import type { Entry } from '../core/entry.ts'
+import { isEntryKind, type Entry } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
-import { deepest } from '../core/json-decode.ts'
+import { isRunId } from '../core/id.ts'
+import { deepest, mostBigintDigits } from '../core/json-decode.ts'
 import type { Payloads } from '../core/payload.ts'
+import { nowhere } from '../core/place.ts'
+import { isPrintable } from '../core/printable.ts'
 import type { Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RunReference } from './run-reference.ts'
+import { reading, type AbortOption } from './abort-option.ts'
 import { readData } from './run-view.ts'
 import { wholeJournal } from './whole-journal.ts'
 
@@ -22,24 +28,30 @@ export interface ExportedRun {
 
 const format = 1
 // What another codec could hold must not be refused by this one.
-const codec = jsonCodec({ maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER })
-/** In place of a secret, and of its form: a body that looks at its token finds one. */
-const noSecret = '0'.repeat(40)
+const codec = jsonCodec({ maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER, maxBigintDigits: mostBigintDigits })
 
-export async function exportRun(engine: Engine, reference: RunReference): Promise<ExportedRun> {
+export async function exportRun(engine: Engine, reference: RunReference, options?: AbortOption): Promise<ExportedRun> {
   engine.assertOpen()
-  const { run, entries } = await wholeJournal(engine, reference, 'first')
+  const { run, entries } = await reading('export()', options, () =>
+    wholeJournal(engine, reference, 'first', options?.abortSignal),
+  )
   const exported: Entry[] = []
   for (const entry of entries) exported.push(await exportEntry(run.id, entry, engine.payloads))
   // Whoever holds the run means nothing elsewhere.
-  return { format, run: { ...run, session: null }, entries: exported }
+  return { format, run: withoutTokens({ ...run, session: null }), entries: exported }
 }
 
 async function exportEntry(runId: string, entry: Entry, payloads: Payloads): Promise<Entry> {
-  const { seq, name, data } = entry
-  if (data === null) return entry
+  if (entry.data === null) return withoutTokens(entry)
   const value = entry.kind === 'issued' ? noSecret : await readData(runId, entry, payloads)
-  return { ...entry, data: codec.encode(value, { runId, seq, name }) }
+  return withoutTokens({ ...entry, data: codec.encode(value, nowhere) })
+}
+
+/** The same data with every token in it blanked: the body that is replayed is given such tokens, too. */
+function withoutTokens<Data>(data: Data): Data {
+  const text = JSON.stringify(data)
+  const blanked = blankTokens(text)
+  return blanked === text ? data : (JSON.parse(blanked) as Data)
 }
 
 /** The same value, if it is an exported run. Throws INVALID_OPTION otherwise. */
@@ -59,26 +71,28 @@ export function checkExported(value: unknown): ExportedRun {
   return value as ExportedRun
 }
 
+/** What is shown of a run, or looked up by it, has the form that it has in every store. */
 function isRow(run: unknown): boolean {
   if (typeof run !== 'object' || run === null) return false
   const { id, type, version, seq, token } = run as { readonly [Key in keyof Run]?: unknown }
-  const areTexts = typeof id === 'string' && typeof type === 'string'
-  return areTexts && [version, seq, token].every((number) => typeof number === 'number')
+  const areTexts = typeof id === 'string' && isRunId(id) && typeof type === 'string' && isPrintable(type)
+  return areTexts && [version, seq, token].every((number) => Number.isSafeInteger(number))
 }
 
 function isEntry(entry: unknown, place: number): boolean {
   if (typeof entry !== 'object' || entry === null) return false
   const { seq, at, kind, name, meta, data } = entry as { readonly [Key in keyof Entry]?: unknown }
-  const isTextOrNull = (text: unknown): boolean => text === null || typeof text === 'string'
   const isFirst = place === 1
   return (
     seq === place &&
-    typeof at === 'number' &&
+    Number.isFinite(at) &&
     typeof kind === 'string' &&
+    isEntryKind(kind) &&
     (kind === 'started') === isFirst &&
-    isTextOrNull(name) &&
-    isTextOrNull(data) &&
-    typeof meta === 'object'
+    (name === null || (typeof name === 'string' && isPrintable(name))) &&
+    (data === null || typeof data === 'string') &&
+    typeof meta === 'object' &&
+    !Array.isArray(meta)
   )
 }
 

@@ -1,12 +1,14 @@
 // Looking for runs: by what they are, by pages, and how many there are.
 
 import { HoldfastError } from '../core/error.ts'
-import { isRunId } from '../core/id.ts'
-import { runStatuses, type RunStatus } from '../core/run.ts'
+import { checkBatch, type Limits } from '../core/limits.ts'
+import { runStatuses, type Run, type RunStatus } from '../core/run.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
 import type { Checked, RunFilter, StoreAdmin } from '../store.ts'
+import { abortable, reading, type AbortOption } from './abort-option.ts'
+import { checkRunCursor, checkWhole, mostOnPage } from './paging.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import { listedView, type RunView } from './run-view.ts'
 
@@ -31,7 +33,7 @@ export interface Filter {
   readonly deleted?: boolean
 }
 
-export interface FindOptions extends Filter {
+export interface FindOptions extends Filter, AbortOption {
   /** How many on one page, at most 200. @default 50 */
   readonly limit?: number
   /** What the page before gave as `next`. */
@@ -43,6 +45,11 @@ export interface RunPage {
   readonly runs: readonly RunView[]
   /** Where the next page begins; null if this is the last. */
   readonly next: string | null
+}
+
+export interface CountOptions extends AbortOption {
+  /** How far to count. @default 10_000 */
+  readonly atMost?: number
 }
 
 export interface Counted {
@@ -65,71 +72,69 @@ const filterNames = [
   'createdBefore',
   'deleted',
 ]
-const mostOnPage = 200
 const countedAtMost = 10_000
+/** What a column of a database holds. */
+const highestVersion = 2 ** 31 - 1
 
 export async function findRuns(engine: Engine, options: FindOptions = {}): Promise<RunPage> {
-  checkOptions(options, [...filterNames, 'limit', 'after'], 'find()')
-  const { limit = 50, after, ...filter } = options
-  if (!Number.isInteger(limit) || limit < 1 || limit > mostOnPage) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `find({ limit }) is a whole number from 1 to ${mostOnPage}. Got ${shown(limit)}.`,
-    )
-  }
-  if (after !== undefined && !isRunId(after)) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `find({ after }) takes the \`next\` of another page. Got ${shown(after)}.`,
-    )
-  }
+  checkOptions(options, [...filterNames, 'limit', 'after', 'abortSignal'], 'find()')
+  const { limit = 50, after, abortSignal, ...filter } = options
+  checkWhole(limit, 'find({ limit })', { least: 1, most: mostOnPage })
+  if (after !== undefined) checkRunCursor(after, 'find({ after })')
   engine.assertOpen()
   const admin = adminOf(engine)
   // One more than is asked for tells whether there is another page.
   const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
-  const found = await admin.find(filterOf(filter), page)
+  const wanted = filterOf(filter, engine.limits)
+  return abortable('find()', abortSignal, async () => pageOf(engine, await admin.find(wanted, page), limit))
+}
+
+async function pageOf(engine: Engine, found: readonly Run[], limit: number): Promise<RunPage> {
   const runs = found.slice(0, limit)
-  const failed = runs.filter(({ status }) => status === 'failed')
+  const told = runs.filter(({ status }) => status === 'failed' || status === 'paused')
   const loaded = await engine.store.load(
-    failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMail })),
+    told.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMail })),
   )
-  const last = new Map(failed.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
+  const last = new Map(told.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
   return {
     runs: await Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads))),
     next: found.length > limit ? (runs.at(-1)?.id ?? null) : null,
   }
 }
 
-export async function countRuns(
-  engine: Engine,
-  filter: Filter = {},
-  options: { readonly atMost?: number } = {},
-): Promise<Counted> {
-  checkOptions(options, ['atMost'], 'count()')
+export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<Counted> {
+  checkOptions(options, ['atMost', 'abortSignal'], 'count()')
   const { atMost = countedAtMost } = options
-  if (!Number.isInteger(atMost) || atMost < 1) {
-    throw new HoldfastError('INVALID_OPTION', `count({ atMost }) is a whole number from 1. Got ${shown(atMost)}.`)
-  }
-  const wanted = filterOf(filter)
+  checkWhole(atMost, 'count({ atMost })', { least: 1, most: Number.MAX_SAFE_INTEGER - 1 })
+  const wanted = filterOf(filter, engine.limits)
   engine.assertOpen()
-  const count = await adminOf(engine).count(wanted, atMost + 1)
+  const admin = adminOf(engine)
+  const count = await abortable('count()', options.abortSignal, () => admin.count(wanted, atMost + 1))
   return { count: Math.min(count, atMost), isCapped: count > atMost }
 }
 
 /** The filter as the store takes it. Throws INVALID_OPTION at what no run could match by mistake. */
-export function filterOf(filter: Filter): RunFilter {
+export function filterOf(filter: Filter, limits: Limits): RunFilter {
   checkOptions(filter, filterNames, 'A filter of runs')
   const { ids, type, typePrefix, status, key, idempotencyKey, tag, version, parent, deleted } = filter
   const { createdFrom, createdBefore } = filter
+  for (const [name, list] of Object.entries({ ids, type, status })) {
+    if (Array.isArray(list)) checkBatch(list, limits, `${name} of a filter`)
+    else if (name === 'ids' && list !== undefined) {
+      throw new HoldfastError('INVALID_OPTION', `ids of a filter must be a list. Got ${shown(list)}.`)
+    }
+  }
   return {
     ...(ids === undefined ? {} : { ids: ids.map(idOf) }),
-    ...(type === undefined ? {} : { types: listOf(type) }),
+    ...(type === undefined ? {} : { types: listOf(type).map((one) => text(one, 'type')) }),
     ...(typePrefix === undefined ? {} : { typePrefix: text(typePrefix, 'typePrefix') }),
     ...(status === undefined ? {} : { statuses: listOf(status).map(checkStatus) }),
     ...(key === undefined ? {} : { key: text(key, 'key') }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey: text(idempotencyKey, 'idempotencyKey') }),
     ...(tag === undefined ? {} : { tag: text(tag, 'tag') }),
-    ...(version === undefined ? {} : { version: whole(version, 'version') }),
+    ...(version === undefined
+      ? {}
+      : { version: checkWhole(version, 'version of a filter', { least: 1, most: highestVersion }) }),
     ...(parent === undefined ? {} : { parentId: idOf(parent) }),
     ...(createdFrom === undefined ? {} : { createdFrom: time(createdFrom, 'createdFrom') }),
     ...(createdBefore === undefined ? {} : { createdBefore: time(createdBefore, 'createdBefore') }),
@@ -138,11 +143,11 @@ export function filterOf(filter: Filter): RunFilter {
 }
 
 /** What must be true of all runs, by name, with those of which it is not. */
-export async function checkRuns({ store }: Engine): Promise<readonly Checked[]> {
+export async function checkRuns({ store }: Engine, options?: AbortOption): Promise<readonly Checked[]> {
   const { check } = store as Partial<StoreAdmin>
   if (check === undefined)
     throw new HoldfastError('INVALID_OPTION', 'This store cannot check itself: it has no check().')
-  return check.call(store)
+  return reading('check()', options, () => check.call(store))
 }
 
 /** A store that somebody made may have no queries for people. */
@@ -167,11 +172,6 @@ function checkStatus(status: RunStatus): RunStatus {
 function text(value: unknown, name: string): string {
   if (typeof value === 'string' && value !== '') return value
   throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a text. Got ${shown(value)}.`)
-}
-
-function whole(value: unknown, name: string): number {
-  if (typeof value === 'number' && Number.isInteger(value)) return value
-  throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a whole number. Got ${shown(value)}.`)
 }
 
 function time(value: Date, name: string): number {

@@ -4,7 +4,7 @@
 
 import type { Definition, TypedDefinition } from '../core/definition.ts'
 import type { Topic } from '../core/declared-topic.ts'
-import type { CompleteOutcome } from './completing.ts'
+import type { CompleteOptions, CompleteOutcome } from './completing.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { RunReference } from './run-reference.ts'
 import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
@@ -59,6 +59,7 @@ export interface CompleteOperation {
   readonly kind: 'complete'
   readonly token: string
   readonly value?: unknown
+  readonly options?: CompleteOptions | undefined
 }
 
 /** What is done to one run that exists. */
@@ -107,7 +108,7 @@ export const operationFields: Readonly<Record<OperationKind, readonly string[]>>
   signal: ['to', 'name', 'payload', 'options'],
   broadcast: ['topic', 'payload', 'options'],
   sendOrStart: ['workflow', 'key', 'name', 'payload', 'input', 'options'],
-  complete: ['token', 'value'],
+  complete: ['token', 'value', 'options'],
   cancel: ['run', 'options'],
   pause: ['run', 'options'],
   resume: ['run', 'options'],
@@ -131,7 +132,8 @@ export const operation = {
     input?: unknown,
     options?: SendOrStartOptions,
   ): SendOrStartOperation => made({ kind: 'sendOrStart', workflow, key, name, payload, input, options }),
-  complete: (token: string, value?: unknown): CompleteOperation => made({ kind: 'complete', token, value }),
+  complete: (token: string, value?: unknown, options?: CompleteOptions): CompleteOperation =>
+    made({ kind: 'complete', token, value, options }),
   cancel: (run: RunReference, options?: CancelOptions) => made({ kind: 'cancel', run: named(run), options }),
   pause: (run: RunReference, options?: PauseOptions) => made({ kind: 'pause', run: named(run), options }),
   resume: (run: RunReference, options?: ResumeOptions) => made({ kind: 'resume', run: named(run), options }),

@@ -1,10 +1,12 @@
 // Replays runs against the workflows that are registered here: those of the store, or exported ones.
 
 import { jsonCodec, type ErrorClass } from '../core/codec.ts'
-import { deepest } from '../core/json-decode.ts'
+import { isHoldfastError } from '../core/error.ts'
+import { deepest, mostBigintDigits } from '../core/json-decode.ts'
 import { Payloads } from '../core/payload.ts'
 import type { Engine } from '../engine/engine.ts'
 import { replayRun, type Replayed } from '../engine/replaying.ts'
+import { reading, type AbortOption } from './abort-option.ts'
 import { checkExported, type ExportedRun } from './exporting.ts'
 import type { RunReference } from './run-reference.ts'
 import { wholeJournal } from './whole-journal.ts'
@@ -13,16 +15,30 @@ export async function replayHere(
   engine: Engine,
   services: unknown,
   replayed: RunReference | ExportedRun,
+  options?: AbortOption,
 ): Promise<Replayed> {
   engine.assertOpen()
   const { registry, ports } = engine
   const isExported = typeof replayed === 'object' && replayed !== null && 'entries' in replayed
-  const { run, entries } = isExported ? checkExported(replayed) : await wholeJournal(engine, replayed, 'base')
+  const { run, entries } = await reading('replay()', options, async () =>
+    isExported ? checkExported(replayed) : wholeJournal(engine, replayed, 'base', options?.abortSignal),
+  )
   const payloads = isExported ? exportedPayloads([]) : engine.payloads
-  return replayRun(registry.get(run.type, run.version), run, entries, { ports, payloads, services })
+  const tokenKey = isExported ? null : await readableKey(engine)
+  return replayRun(registry.get(run.type, run.version), run, entries, { ports, payloads, services, tokenKey })
+}
+
+/** Null for who may look at runs and not perform them: their body is given tokens that complete nothing. */
+function readableKey(engine: Engine): Promise<string | null> {
+  return engine.readTokenKey().catch((error: unknown) => {
+    if (isHoldfastError(error, 'STORE_REFUSED')) return null
+    throw error
+  })
 }
 
 /** What reads the payloads of an exported run. Errors of these classes come back as such. */
 export function exportedPayloads(errors: readonly ErrorClass[]): Payloads {
-  return new Payloads(jsonCodec({ errors, maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER }))
+  return new Payloads(
+    jsonCodec({ errors, maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER, maxBigintDigits: mostBigintDigits }),
+  )
 }

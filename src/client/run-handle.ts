@@ -3,16 +3,21 @@
 import type { Topic } from '../core/declared-topic.ts'
 import { formatMs, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
+import { within } from '../core/pause.ts'
 import type { Cancel } from '../core/ports.ts'
-import type { RunStatus } from '../core/run.ts'
+import type { Run, RunStatus } from '../core/run.ts'
 import { checkOptions } from '../core/suggest.ts'
 import type { Ending, Watcher } from '../engine/endings.ts'
 import type { Engine } from '../engine/engine.ts'
-import { runNotFound } from './run-reference.ts'
+import { isUnattended } from '../engine/unattended.ts'
+import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
+import { runNotFound, runRemoved } from './run-reference.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './sending.ts'
 import { cancelRun, type Cancelled, type CancelOptions } from './steering.ts'
 
 export interface ResultOptions {
+  /** Give up waiting when it fires, with RESULT_TIMEOUT; the run goes on. @default none */
+  readonly abortSignal?: AbortSignal
   /** Give up waiting after this; the run goes on. @default no limit */
   readonly timeout?: Duration
 }
@@ -34,17 +39,19 @@ export class RunHandle<Output> {
 
   /**
    * Waits for the run to end and gives back what it returned. Throws RUN_FAILED, with the error as its `cause`, or
-   * RUN_CANCELLED if it ended otherwise, and RESULT_TIMEOUT if it has not ended in time.
+   * RUN_CANCELLED if it ended otherwise, RESULT_TIMEOUT if it has not ended in time, and RUN_NOT_FOUND if it was removed before
+   * it could end.
    */
   async result(options: ResultOptions = {}): Promise<Output> {
-    checkOptions(options, ['timeout'], 'run.result()')
+    checkOptions(options, ['timeout', 'abortSignal'], 'run.result()')
+    const abortSignal = checkAbortSignal(options.abortSignal)
     const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of run.result()')
     this.engine.assertOpen()
-    const ending = await this.ending(timeoutMs)
+    const ending = await this.ending(timeoutMs, abortSignal)
     const { runId, seq, status } = ending
     const { payloads } = this.engine
-    const value =
-      ending.data === null ? undefined : payloads.decode(await payloads.fetch(ending.data), { runId, seq, name: null })
+    const place = payloads.place(runId, seq, status, null)
+    const value = ending.data === null ? undefined : payloads.decode(await payloads.fetch(ending.data), place)
     switch (status) {
       case 'succeeded':
         return value as Output
@@ -62,9 +69,11 @@ export class RunHandle<Output> {
     }
   }
 
-  async status(): Promise<RunStatus> {
-    this.engine.assertOpen()
-    const [run] = await this.engine.store.get([this.id])
+  /** How it stands. A removed run keeps the status that it had. */
+  async status(options?: AbortOption): Promise<RunStatus> {
+    const { engine, id } = this
+    engine.assertOpen()
+    const [run] = await reading('run.status()', options, () => engine.store.get([id]))
     if (run === undefined) throw runNotFound(this.id)
     return run.status
   }
@@ -81,21 +90,42 @@ export class RunHandle<Output> {
     return signalRun(this.engine, this.id, named, payload, options)
   }
 
-  private ending(timeoutMs: number | null): Promise<Ending> {
+  private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<Ending> {
+    if (abortSignal?.aborted === true) return Promise.reject(this.abortError(abortSignal))
     return new Promise((resolve, reject) => {
       const wait = new EndingWait(this.engine, this.id, resolve, reject)
       if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
+      if (abortSignal !== undefined) wait.heed(abortSignal, () => this.abortError(abortSignal))
       // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
       if (!this.engine.isMoving(this.id)) wait.look()
     })
   }
 
+  private abortError(abortSignal: AbortSignal): HoldfastError {
+    const message = `Nobody waits for the end of run ${this.id} any more: the abortSignal fired. It goes on; ask again later.`
+    return new HoldfastError('RESULT_TIMEOUT', message, {
+      cause: abortSignal.reason as unknown,
+      details: { runId: this.id },
+    })
+  }
+
   private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
-    const status = await this.status().catch(() => 'of unknown status')
+    const { store, desk, ports } = this.engine
+    const looked = store.get([this.id]).then(
+      ([found]) => found,
+      () => undefined,
+    )
+    // Whoever waits has waited long enough.
+    const run = await within(ports.clock, lookAgainMs, looked)
+    const status = run?.status ?? 'of unknown status'
+    const begun = run !== undefined && !isUnattended(run)
+    const here = desk === null ? 'This process has no worker (holdfast.work()). ' : ''
+    const told =
+      run === undefined || begun ? '' : `, and nobody has begun it. ${here}Check that a worker for "${run.type}" is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
-      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}. It goes on; ask again later.`,
-      { details: { runId: this.id, status } },
+      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${told}. It goes on; ask again later.`,
+      { details: { runId: this.id, status, ...(run === undefined ? {} : { begun }) } },
     )
   }
 }
@@ -111,6 +141,7 @@ class EndingWait implements Watcher {
   private readonly reject: (error: unknown) => void
   private cancelTimeout: Cancel | null = null
   private cancelLook: Cancel | null = null
+  private deafen: Cancel | null = null
   private isOver = false
 
   constructor(engine: Engine, runId: string, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
@@ -126,6 +157,11 @@ class EndingWait implements Watcher {
     this.resolve(ending)
   }
 
+  removed(run: Run): void {
+    this.over()
+    this.reject(runRemoved(run))
+  }
+
   closed(): void {
     this.over()
     const message = `This Holdfast was closed before run ${this.runId} ended. The run may go on elsewhere.`
@@ -135,6 +171,13 @@ class EndingWait implements Watcher {
   /** Gives up after a time. */
   limit(ms: number, error: () => Promise<HoldfastError>): void {
     this.cancelTimeout = this.engine.ports.clock.after(ms, () => void error().then((reason) => this.giveUp(reason)))
+  }
+
+  /** Gives up when the signal fires. */
+  heed(abortSignal: AbortSignal, error: () => HoldfastError): void {
+    const heard = (): void => this.giveUp(error())
+    abortSignal.addEventListener('abort', heard, { once: true })
+    this.deafen = () => abortSignal.removeEventListener('abort', heard)
   }
 
   /** Finds out whether the run has ended already, or is not there at all. */
@@ -153,6 +196,7 @@ class EndingWait implements Watcher {
     this.isOver = true
     this.cancelTimeout?.()
     this.cancelLook?.()
+    this.deafen?.()
   }
 
   private giveUp(error: unknown): void {

@@ -1,6 +1,7 @@
 // How a caller names a run.
 
 import { HoldfastError } from '../core/error.ts'
+import type { Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 
 /** A run, by its handle or its id. */
@@ -10,6 +11,17 @@ export function idOf(reference: RunReference): string {
   const id: unknown = typeof reference === 'string' ? reference : (reference as { readonly id?: unknown } | null)?.id
   if (typeof id === 'string') return id
   throw new HoldfastError('INVALID_OPTION', `A run is named by its id or its handle. Got ${shown(reference)}.`)
+}
+
+/** The run is in the store, but was removed before it came to an end, and will never come to one. */
+export function runRemoved({ id, status, deletedAt, deleteReason }: Run): HoldfastError {
+  const why = deleteReason === null ? '' : ` (${deleteReason})`
+  const message =
+    `Run ${id} was removed${why} before it ended, and is performed no more: it has no result. ` +
+    `It is ${status} for ever; its journal can still be read.`
+  return new HoldfastError('RUN_NOT_FOUND', message, {
+    details: { runId: id, status, deletedAt, reason: deleteReason },
+  })
 }
 
 export function runNotFound(id: string): HoldfastError {

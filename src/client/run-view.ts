@@ -1,7 +1,9 @@
 // A run and its journal as the user sees them: times are dates, payloads are decoded.
 
-import type { Entry, EntryKind } from '../core/entry.ts'
-import { messageOf } from '../core/error.ts'
+import type { Place } from '../core/codec.ts'
+import type { Entry, EntryKind, PausedMeta } from '../core/entry.ts'
+import { showErrors } from '../core/error-data.ts'
+import { isHoldfastError, messageOf } from '../core/error.ts'
 import type { KeyScope } from '../core/key.ts'
 import { readMetadata } from '../core/labels.ts'
 import type { Payloads } from '../core/payload.ts'
@@ -33,10 +35,24 @@ export interface RunView {
   readonly deleteReason: string | null
   /** Why it gave up, on one line. */
   readonly lastError: string | null
+  /**
+   * The payload that keeps this from being shown, or the run from going on: its output or error cannot be read here, or it is
+   * paused because a worker could not read what it needs. Null if all is well.
+   */
+  readonly unreadable: UnreadableView | null
   /** What it returned, once it has succeeded. */
   readonly output?: unknown
-  /** Why it gave up, once it has failed. */
+  /** Why it gave up, once it has failed. `JSON.stringify` shows errors with name, message and cause. */
   readonly error?: unknown
+}
+
+export interface UnreadableView {
+  /** The entry of the journal whose payload cannot be read. */
+  readonly entry: { readonly seq: number; readonly name: string | null }
+  /** The id of the key that is missing; null if another reason keeps it from being read. */
+  readonly key: string | null
+  /** What cannot be read, why, and what to do. */
+  readonly note: string
 }
 
 export interface WishView {
@@ -53,23 +69,66 @@ export type JournalEntry = {
     readonly kind: Kind
     readonly name: Extract<Entry, { kind: Kind }>['name']
     readonly meta: Extract<Entry, { kind: Kind }>['meta']
+    /** Undefined if there is none, or if it cannot be read. */
     readonly data: unknown
+    /** Why its data cannot be read; left out if it can. */
+    readonly unreadable?: UnreadableView
   }
 }[EntryKind]
 
-/** The run, with what its last entry says of its end. */
+/** The run, with what its last entry says of its end or its pause. What cannot be read is marked, and spoils nothing else. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
-  if (last?.kind === 'succeeded') return { ...rowView(run), output: await readData(run.id, last, payloads) }
-  if (last?.kind !== 'failed') return rowView(run)
-  const error = await readData(run.id, last, payloads)
-  return { ...rowView(run), lastError: oneLine(error), error }
+  const view = rowView(run)
+  if (last?.kind === 'paused') return { ...view, unreadable: unreadableOf(last.meta) }
+  if (last?.kind !== 'succeeded' && last?.kind !== 'failed') return view
+  const { value, unreadable } = await tryToRead(run.id, last, payloads)
+  if (unreadable !== null)
+    return { ...view, unreadable, lastError: last.kind === 'failed' ? oneLine(unreadable.note) : null }
+  const shown = showErrors(value)
+  return last.kind === 'succeeded' ? { ...view, output: shown } : { ...view, lastError: oneLine(shown), error: shown }
 }
 
-/** The run as it stands in a list: without its output. An error that cannot be read must not spoil the list. */
+/** The run as it stands in a list: without its output. */
 export async function listedView(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
+  if (last?.kind === 'paused') return viewOf(run, last, payloads)
   if (last?.kind !== 'failed') return rowView(run)
-  const error = await readData(run.id, last, payloads).catch((cause: unknown) => cause)
-  return { ...rowView(run), lastError: oneLine(error) }
+  // What lies elsewhere and cannot be fetched must not spoil the list either.
+  const { error: _error, ...view } = await viewOf(run, last, payloads).catch((cause: unknown) => ({
+    ...rowView(run),
+    lastError: oneLine(cause),
+    error: cause,
+  }))
+  return view
+}
+
+/** Tells whether the last entry of a run has to be known to show it. */
+export function showsLast({ status }: Run): boolean {
+  return status === 'paused' || isTerminal(status)
+}
+
+interface Read {
+  readonly value: unknown
+  readonly unreadable: UnreadableView | null
+}
+
+async function tryToRead(runId: string, entry: Entry, payloads: Payloads): Promise<Read> {
+  try {
+    return { value: await readData(runId, entry, payloads), unreadable: null }
+  } catch (error) {
+    if (!isHoldfastError(error, 'PAYLOAD_CORRUPT')) throw error
+    const { key } = error.details
+    const { seq, name } = entry
+    return {
+      value: undefined,
+      unreadable: { entry: { seq, name }, key: typeof key === 'string' ? key : null, note: error.message },
+    }
+  }
+}
+
+function unreadableOf(meta: PausedMeta): UnreadableView | null {
+  if (meta.reason !== 'unreadable') return null
+  const { entry, key, note } = meta
+  return { entry, key, note }
 }
 
 function rowView(run: Run): RunView {
@@ -95,6 +154,7 @@ function rowView(run: Run): RunView {
     deletedAt: dateOf(run.deletedAt),
     deleteReason: run.deleteReason,
     lastError: null,
+    unreadable: null,
   }
 }
 
@@ -114,14 +174,19 @@ function dateOf(time: number | null): Date | null {
 export async function entryView(runId: string, entry: Entry, payloads: Payloads): Promise<JournalEntry> {
   const { seq, at, kind, name, meta } = entry
   // Whoever may read a journal need not be able to complete its waits.
-  const data = kind === 'issued' ? undefined : await readData(runId, entry, payloads)
-  return { seq, at: new Date(at), kind, name, meta, data } as JournalEntry
+  const { value, unreadable } = kind === 'issued' ? secret : await tryToRead(runId, entry, payloads)
+  const view = { seq, at: new Date(at), kind, name, meta, data: showErrors(value) } as JournalEntry
+  return unreadable === null ? view : { ...view, unreadable }
 }
 
+const secret: Read = { value: undefined, unreadable: null }
+
 export async function readData(runId: string, entry: Entry, payloads: Payloads): Promise<unknown> {
-  const { seq, name, data } = entry
-  if (data === null) return undefined
-  // What a wait got stands in the journal as it was left in the mailbox, written for the place that it came from.
-  const by = entry.kind === 'woken' ? entry.meta.by : undefined
-  return payloads.decode(await payloads.fetch(data), by?.place ?? { runId, seq, name })
+  if (entry.data === null) return undefined
+  return payloads.decode(await payloads.fetch(entry.data), placeOfData(runId, entry, payloads))
+}
+
+/** The place that the payload of an entry was written for. */
+export function placeOfData(runId: string, { seq, kind, name }: Entry, payloads: Payloads): Place {
+  return payloads.place(runId, seq, kind, name)
 }

@@ -8,6 +8,7 @@ import { checkOptions } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Client } from './client.ts'
 import { adminOf } from './finding.ts'
+import { checkAbortSignal } from './abort-option.ts'
 import { contentOf, letterTo, signalOutcome, type Content, type SignalOutcome } from './sending.ts'
 import { startOptionNames, type StartOptions } from './start-options.ts'
 
@@ -36,6 +37,7 @@ export async function sendOrStart(engine: Engine, client: Client, asked: SendOrS
   engine.assertOpen()
   const { workflow, key, name, payload, input, options = {} } = asked
   checkOptions(options, optionNames, 'sendOrStart()')
+  checkAbortSignal(options.abortSignal)
   const { id, ...start } = options
   const content = await contentOf(engine, name, payload, id)
   const buried: Letter[] = []
@@ -66,7 +68,7 @@ async function once(
     return { again: false, outcome: { outcome: 'started', runId: run.id, signalId } }
   }
   const letter = await letterTo(engine, run.id, content)
-  const delivered = await engine.send(letter)
+  const delivered = await engine.send(letter, start.options.abortSignal)
   const outcome = signalOutcome(run.id, signalId, delivered)
   // Its key is free by now. What its topic has passed on to others must not be sent a second time.
   const isFree = taken === 'key' && outcome.outcome === 'target-terminated'

@@ -2,19 +2,21 @@
 // outcome. Nothing that was sent is lost: it lies in a mailbox or in its topic, or the outcome says why not.
 
 import { isTopic, checkSignalName, type Topic } from '../core/declared-topic.ts'
-import { toMs, type Duration } from '../core/duration.ts'
+import { someTime, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import type { Letter } from '../core/exchange.ts'
 import { checkKey } from '../core/key.ts'
-import { messagePlace, topicPlace } from '../core/message.ts'
+import { isPassedOnId } from '../core/message.ts'
+import { mailPlace, topicPlace } from '../core/place.ts'
 import type { RunStatus } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Mail } from '../engine/mail.ts'
 import type { Delivered, NewBroadcast } from '../store.ts'
+import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts'
 import { knownId, resolve, type Target } from './target.ts'
 
-export interface SignalOptions {
+export interface SignalOptions extends AbortOption {
   /** Makes a repeated signal harmless: a run takes each id once, and answers as the first time. @default a new one */
   readonly id?: string
 }
@@ -58,6 +60,7 @@ export interface Content {
 export interface Ready<Outcome> {
   /** Null if there is nobody to send it to. */
   readonly mail: Mail | null
+  readonly abortSignal: AbortSignal | undefined
   readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
 }
 
@@ -80,25 +83,31 @@ export async function contentOf(
 /** The content as a message to that run. */
 export async function letterTo({ payloads }: Engine, runId: string, content: Content): Promise<Letter> {
   const { id, name, topic, value } = content
-  const place = topic === null ? messagePlace(runId, id) : topicPlace(name, id)
-  const data = await payloads.keep(payloads.encode(value, place), place)
   const kind = topic === null ? 'signal' : 'topic-signal'
+  const place = mailPlace(payloads.namespace, { kind, runId, name, id })
+  const data = await payloads.keep(payloads.encode(value, place), place)
   return { id, runId, kind, name, data, policy: topic?.policy ?? null }
 }
 
-async function readySignal(engine: Engine, target: Target, content: Content): Promise<Ready<SignalOutcome>> {
-  const runId = await resolve(engine, target)
-  if (runId === null) return { mail: null, outcome: () => ({ outcome: 'target-not-found' }) }
+async function readySignal(
+  engine: Engine,
+  target: Target,
+  content: Content,
+  abortSignal: AbortSignal | undefined,
+): Promise<Ready<SignalOutcome>> {
+  const runId = await abortable('signal()', abortSignal, () => resolve(engine, target))
+  if (runId === null) return { mail: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
   const mail = await letterTo(engine, runId, content)
   // What has a policy was taken care of where it arrived. Nothing else remembers a signal that came too late.
   const mayLookAgain = knownId(target) === null && mail.policy === null
   return {
     mail,
+    abortSignal,
     outcome: async (delivered) => {
       if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return signalOutcome(runId, content.id, delivered)
-      const now = await resolve(engine, target)
+      const now = await abortable('signal()', abortSignal, () => resolve(engine, target))
       if (now === null || now === runId) return signalOutcome(runId, content.id, delivered)
-      const again = await engine.send(await letterTo(engine, now, content))
+      const again = await engine.send(await letterTo(engine, now, content), abortSignal)
       return signalOutcome(now, content.id, again)
     },
   }
@@ -111,7 +120,8 @@ export async function readyBroadcast(
   options: BroadcastOptions = {},
 ): Promise<Ready<BroadcastOutcome>> {
   const mail = await broadcastOf(engine, topic, payload, options)
-  return { mail, outcome: (delivered) => broadcastOutcome(mail.id, delivered) }
+  const { abortSignal } = options
+  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(mail.id, delivered) }
 }
 
 export async function broadcastOf(
@@ -120,7 +130,8 @@ export async function broadcastOf(
   payload: unknown,
   options: BroadcastOptions,
 ): Promise<NewBroadcast> {
-  checkOptions(options, ['id', 'expiresIn'], 'broadcast()')
+  checkOptions(options, ['id', 'expiresIn', 'abortSignal'], 'broadcast()')
+  checkAbortSignal(options.abortSignal)
   if (!isTopic(topic)) {
     throw new HoldfastError(
       'INVALID_OPTION',
@@ -128,16 +139,17 @@ export async function broadcastOf(
     )
   }
   const { id, value } = await contentOf(engine, topic, payload, options.id)
-  const expiresInMs = options.expiresIn === undefined ? null : toMs(options.expiresIn, 'expiresIn')
+  const expiresInMs =
+    options.expiresIn === undefined ? null : toMs(options.expiresIn, 'broadcast(…, { expiresIn })', someTime)
   const { payloads } = engine
-  const place = topicPlace(topic.name, id)
+  const place = topicPlace(payloads.namespace, topic.name, id)
   const data = await payloads.keep(payloads.encode(value, place), place)
   return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs }
 }
 
 /** Sends what is ready. Called for several in one turn, they go to the store together, in that order. */
-export async function send<Outcome>(engine: Engine, { mail, outcome }: Ready<Outcome>): Promise<Outcome> {
-  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail))
+export async function send<Outcome>(engine: Engine, { mail, abortSignal, outcome }: Ready<Outcome>): Promise<Outcome> {
+  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail, abortSignal))
 }
 
 export async function signalRun(
@@ -159,9 +171,10 @@ export async function checkedSignal(
   options: SignalOptions = {},
 ): Promise<Ready<SignalOutcome>> {
   engine.assertOpen()
-  checkOptions(options, ['id'], 'signal()')
+  checkOptions(options, ['id', 'abortSignal'], 'signal()')
+  const abortSignal = checkAbortSignal(options.abortSignal)
   knownId(target)
-  return readySignal(engine, target, await contentOf(engine, named, payload, options.id))
+  return readySignal(engine, target, await contentOf(engine, named, payload, options.id), abortSignal)
 }
 
 export function signalOutcome(runId: string, signalId: string, delivered: Delivered): SignalOutcome {
@@ -183,6 +196,10 @@ export function broadcastOutcome(signalId: string, delivered: Delivered): Broadc
 function checkSignalId(id: string): string {
   checkKey(id, 'The id of a signal')
   const reserved = reservedIds.find((prefix) => id.startsWith(prefix))
+  if (isPassedOnId(id)) {
+    const message = `The id of a signal cannot end like that of one that was passed on to a topic. Got ${shown(id)}.`
+    throw new HoldfastError('INVALID_NAME', message)
+  }
   if (reserved === undefined) return id
   throw new HoldfastError(
     'INVALID_NAME',

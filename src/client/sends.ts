@@ -2,7 +2,8 @@
 
 import type { TypedDefinition } from '../core/definition.ts'
 import type { Topic } from '../core/declared-topic.ts'
-import type { CompleteOutcome } from './completing.ts'
+import type { AbortOption } from './abort-option.ts'
+import type { CompleteOptions, CompleteOutcome } from './completing.ts'
 import type {
   DeadLetterOptions,
   DeadLetterPage,
@@ -29,7 +30,10 @@ export interface Sends {
   signal<Payload>(to: Target, topic: Topic<Payload>, payload: Payload, options?: SignalOptions): Promise<SignalOutcome>
   signal(to: Target, name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
   /** Sends many signals at once. One answer for each, in order; they arrive in that order, too. */
-  signals(signals: readonly Omit<SignalOperation, 'kind'>[]): Promise<readonly Settled<SignalOutcome>[]>
+  signals(
+    signals: readonly Omit<SignalOperation, 'kind'>[],
+    options?: AbortOption,
+  ): Promise<readonly Settled<SignalOutcome>[]>
   /** Sends something to a topic: to every run that waits on it, or to one, as the topic says. */
   broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): Promise<BroadcastOutcome>
   /**
@@ -47,9 +51,10 @@ export interface Sends {
   /** Starts many runs at once. One answer for each, in order; what fails harms no other. */
   startMany<const Starts extends readonly Omit<StartOperation, 'kind'>[]>(
     starts: Starts,
+    options?: AbortOption,
   ): Promise<{ readonly [At in keyof Starts]: Settled<StartedOf<Starts[At]>> }>
   /** Completes the wait of a token that a run has issued with `ctx.token`. */
-  complete(token: string, value?: unknown): Promise<CompleteOutcome>
+  complete(token: string, value?: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
 
   /** Performs an operation. Every method that changes something is exactly this. */
   submit<const Asked extends Operation>(operation: Asked): Promise<AnswerOf<Asked>>
@@ -61,6 +66,7 @@ export interface Sends {
    */
   submitBatch<const Asked extends readonly Operation[]>(
     operations: Asked,
+    options?: AbortOption,
   ): Promise<{ readonly [At in keyof Asked]: Settled<AnswerOf<Asked[At]>> }>
 
   /** What was sent to runs that ended without having read it, and was to be kept; newest first, by pages. */
@@ -68,7 +74,10 @@ export interface Sends {
   /** Sends a dead letter again: to its topic, or to a run. Doing that twice is doing it once. */
   replayDeadLetter(letter: DeadLetterReference, options: ReplayOptions): Promise<ReplayOutcome>
   /** Lets go of a dead letter. */
-  discardDeadLetter(letter: DeadLetterReference): Promise<{ readonly outcome: 'discarded' | 'not-dead' }>
+  discardDeadLetter(
+    letter: DeadLetterReference,
+    options?: AbortOption,
+  ): Promise<{ readonly outcome: 'discarded' | 'not-dead' }>
 }
 
 type StartedOf<Start> = Start extends { readonly workflow: TypedDefinition<infer _Input, infer Output> }

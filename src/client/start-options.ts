@@ -1,26 +1,31 @@
 // What a start may say about its run besides the input, and how that becomes part of a row.
 
 import type { Definition } from '../core/definition.ts'
-import { toMs, type Duration } from '../core/duration.ts'
+import { someTime, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
 import { checkKey, checkScope, compositeKey, type KeyScope } from '../core/key.ts'
 import { checkMetadata, checkTags } from '../core/labels.ts'
+import { atMost, type Limits } from '../core/limits.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Due } from '../core/due.ts'
 import type { NewRun } from '../store.ts'
+import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 
-export interface StartOptions {
+export interface StartOptions extends AbortOption {
   /** The id of the run: a UUID of version 7. Starting the same id again gives the run that exists. @default a new one */
   readonly id?: string
   /** The business key: what the world outside calls this run. A live run that has it keeps others from starting. */
   readonly key?: string
   /** Among which live runs the key is unique. @default what the workflow says, or 'workflow' */
   readonly scope?: KeyScope
-  /** What happens when a live run has the key: RUN_EXISTS, or that run is given back. @default 'error' */
+  /** What happens when a live run has the key: RUN_EXISTS, or that run is given back, whatever its input. @default 'error' */
   readonly onConflict?: 'error' | 'return'
-  /** Makes a repeated start harmless: one run of this workflow has it, however often it is started, until it is removed. */
+  /**
+   * Makes a repeated start harmless: one run of this workflow has it, however often it is started, until it is removed. With
+   * another input than the first time it is INPUT_CONFLICT.
+   */
   readonly idempotencyKey?: string
   /** Which version of the workflow; runs keep theirs. @default what versionFor says, or the newest that is known here */
   readonly version?: number
@@ -57,19 +62,25 @@ export const startOptionNames: readonly string[] = [
   'runAt',
   'timeout',
   'expiresIn',
+  'abortSignal',
 ]
 
 export function checkStartOptions(options: StartOptions, type: string): void {
-  checkOptions(options, startOptionNames, `start of "${type}"`)
+  checkOptions(options, startOptionNames, `start of ${shown(type)}`)
+  checkAbortSignal(options.abortSignal)
 }
 
-/** What a run may say about another one that it starts: it is its parent, and learns of a conflict as it happens. */
-export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict'>
+/**
+ * What a run may say about another one that it starts: it is its parent, learns of a conflict as it happens, and waits for the
+ * store as its own commits do.
+ */
+export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
 
-const childOptionNames = startOptionNames.filter((name) => name !== 'parent' && name !== 'onConflict')
+const notOfChildren = ['parent', 'onConflict', 'abortSignal']
+const childOptionNames = startOptionNames.filter((name) => !notOfChildren.includes(name))
 
 export function checkChildOptions(options: ChildOptions, type: string): void {
-  checkOptions(options, childOptionNames, `start of "${type}" by a run`)
+  checkOptions(options, childOptionNames, `start of ${shown(type)} by a run`)
 }
 
 /** What most starts say: nothing. */
@@ -89,12 +100,16 @@ const plain = {
 export type Described = Pick<NewRun, keyof typeof plain>
 
 /** The part of the row that the options and the workflow's own say. Throws INVALID_OPTION or INVALID_NAME. */
-export function describeRun(options: StartOptions | undefined, definition: Definition): Described {
+export function describeRun(options: StartOptions | undefined, definition: Definition, limits: Limits): Described {
   const isPlain = definition.unique === null && definition.tags.length === 0 && definition.metadata === null
   if (options === undefined && isPlain) return plain
   const { priority = 0, timeout, expiresIn, idempotencyKey, parent, onConflict = 'error' } = options ?? {}
-  if (!Number.isInteger(priority) || Math.abs(priority) > 2 ** 31 - 1) {
-    throw new HoldfastError('INVALID_OPTION', `The priority of a run must be a whole number. Got ${shown(priority)}.`)
+  if (!Number.isInteger(priority) || Math.abs(priority) > limits.priority) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The priority of a run is a whole number, from 0 in either direction ${atMost(limits, 'priority')}. ` +
+        `Got ${shown(priority)}.`,
+    )
   }
   if (onConflict !== 'error' && onConflict !== 'return') {
     throw new HoldfastError('INVALID_OPTION', `onConflict must be 'error' or 'return'. Got ${shown(onConflict)}.`)
@@ -102,14 +117,21 @@ export function describeRun(options: StartOptions | undefined, definition: Defin
   return {
     ...keyOf(options ?? {}, definition),
     idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key'),
-    parentId: parent === undefined ? null : idOf(parent),
-    tags: checkTags([...definition.tags, ...(options?.tags ?? [])], 'The tags of a run'),
+    parentId: parent === undefined ? null : checkParent(idOf(parent)),
+    tags: tagsOf(options?.tags, definition, limits),
     metadata: checkMetadata({ ...definition.metadata, ...options?.metadata }, 'The metadata of a run'),
     priority,
     due: dueOf(options?.runAt),
-    timeoutMs: timeout === undefined ? null : toMs(timeout, 'The timeout of a run'),
-    expiresInMs: expiresIn === undefined ? null : toMs(expiresIn, 'expiresIn'),
+    timeoutMs: timeout === undefined ? null : toMs(timeout, 'start(…, { timeout })', someTime),
+    expiresInMs: expiresIn === undefined ? null : toMs(expiresIn, 'start(…, { expiresIn })', someTime),
   }
+}
+
+function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly string[] {
+  if (given === undefined) return tags
+  // Checked before the two lists become one: of a text its letters would be tags.
+  if (Array.isArray(given)) return checkTags([...tags, ...(given as unknown[])], 'The tags of a run', limits)
+  throw new HoldfastError('INVALID_OPTION', `The tags of a run must be a list. Got ${shown(given)}.`)
 }
 
 function keyOf({ key, scope }: StartOptions, { type, unique }: Definition): Pick<NewRun, 'key' | 'keyScope'> {
@@ -140,9 +162,14 @@ export function checkId(id: string): string {
   )
 }
 
+function checkParent(id: string): string {
+  if (isRunId(id)) return id
+  throw new HoldfastError('INVALID_OPTION', `start(…, { parent }) takes a run, or its id. Got ${shown(id)}.`)
+}
+
 function dueOf(runAt: Date | Duration | undefined): Due | null {
   if (runAt === undefined) return null
-  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'runAt') }
+  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'start(…, { runAt })') }
   const at = runAt.getTime()
   if (!Number.isNaN(at)) return { at, afterMs: null }
   throw new HoldfastError('INVALID_OPTION', 'runAt must be a valid Date, or how long to wait.')

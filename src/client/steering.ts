@@ -1,17 +1,20 @@
 // What people do to runs from outside: cancel, pause, let go on, remove. The store decides by the rules of the core; here
 // its answers become outcomes and errors, and a run that moves in this process learns of it at once.
 
+import { formatMs } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import { growingPauses } from '../core/pause.ts'
+import { growingPauses, within } from '../core/pause.ts'
 import { isTerminal, type PauseReason, type Run, type RunStatus } from '../core/run.ts'
+import type { Busy } from '../store.ts'
 import type { CancelMode, Steer, Steered, SteerRefusal, SteerRequest } from '../core/steering.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
 import { amendments, causeOf, type Amendment } from './amending.ts'
+import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts'
 import { runNotFound } from './run-reference.ts'
 
-export interface CancelOptions {
+export interface CancelOptions extends AbortOption {
   /**
    * `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: the run is cancelled at
    * once, nothing is undone, and whatever its holder still does is not recorded. @default 'cooperative'
@@ -27,9 +30,9 @@ export interface Cancelled {
   readonly status: RunStatus
 }
 
-export interface PauseOptions {
+export interface PauseOptions extends AbortOption {
   /** @default 'operator' */
-  readonly reason?: PauseReason
+  readonly reason?: Exclude<PauseReason, 'crashes'>
   /** Why, in words; it stands in the journal. */
   readonly note?: string
 }
@@ -40,13 +43,13 @@ export interface Paused {
   readonly status: RunStatus
 }
 
-export interface ResumeOptions {
+export interface ResumeOptions extends AbortOption {
   readonly note?: string
   /** Repairs of the journal: an outcome that counts no more, or another result in its place. */
   readonly amend?: readonly Amendment[]
 }
 
-export interface NoteOptions {
+export interface NoteOptions extends AbortOption {
   readonly note?: string
 }
 
@@ -56,14 +59,15 @@ export interface Revived<Outcome> {
   readonly status: RunStatus
 }
 
-export interface RemoveOptions {
+export interface RemoveOptions extends AbortOption {
   readonly reason?: string
 }
 
 const longestText = 1_000
 
 export async function cancelRun(engine: Engine, id: string, options: CancelOptions = {}): Promise<Cancelled> {
-  return cancelledOf(id, await steerOne(engine, { ...cancelRequest(options), ...named(engine, id) }))
+  const request = { ...cancelRequest(options), ...named(engine, id) }
+  return cancelledOf(id, await steerOne(engine, request, options))
 }
 
 /** What the answer to a cancellation means. Throws RUN_NOT_FOUND. */
@@ -75,7 +79,7 @@ export function cancelledOf(id: string, given: Steered): Cancelled {
 }
 
 export function cancelRequest(options: CancelOptions): Steer {
-  checkOptions(options, ['mode', 'reason'], 'cancel()')
+  checkOptions(options, ['mode', 'reason', 'abortSignal'], 'cancel()')
   const { mode = 'cooperative', reason } = options
   if (mode !== 'cooperative' && mode !== 'now') {
     throw new HoldfastError('INVALID_OPTION', `cancel({ mode }) is 'cooperative' or 'now'. Got ${shown(mode)}.`)
@@ -84,7 +88,7 @@ export function cancelRequest(options: CancelOptions): Steer {
 }
 
 export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<Paused> {
-  checkOptions(options, ['reason', 'note'], 'pause()')
+  checkOptions(options, ['reason', 'note', 'abortSignal'], 'pause()')
   const { reason = 'operator', note } = options
   if (reason !== 'operator' && reason !== 'maintenance') {
     const known = ['operator', 'maintenance']
@@ -95,29 +99,34 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
     )
   }
   const request = { kind: 'pause', reason, note: textOf(note, 'note'), ...named(engine, id) } as const
-  const answer = granted(id, await steerOne(engine, request), 'paused')
+  const answer = granted(id, await steerOne(engine, request, options), 'paused')
   return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
 }
 
 export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<Revived<'resumed'>> {
-  checkOptions(options, ['note', 'amend'], 'resume()')
+  checkOptions(options, ['note', 'amend', 'abortSignal'], 'resume()')
   const note = textOf(options.note, 'note')
-  const { amend, seq } = await amendments(engine, id, options.amend ?? [])
-  const answer = granted(
-    id,
-    await steerOne(engine, { kind: 'resume', note, amend, seq, ...named(engine, id) }),
-    'resumed',
+  const { amend, seq } = await abortable('resume()', options.abortSignal, () =>
+    amendments(engine, id, options.amend ?? []),
   )
+  const request = { kind: 'resume', note, amend, seq, ...named(engine, id) } as const
+  const answer = granted(id, await steerOne(engine, request, options), 'resumed')
   return { outcome: 'resumed', status: answer.run.status }
 }
 
+/** A resumption without repairs. */
+export function resumeRequest(note: string | undefined): Steer {
+  return { kind: 'resume', note: textOf(note, 'note'), amend: [], seq: null }
+}
+
 export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<Revived<'retried'>> {
-  checkOptions(options, ['note'], 'retry()')
-  const [run] = await engine.store.get([id])
+  checkOptions(options, ['note', 'abortSignal'], 'retry()')
+  const { abortSignal } = options
+  const [run] = await abortable('retry()', abortSignal, () => engine.store.get([id]))
   if (run === undefined) throw runNotFound(id)
-  const [request] = await retryRequests(engine, [run], options)
+  const [request] = await abortable('retry()', abortSignal, () => retryRequests(engine, [run], options))
   if (request === undefined) throw wrongStatus(run, 'not-failed', 'retried')
-  const answer = granted(id, await steerOne(engine, request), 'retried')
+  const answer = granted(id, await steerOne(engine, request, options), 'retried')
   return { outcome: 'retried', status: answer.run.status }
 }
 
@@ -140,40 +149,125 @@ export async function retryRequests(
 }
 
 export async function removeRun(engine: Engine, id: string, options: RemoveOptions = {}): Promise<void> {
-  checkOptions(options, ['reason'], 'remove()')
+  checkOptions(options, ['reason', 'abortSignal'], 'remove()')
   const request = { kind: 'remove', reason: textOf(options.reason, 'reason'), ...named(engine, id) } as const
-  granted(id, await steerOne(engine, request), 'removed')
+  granted(id, await steerOne(engine, request, options), 'removed')
 }
 
-async function steerOne(engine: Engine, request: SteerRequest): Promise<Steered> {
-  const [answer] = await steerAll(engine, [request])
-  return answer as Steered
+async function steerOne(engine: Engine, request: SteerRequest, options: AbortOption): Promise<Steered> {
+  const [answer] = (await steerAll(engine, [request], options)) as [Steered | Busy]
+  if (answer.outcome !== 'busy') return answer
+  throw new HoldfastError(
+    'STORE_UNAVAILABLE',
+    `Somebody else has locked run ${request.runId}, in a transaction that takes its time. Try again when it is over.`,
+    { details: { runId: request.runId } },
+  )
 }
 
-const tries = 5
-
-/** Steers, and tells whoever in this process must know. A store that is away is asked again under the same ids. */
-export async function steerAll(engine: Engine, requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+/**
+ * Steers, and tells whoever in this process must know. What stays locked for about as long as a store may take is answered
+ * `busy`; at once for who does not wait.
+ */
+export async function steerAll(
+  engine: Engine,
+  requests: readonly SteerRequest[],
+  options: AbortOption,
+  { waitsForLocks = true } = {},
+): Promise<readonly (Steered | Busy)[]> {
   engine.assertOpen()
-  const pause = growingPauses(engine.ports)
-  let answers: readonly Steered[] | null = null
-  for (let attempt = 1; answers === null; attempt += 1) {
-    try {
-      answers = await engine.store.steer(requests)
-    } catch (error) {
-      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || attempt === tries) throw error
-      await pause()
-    }
-  }
+  const abortSignal = checkAbortSignal(options.abortSignal)
+  return answeredInTime(engine, abortSignal, (isWanted) => tryToSteer(engine, requests, { waitsForLocks, isWanted }))
+}
+
+function tell(engine: Engine, answers: readonly (Steered | Busy)[]): void {
   let isReady = false
   for (const answer of answers) {
     if (answer.outcome !== 'done' && answer.outcome !== 'wished') continue
     engine.desk?.steered(answer.run)
-    if (isTerminal(answer.run.status)) engine.endings.hinted(answer.run.id)
+    if (isTerminal(answer.run.status) || answer.run.deletedAt !== null) engine.endings.hinted(answer.run.id)
     isReady ||= answer.run.readiness === 'ready'
   }
   if (isReady) engine.onReady()
-  return answers
+}
+
+const tries = 5
+
+/** For what part of the time that callers wait for the store a locked run is asked for again: the last answer takes time, too. */
+const partForLocks = 0.9
+/** A run that is locked for long is asked for a few times a second. */
+const pausesForLocks = { firstMs: 10, longestMs: 250 } as const
+
+interface Tries {
+  readonly waitsForLocks: boolean
+  readonly isWanted: () => boolean
+}
+
+/**
+ * A store that is away is asked again under the same ids; so are those that somebody else has locked, without the others, and
+ * they are given up when the caller would soon be told that there was no answer: there is one.
+ */
+async function tryToSteer(
+  engine: Engine,
+  requests: readonly SteerRequest[],
+  { waitsForLocks, isWanted }: Tries,
+): Promise<readonly (Steered | Busy)[]> {
+  const { clock } = engine.ports
+  const pause = growingPauses(engine.ports, pausesForLocks)
+  const end = clock.monotonic() + (waitsForLocks ? partForLocks * engine.storageMs : 0)
+  const answers = new Map<SteerRequest, Steered | Busy>()
+  let open = requests
+  for (let failures = 0; open.length > 0;) {
+    try {
+      const asked = open
+      const told = await engine.store.steer(asked)
+      told.forEach((answer, at) => answers.set(asked[at] as SteerRequest, answer))
+      tell(engine, told)
+      open = asked.filter((request) => answers.get(request)?.outcome === 'busy')
+    } catch (error) {
+      failures += 1
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || failures === tries || !isWanted()) throw error
+    }
+    const leftMs = Math.ceil(end - clock.monotonic())
+    const isOver = answers.size > 0 && leftMs <= 0
+    if (open.length === 0 || isOver || !isWanted()) break
+    await (leftMs > 0 ? within(clock, leftMs, pause()) : pause())
+  }
+  return requests.map((request) => answers.get(request) as Steered | Busy)
+}
+
+/** Settles as the work does, or rejects when the storage timeout is over or the signal fires. */
+function answeredInTime<Answer>(
+  engine: Engine,
+  abortSignal: AbortSignal | undefined,
+  work: (isWanted: () => boolean) => Promise<Answer>,
+): Promise<Answer> {
+  if (abortSignal?.aborted === true) return Promise.reject(unanswered(false, 'its abortSignal has fired', abortSignal))
+  return new Promise((resolve, reject) => {
+    let isWanted = true
+    const over = (): void => {
+      isWanted = false
+      cancel()
+      abortSignal?.removeEventListener('abort', aborted)
+    }
+    const giveUp = (why: string): void => {
+      over()
+      reject(unanswered(true, why, abortSignal))
+    }
+    const aborted = (): void => giveUp('its abortSignal fired')
+    const { storageMs } = engine
+    const cancel = engine.ports.clock.after(storageMs, () => giveUp(`${formatMs(storageMs)} had passed`))
+    abortSignal?.addEventListener('abort', aborted, { once: true })
+    work(() => isWanted)
+      .then(resolve, reject)
+      .finally(over)
+  })
+}
+
+function unanswered(sent: boolean, why: string, abortSignal: AbortSignal | undefined): HoldfastError {
+  const message = sent
+    ? `The store had not answered when ${why}: what was asked of the run may have happened or not. Look at it before you repeat it.`
+    : `Nothing was asked of the run, because ${why}.`
+  return new HoldfastError('STORE_UNAVAILABLE', message, { cause: abortSignal?.reason as unknown, details: { sent } })
 }
 
 function named(engine: Engine, runId: string): { readonly id: string; readonly runId: string } {

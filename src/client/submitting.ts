@@ -3,8 +3,10 @@
 // order of the operations, and a failing one harms no other.
 
 import { HoldfastError } from '../core/error.ts'
+import { checkBatch } from '../core/limits.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
+import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import type { Client, ReadyStart } from './client.ts'
 import { completeToken } from './completing.ts'
 import { operationFields, type Operation, type OperationKind, type Settled } from './operation.ts'
@@ -37,7 +39,7 @@ export class Submitter {
       case 'sendOrStart':
         return sendOrStart(engine, client, operation)
       case 'complete':
-        return completeToken(engine, operation.token, operation.value)
+        return completeToken(engine, operation.token, operation.value, operation.options)
       case 'cancel':
         return cancelRun(engine, idOf(operation.run), operation.options)
       case 'pause':
@@ -51,20 +53,39 @@ export class Submitter {
     }
   }
 
-  async submitBatch(operations: readonly Operation[]): Promise<readonly Settled<unknown>[]> {
-    if (!Array.isArray(operations)) {
-      throw new HoldfastError('INVALID_OPTION', `A batch is a list of operations. Got ${shown(operations)}.`)
-    }
+  /** Submits operations of one kind, given without it. */
+  async submitAll(
+    kind: 'signal' | 'start',
+    given: readonly object[],
+    options?: AbortOption,
+  ): Promise<readonly Settled<unknown>[]> {
+    const where = kind === 'signal' ? 'signals()' : 'startMany()'
+    this.checkList(given, where)
+    const operations = given.map((one) => ({ ...one, kind }) as Operation)
+    return heeding(operations, options, where, (heedful) => this.perform(heedful))
+  }
+
+  async submitBatch(operations: readonly Operation[], options?: AbortOption): Promise<readonly Settled<unknown>[]> {
+    this.checkList(operations, 'submitBatch()')
+    return heeding(operations, options, 'submitBatch()', (heedful) => this.perform(heedful))
+  }
+
+  private async perform(operations: readonly Operation[]): Promise<readonly Settled<unknown>[]> {
     const answers: Settled<unknown>[] = []
     while (answers.length < operations.length) {
       const from = answers.length
       const sends = neighbours(operations, from, isSending)
       const starts = neighbours(operations, from, isStarting)
-      if (sends.length > 0) answers.push(...(await this.sendAll(sends)))
-      else if (starts.length > 0) answers.push(...(await this.startAll(starts)))
+      if (sends.length > 0) for (const answer of await this.sendAll(sends)) answers.push(answer)
+      else if (starts.length > 0) for (const answer of await this.startAll(starts)) answers.push(answer)
       else answers.push(await settled(this.submit(operations[from] as Operation)))
     }
     return answers
+  }
+
+  private checkList(given: unknown, where: string): void {
+    if (Array.isArray(given)) return checkBatch(given, this.engine.limits, where)
+    throw new HoldfastError('INVALID_OPTION', `${where} takes a list of operations. Got ${shown(given)}.`)
   }
 
   private async ready(operation: Sending): Promise<Ready<unknown>> {
@@ -95,11 +116,42 @@ export class Submitter {
     // Of two that want the same for themselves the first must have got it, or not, before the second asks.
     while (answers.length < ready.length) {
       const together = withoutRivals(ready.slice(answers.length))
-      answers.push(
-        ...(await Promise.all(together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one)))),
-      )
+      const launched = together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one))
+      for (const answer of await Promise.all(launched)) answers.push(answer)
     }
     return answers
+  }
+}
+
+/**
+ * Lets every operation that has no signal of its own end with that of the batch: each is answered, with what was sent of it. Each
+ * has a signal of its own, because one that a hundred thousand listen to takes longer to be listened to than the store.
+ */
+async function heeding(
+  operations: readonly Operation[],
+  options: AbortOption | undefined,
+  where: string,
+  perform: (operations: readonly Operation[]) => Promise<readonly Settled<unknown>[]>,
+): Promise<readonly Settled<unknown>[]> {
+  if (options !== undefined) checkOptions(options, ['abortSignal'], where)
+  const signal = checkAbortSignal(options?.abortSignal)
+  if (signal === undefined) return perform(operations)
+  const controllers: AbortController[] = []
+  const abort = (): void => controllers.forEach((controller) => controller.abort(signal.reason))
+  const heedful = operations.map((operation) => {
+    if (typeof operation !== 'object' || operation === null || operation.options?.abortSignal !== undefined) {
+      return operation
+    }
+    const controller = new AbortController()
+    controllers.push(controller)
+    return { ...operation, options: { ...operation.options, abortSignal: controller.signal } } as Operation
+  })
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await perform(heedful)
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
 }
 

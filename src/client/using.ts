@@ -10,6 +10,7 @@ import { checkOptions } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { transactionsOf } from '../engine/transacting.ts'
 import type { Delivered, Steered } from '../store.ts'
+import type { AbortOption } from './abort-option.ts'
 import type { Client } from './client.ts'
 import { idOf, type RunReference } from './run-reference.ts'
 import type { RunHandle } from './run-handle.ts'
@@ -56,8 +57,14 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
     )
   }
   const within = transactions.within(tx)
-  const start = (workflow: Definition | string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>> =>
-    client.startWithin(within, workflow, input, options)
+  const start = async (
+    workflow: Definition | string,
+    input?: unknown,
+    options: StartOptions = {},
+  ): Promise<RunHandle<unknown>> => {
+    refuseAbortSignal(options)
+    return client.startWithin(within, workflow, input, options)
+  }
   return {
     start,
     async signal(
@@ -67,6 +74,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
       options: SignalOptions = {},
     ): Promise<SignalOutcome> {
       const runId = idOf(reference)
+      refuseAbortSignal(options)
       checkOptions(options, ['id'], 'signal()')
       const content = await contentOf(engine, named, payload, options.id)
       if (!isRunId(runId)) return { outcome: 'target-not-found' }
@@ -74,15 +82,26 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
       return signalOutcome(runId, content.id, delivered as Delivered)
     },
     async broadcast(topic, payload, options = {}) {
+      refuseAbortSignal(options)
       const mail = await broadcastOf(engine, topic, payload, options)
       const [delivered] = await within.deliver([mail])
       return broadcastOutcome(mail.id, delivered as Delivered)
     },
     async cancel(reference, options = {}) {
+      refuseAbortSignal(options)
       const runId = idOf(reference)
       const request = { ...cancelRequest(options), id: engine.transitionId(), runId }
       const [answer] = await within.steer([request])
       return cancelledOf(runId, answer as Steered)
     },
   }
+}
+
+/** What was sent in a transaction cannot be given up without it. */
+function refuseAbortSignal({ abortSignal }: AbortOption): void {
+  if (abortSignal === undefined) return
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'holdfast.using(tx) takes no abortSignal: its calls wait as all statements of your transaction do. Roll that back instead.',
+  )
 }

@@ -3,7 +3,7 @@
 import type { Entry } from '../core/entry.ts'
 import type { Run } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import { noMail } from '../engine/mail.ts'
+import { entryPages } from './journal.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
 
 export interface JournaledRun {
@@ -11,25 +11,20 @@ export interface JournaledRun {
   readonly entries: readonly Entry[]
 }
 
-const entriesAtOnce = 1_000
-
 /** Reads a journal from its first entry on, or from the `base` of the run: nothing before that is replayed. */
 export async function wholeJournal(
   { store }: Pick<Engine, 'store'>,
   reference: RunReference,
   from: 'first' | 'base',
+  abortSignal?: AbortSignal,
 ): Promise<JournaledRun> {
   const id = idOf(reference)
   const [run] = await store.get([id])
   if (run === undefined) throw runNotFound(id)
   const before = from === 'base' ? run.base - 1 : 0
   const entries: Entry[] = []
-  for (;;) {
-    const after = before + entries.length
-    const [page] = await store.load([{ runId: id, after, limit: entriesAtOnce, mail: noMail }])
-    entries.push(...(page?.entries ?? []))
-    if ((page?.entries.length ?? 0) < entriesAtOnce) return { run: asOf(run, entries), entries }
-  }
+  for await (const page of entryPages(store, id, before, { abortSignal })) for (const entry of page) entries.push(entry)
+  return { run: asOf(run, entries), entries }
 }
 
 /** The run may have moved on since its row was read: the journal, which was read later, says what it is by then. */

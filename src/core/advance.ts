@@ -5,19 +5,24 @@ import { undoAfter, type NextStatus, type Transition } from './transition.ts'
 import { dueAt } from './due.ts'
 
 /** The row after a transition with which the lease stays. */
-export function advanced<Row extends Run>(row: Row, { append, undo, continues }: Transition, now: number): Row {
+export function advanced<Row extends Run>(
+  row: Row,
+  { append, undo, continues, keyId = null }: Transition,
+  now: number,
+): Row {
   const seq = row.seq + append.length
   const moved = { ...row, seq, crashes: 0, updatedAt: now, undo: undoAfter(row.undo, undo) }
   const unbound = undo === 'due' ? { timeoutAt: null, expiresAt: null } : {}
   const anew = continues === null ? {} : { ...continues, base: seq, undo: 'none' as const }
-  return { ...moved, ...unbound, ...anew }
+  return { ...moved, ...unbound, ...anew, keyId: keyId ?? row.keyId }
 }
 
 /** The row when the lease ends with the transition. */
-export function left<Row extends Run>(row: Row, { status, due }: Transition, now: number): Row {
+export function left<Row extends Run>(row: Row, { status, due, parkIf }: Transition, now: number): Row {
   const next = status ?? 'pending'
   const [readiness, dueTime] = row.deletedAt === null ? restOf(next, dueAt(due, now), now) : (['idle', null] as const)
-  const free = { ...row, status: next, readiness, due: dueTime, session: null, deadline: null }
+  const wants = parkIf?.wants ?? null
+  const free = { ...row, status: next, readiness, due: dueTime, session: null, deadline: null, wants }
   // What a cancellation said is wanted until it is over, and that has no bound on its time.
   if (next === 'cancelling') return { ...free, timeoutAt: null }
   return { ...free, wish: null, endedAt: isTerminal(next) ? now : null }

@@ -1,11 +1,12 @@
 // What entries do beyond standing in the journal: messages that leave the mailbox with them, runs that they start, what the
 // run watches from there on. It is kept until the entry is durable, because a refused batch is sent again.
 //
-// What one transition carries is the sum: a watch that is over before it was sent is never sent, and a child whose end
-// nobody waits for any more is started without being watched.
+// What one transition carries is the sum: a watch that is over before it was sent is never sent, a child whose end nobody
+// waits for any more is started without being watched, and one whose end is waited for meanwhile is started as watched: a
+// store looks for what is watched before it starts anything.
 
 import { targetOf, type Watched } from './watched.ts'
-import type { ChildStart, Reach } from './transition.ts'
+import { startsSizeOf, type ChildStart, type Reach } from './transition.ts'
 
 export interface Attachment {
   /** The id of the message that leaves the mailbox. */
@@ -47,6 +48,13 @@ export class Attachments {
     return takenOf(this.list)
   }
 
+  /** About how many bytes weighs what is attached to entries after that place, for each that has something. */
+  sizesAfter(place: number): ReadonlyMap<number, number> {
+    if (this.list.length === 0) return weightless
+    const later = this.list.filter(({ seq }) => seq > place)
+    return new Map(later.map(({ seq, attachment }) => [seq, sizeOfAttached(attachment)]))
+  }
+
   /** What a transition carries that appends the entries between two places. */
   between(after: number, upTo: number): { readonly takes: readonly string[]; readonly reach: Reach | null } {
     if (this.list.length === 0) return nothing
@@ -55,7 +63,13 @@ export class Attachments {
   }
 }
 
+const weightless: ReadonlyMap<number, number> = new Map()
 const nothing = { takes: none, reach: null } as const
+
+/** About how many bytes weighs what is attached to an entry. */
+export function sizeOfAttached({ starts }: Attachment): number {
+  return starts === undefined ? 0 : startsSizeOf(starts)
+}
 
 function takenOf(list: readonly Attached[]): readonly string[] {
   const taken: string[] = []
@@ -75,7 +89,11 @@ function reachOf(list: readonly Attached[]): Reach | null {
       else if (!watches.delete(key)) unwatches.set(key, watched)
     }
     for (const start of attachment.starts ?? none) starts.set(start.run.id, start)
-    for (const watched of attachment.watches ?? none) watches.set(watchedKey(watched), watched)
+    for (const watched of attachment.watches ?? none) {
+      const start = watched.kind === 'run' ? starts.get(watched.runId) : undefined
+      if (start !== undefined) starts.set(start.run.id, { ...start, awaited: true })
+      else watches.set(watchedKey(watched), watched)
+    }
   }
   if (starts.size + watches.size + unwatches.size === 0) return null
   return { starts: [...starts.values()], watches: [...watches.values()], unwatches: [...unwatches.values()] }

@@ -1,12 +1,14 @@
 // One attempt of one step, or to undo one: what its function is given, its abort signal and its timeout. An attempt is
-// closed once, by its result, its timeout or the loss of its run; whatever its function does afterwards is ignored.
-// The cancellation of its run does not close it: its function is told to stop, and its result still counts.
+// closed once, by its result, its timeout, the loss of its run, or because nobody waits for it any longer; whatever its function
+// does afterwards is ignored. The cancellation or failure of its run does not close it: its function is told to stop, and its
+// result still counts.
 // One whose result is being committed together with the user's own writes is sealed: only the answer closes it.
 
 import type { Host } from './definition.ts'
 import { formatMs } from './duration.ts'
 import { HoldfastError } from './error.ts'
 import type { Cancel } from './ports.ts'
+import type { Run } from './run.ts'
 import { StopSignal } from './stop-signal.ts'
 
 /** What a step's function is given. */
@@ -16,7 +18,7 @@ export interface StepTools {
   /** 1 for the first. */
   readonly attempt: number
   readonly isRetry: boolean
-  /** Aborts on timeout, cancellation and loss of the lease. */
+  /** Aborts on timeout, on cancellation or failure of the run, at the end of the shutdown timeout, and on loss of the lease. */
   readonly abortSignal: AbortSignal
   /** True once the run is being cancelled. What the function returns all the same is recorded, and undone if it says how. */
   isCancelled(): boolean
@@ -27,6 +29,7 @@ export interface StepTools {
 interface Owner {
   readonly host: Host
   readonly runId: string
+  readonly run: Pick<Run, 'type'>
   /** The entry that the run began with, or began anew with. */
   readonly history: { readonly input: { readonly seq: number } }
   readonly isCancelled: boolean
@@ -42,6 +45,8 @@ export class Attempt extends StopSignal implements StepTools {
   readonly attempt: number
   /** Called when it is aborted. */
   onAbort: (() => void) | null = null
+  /** It was aborted because it took too long. */
+  hasTimedOut = false
   private readonly owner: Owner
   private readonly step: string
   private readonly startedAt: number
@@ -87,14 +92,7 @@ export class Attempt extends StopSignal implements StepTools {
 
   /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
   run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: Undertaking<Task>): void {
-    let result: unknown
-    try {
-      result = this.call(perform)
-    } catch (error) {
-      if (this.close()) by.failed(task, this, error)
-      return
-    }
-    Promise.resolve(result).then(
+    this.outcomeOf(perform).then(
       (value) => {
         if (this.close()) by.succeeded(task, this, value)
       },
@@ -104,13 +102,33 @@ export class Attempt extends StopSignal implements StepTools {
     )
   }
 
-  /** Calls the function, past nobody who watches over what functions do. Its outcome is the caller's to tell. */
+  /** A function that throws at once fails like one that rejects: later, when whatever else begins now has begun. */
+  private outcomeOf(perform: (tools: StepTools) => unknown): Promise<unknown> {
+    try {
+      return Promise.resolve(this.call(perform))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Calls the function, through the effects port if there is one. Its outcome is the caller's to tell. */
   call(perform: (tools: StepTools) => unknown): unknown {
+    const { scopes } = this.owner.host.ports
+    if (scopes?.follows(this.owner.run.type, this.step) !== true) return this.perform(perform)
+    return scopes.run(this, () => this.perform(perform))
+  }
+
+  private perform(perform: (tools: StepTools) => unknown): unknown {
     const { effects } = this.owner.host.ports
     if (effects === undefined) return perform(this)
     const { step, attempt, idempotencyKey } = this
     const isUndo = this.suffix !== ''
     return effects.perform<StepTools>({ runId: this.owner.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
+  }
+
+  /** The step, if it is one of that run. */
+  stepOf(owner: object): string | null {
+    return this.owner === owner ? this.step : null
   }
 
   /** The attempt has its outcome. False if it had one before. */
@@ -142,6 +160,7 @@ export class Attempt extends StopSignal implements StepTools {
     const cancel = this.owner.host.ports.clock.after(ms, () => {
       if (this.state !== 'running') return
       const error = timeoutError(this.step, this.attempt, ms)
+      this.hasTimedOut = true
       this.abort(error)
       onTimeout(error)
     })
@@ -156,6 +175,12 @@ export class Attempt extends StopSignal implements StepTools {
     this.timeout.cancel()
     this.limit(this.timeout.ms, this.timeout.onTimeout)
   }
+}
+
+/** The step of that run from inside which code runs now, as far as that is known; null if it is none. */
+export function stepAround(owner: Pick<Owner, 'host'>): string | null {
+  const scope = owner.host.ports.scopes?.current()
+  return scope instanceof Attempt ? scope.stepOf(owner) : null
 }
 
 interface Timeout {

@@ -4,22 +4,40 @@
 
 import { errorClasses, type ErrorClass } from './error-data.ts'
 import { HoldfastError } from './error.ts'
-import { decodeJson, deepest, Unreadable } from './json-decode.ts'
+import { decodeJson, deepest, mostBigintDigits, Unreadable } from './json-decode.ts'
 import { encodeJson } from './json-encode.ts'
+import { shownPlace, type Place } from './place.ts'
 
 export type { ErrorClass } from './error-data.ts'
-
-/** Where a payload stands. A codec that encrypts binds its text to it, so that texts cannot be swapped. */
-export interface Place {
-  readonly runId: string
-  readonly seq: number
-  readonly name: string | null
-}
+export type { Place } from './place.ts'
 
 /** Turns values into text and back, synchronously: it stands between a step and the commit of its result. */
 export interface Codec {
   encode(value: unknown, place: Place): string
   decode(text: string, place: Place): unknown
+  /**
+   * A text that equal values share, by which the input of a start that is repeated is compared with the first one. It stays in
+   * memory. A codec whose `encode` gives another text each time, as one that encrypts, needs it for values of classes of its
+   * own. @default what `encode` gives
+   */
+  comparable?(value: unknown, place: Place): string
+  /**
+   * The text of a value is the same at every place, and is read at every place. What a run receives is written anew for its own
+   * entry unless this is true.
+   * @default false
+   */
+  readonly isPlaceless?: boolean
+  /**
+   * The ids of the keys that it reads with; none if it reads nothing that needs one. A worker is not given runs that were
+   * written with any other key. @default it may read everything
+   */
+  readonly keys?: readonly string[]
+  /** The id of the key that a text was written with; null if it needs none. */
+  keyOf?(text: string): string | null
+  /** The id of the key that it writes with. */
+  readonly currentKey?: string
+  /** The same text under the current key; itself if it is that already, or needs none. Throws PAYLOAD_CORRUPT. */
+  rekey?(text: string, place: Place): string
 }
 
 export interface JsonCodecOptions {
@@ -34,6 +52,11 @@ export interface JsonCodecOptions {
    * @default 1_048_576
    */
   maxBytes?: number
+  /**
+   * How many digits a bigint may have, from 1 to 100,000.
+   * @default 10_000
+   */
+  maxBigintDigits?: number
   /** Classes whose instances come back as such, by the name of the class. Their constructors are not run. */
   errors?: readonly ErrorClass[]
 }
@@ -41,21 +64,28 @@ export interface JsonCodecOptions {
 /**
  * The default codec: JSON, plus Date, bigint, Uint8Array, Map, Set, Error, undefined, NaN, the infinities and -0.
  * An object with `toJSON` is stored as what that returns; null-prototype objects come back as ordinary ones, and a
- * subclass of a built-in as the built-in. Symbol keys and properties that are not enumerable are no data.
+ * subclass of a built-in as the built-in. Symbol keys and properties that are not enumerable are no data. Arrays with holes or
+ * with properties beside their elements are refused.
  *
  * @example
  * const codec = jsonCodec({ errors: [PaymentDeclined] })
  */
 export function jsonCodec(options: JsonCodecOptions = {}): Codec {
-  const limits = { maxDepth: options.maxDepth ?? 200, maxBytes: options.maxBytes ?? 1024 * 1024 }
-  if (!Number.isInteger(limits.maxDepth) || limits.maxDepth < 1 || limits.maxDepth > deepest) {
+  const { maxDepth = 200, maxBytes = 1024 * 1024, maxBigintDigits = 10_000 } = options
+  if (!Number.isInteger(maxDepth) || maxDepth < 1 || maxDepth > deepest) {
     throw new HoldfastError('INVALID_OPTION', `maxDepth must be a whole number from 1 to ${deepest}.`)
   }
-  if (!Number.isInteger(limits.maxBytes) || limits.maxBytes < 1) {
+  if (!Number.isInteger(maxBytes) || maxBytes < 1) {
     throw new HoldfastError('INVALID_OPTION', 'maxBytes must be a whole number of at least 1.')
   }
+  if (!Number.isInteger(maxBigintDigits) || maxBigintDigits < 1 || maxBigintDigits > mostBigintDigits) {
+    throw new HoldfastError('INVALID_OPTION', `maxBigintDigits must be a whole number from 1 to ${mostBigintDigits}.`)
+  }
+  const limits = { maxDepth, maxBytes, maxBigintDigits }
   const classes = errorClasses(options.errors ?? [])
   return {
+    isPlaceless: true,
+    keys: [],
     encode: (value) => encodeJson(value, limits),
     decode(text, place) {
       try {
@@ -67,11 +97,16 @@ export function jsonCodec(options: JsonCodecOptions = {}): Codec {
   }
 }
 
-/** PAYLOAD_CORRUPT for the payload at a place. The message tells the place and the reason, never the content. */
-export function corrupt(place: Place, reason: string, cause: unknown): HoldfastError {
-  const of = place.name === null ? '' : ` (${JSON.stringify(place.name)})`
+/**
+ * PAYLOAD_CORRUPT for the payload at a place. The message tells the place and the reason, never the content; `key` is the id of
+ * the key that is missing, if that is the reason.
+ */
+export function corrupt(place: Place, reason: string, cause: unknown, key?: string): HoldfastError {
   const message =
-    `The payload of entry ${place.seq}${of} of run ${place.runId} cannot be read: ${reason}. ` +
+    `The payload of ${shownPlace(place)} cannot be read: ${reason}. ` +
     'It was written by another codec or changed since: configure the codec that wrote it, or repair the entry.'
-  return new HoldfastError('PAYLOAD_CORRUPT', message, { cause, details: { ...place, reason } })
+  return new HoldfastError('PAYLOAD_CORRUPT', message, {
+    cause,
+    details: { ...place, reason, ...(key === undefined ? {} : { key }) },
+  })
 }

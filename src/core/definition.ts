@@ -8,6 +8,7 @@ import type { Payloads } from './payload.ts'
 import type { Ports } from './ports.ts'
 import type { KeyScope } from './key.ts'
 import type { Lease, Run, TerminalStatus, Wish } from './run.ts'
+import type { OnCrashes } from './takeover.ts'
 import type { Continuation, Transition } from './transition.ts'
 
 export interface Definition {
@@ -16,6 +17,10 @@ export interface Definition {
   readonly style: 'function' | 'decider' | 'graph'
   /** How long one claim may last without a heartbeat of its own; null if the session's heartbeat is enough. */
   readonly leaseMs: number | null
+  /** How many processes may die of one of its runs. @default null, the bound of the worker */
+  readonly maxCrashes?: number | null
+  /** What becomes of a run at that bound. @default 'pause' */
+  readonly onCrashes?: OnCrashes
   /** What its runs are about, and among which of them that is unique; null if a start may say. */
   readonly unique: { readonly key: string; readonly scope: KeyScope } | null
   /** Tags and metadata of each of its runs. */
@@ -56,8 +61,11 @@ export interface Frame {
   start(): Promise<Departure>
   /** Moves a parked run on, under a new lease and without replay. */
   resume(claim: Claim): Promise<Departure>
-  /** Somebody wants the run cancelled or paused: obeys as soon as it can. May be told more than once. */
-  obey(wish: Wish): void
+  /**
+   * Somebody wants the run cancelled or paused: obeys as soon as it can. Null if nobody wants anything any more. May be told
+   * more than once.
+   */
+  obey(wish: Wish | null): void
   /** How many messages it knows to have arrived; null if it does not want to know of more. */
   readonly arrived: number | null
   /** The names of the messages that can move it on; null if they are too many to ask for by name. */
@@ -66,6 +74,10 @@ export interface Frame {
   mail(inbox: number | null): void
   /** Ends the run with an error, after undoing what there is to undo. */
   fail(error: unknown): void
+  /** Leaves at the next checkpoint: what is under way ends and is recorded, nothing new begins. It departs as `given-back`. */
+  giveBack(): void
+  /** Waits no longer for what is under way: the journal says that it was abandoned. */
+  abandon(): void
   /** Stops at once: aborts what is running and commits nothing any more. */
   abort(reason: unknown): void
 }
@@ -91,8 +103,18 @@ export type Departure =
   | { readonly kind: 'parked' }
   /** The run is pending again, or paused. */
   | { readonly kind: 'released' }
+  /** The frame has left the run at a checkpoint. The lease still stands: whoever asked for this gives the run back. */
+  | { readonly kind: 'given-back' }
   /** The lease or the journal went elsewhere; nothing more may be done for this run here. */
   | { readonly kind: 'lost'; readonly reason: unknown }
+
+/** What was read of a mailbox. */
+export interface MailRead {
+  /** First in, first out. Each name that was asked for is among them if there is a message of that name. */
+  readonly messages: readonly Message[]
+  /** They were too large to be read at once: of each name that is among them there may be more. */
+  readonly isCut: boolean
+}
 
 export interface Host {
   readonly ports: Ports
@@ -100,6 +122,8 @@ export interface Host {
   readonly services: unknown
   /** Retry delays up to this are waited in memory; longer ones release the run. */
   readonly inlineRetryMs: number
+  /** How long an attempt that was told to stop is waited for. */
+  readonly abortGraceMs: number
   /** A step of this run says that it is alive: the deadline of its claim moves on. */
   heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
@@ -110,15 +134,17 @@ export interface Host {
    * Reads what lies in the mailbox of a run that this process holds: the first `mailAtOnce` messages of each of these names,
    * or of all if there are none.
    */
-  mailbox(runId: string, names: readonly string[] | null): Promise<readonly Message[]>
+  mailbox(runId: string, names: readonly string[] | null): Promise<MailRead>
   /** Checks and encodes what a run wants to start, and gives it an id. Rejects with what is wrong with it. */
   prepare(child: NewChild): NewRun | Promise<NewRun>
   /** An id for a transition, unique over all processes. */
   transitionId(): string
-  /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING or RUN_EXISTS when the store refuses. */
+  /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING, RUN_TIMEOUT, RUN_RESUMED or RUN_EXISTS when the store refuses. */
   commit(transition: Transition): Promise<Acknowledged>
   /** Lets work take place in a transaction of the user's; null where the store has none. */
   readonly transact: Transact | null
+  /** What the secrets of tokens are made with. @default there is none: entries keep the secrets themselves */
+  readonly tokenKey?: string | null
 }
 
 /** A run that another one starts. */
@@ -130,8 +156,17 @@ export interface NewChild {
   readonly options: Readonly<Record<string, unknown>>
 }
 
-/** Never rejects. The transaction is begun anew, for as long as it is wanted, while the store cannot be reached. */
-export type Transact = (work: TransactionWork, isWanted: () => boolean) => Promise<Transacted>
+/** Never rejects. The transaction is begun anew, until it is aborted, while the store cannot be reached. */
+export type Transact = (work: TransactionWork, options: TransactionOptions) => Promise<Transacted>
+
+export interface TransactionOptions {
+  /** Aborts when nobody wants the transaction any more: it is torn down, whatever it is doing. Not once its work is fulfilled. */
+  readonly signal: AbortSignal
+  readonly isolation: Isolation | undefined
+}
+
+/** What others do at the same time is not seen, or the transaction is refused. */
+export type Isolation = 'serializable'
 
 /** What takes place in one transaction: `commit` commits a transition together with what is written through `tx`. */
 export type TransactionWork = (tx: unknown, commit: Host['commit']) => Promise<void>

@@ -53,8 +53,41 @@ const longestMs = 36_525 * day
 
 const longestText = 32
 
+/** What an option allows, in milliseconds. */
+export interface Bounds {
+  /** @default 0 */
+  readonly min?: number
+  /** @default 100 years */
+  readonly max?: number
+}
+
+/** For what makes no sense without any time: a limit that is over at once, a look that follows the last one at once. */
+export const someTime: Bounds = { min: 1 }
+
+/** For what claims of runs last: too short for a heartbeat to keep, nobody could hold a run. */
+export const leaseBounds: Bounds = { min: 50, max: 365 * day }
+
+/** For how long a process waits before it looks again by itself. */
+export const pollBounds: Bounds = { min: 1, max: day }
+
+/** For what a process waits for with its hands full: a slot is held, or a deployment waits. */
+export const patienceBounds: Bounds = { max: day }
+
 /** The milliseconds of a duration that a programmer wrote; `what` names its place in the error. */
-export function toMs(duration: Duration, what: string): number {
+export function toMs(duration: Duration, what: string, bounds?: Bounds): number {
+  const ms = msOf(duration, what)
+  if (bounds === undefined) return ms
+  const { min = 0, max = longestMs } = bounds
+  if (ms >= min && ms <= max) return ms
+  const given = typeof duration === 'number' ? formatMs(duration) : shown(duration)
+  throw new HoldfastError(
+    'INVALID_DURATION',
+    `${what} must be from ${formatMs(min)} to ${max === longestMs ? '100 years' : formatMs(max)}. Got ${given}.`,
+    { details: { what, given: typeof duration === 'number' ? duration : given, min, max } },
+  )
+}
+
+function msOf(duration: Duration, what: string): number {
   if (typeof duration === 'string') return parseDuration(duration, what)
   if (typeof duration !== 'number') throw invalid(duration, what, `${shown(duration)} is neither a number nor text.`)
   return wholeMs(duration, duration, what)

@@ -2,9 +2,8 @@
 // `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
 // itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
 
-import type { Place } from './codec.ts'
 import type { Ended, MessageKind, Refused } from './message.ts'
-import type { PauseReason } from './run.ts'
+import type { PauseReason, Undo } from './run.ts'
 import type { Condition } from './wait.ts'
 
 /** What a transition appends: an entry that does not yet have its place and time. */
@@ -16,16 +15,26 @@ export type Draft =
   /** A step returned. `data` is its result, and the only one that this step will ever have. */
   | { readonly kind: 'step-succeeded'; readonly name: string; readonly meta: StepMeta; readonly data: string }
   /** A step gave up. `data` is the error of its last attempt. */
-  | { readonly kind: 'step-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  | { readonly kind: 'step-failed'; readonly name: string; readonly meta: StepMeta; readonly data: string }
+  /**
+   * A step that can be undone was under way when what follows was recorded. Should its process die now, the run still knows
+   * that it was begun, whichever way its body goes.
+   */
+  | { readonly kind: 'begun'; readonly name: string; readonly meta: null; readonly data: null }
+  /**
+   * Nobody knows what an attempt did: it outlived the time that its run had left for it, or was told to stop and threw, and its
+   * step can be undone.
+   */
+  | { readonly kind: 'abandoned'; readonly name: string; readonly meta: StepMeta; readonly data: null }
   /** An attempt of a step or effect, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
   | { readonly kind: 'attempt-failed'; readonly name: string | null; readonly meta: RetryMeta; readonly data: string }
   /** A value that must be the same on replay: the time, a random number, an id. */
   | { readonly kind: 'recorded'; readonly name: string; readonly meta: null; readonly data: string }
   /** The code that came with a change took effect in this run: `name` is the id of the change. */
   | { readonly kind: 'patched'; readonly name: string; readonly meta: null; readonly data: null }
-  /** The body waits. Relative times count from the time of this entry. */
+  /** The body waits, or has made a wait that it may await later. Relative times count from the time of this entry. */
   | { readonly kind: 'waiting'; readonly name: string; readonly meta: WaitingMeta; readonly data: null }
-  /** A wait is over. `data` is the payload of the message that ended it, as it was left; null if it was time. */
+  /** A wait is over. `data` is what the message brought that ended it; null if it was time. */
   | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
   /**
    * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
@@ -50,8 +59,8 @@ export type Draft =
   | { readonly kind: 'issued'; readonly name: string; readonly meta: null; readonly data: string }
   /** A value that the run shows to others: `name` is what they ask for, `data` the value. The last one counts. */
   | { readonly kind: 'exposed'; readonly name: string; readonly meta: ExposedMeta; readonly data: string }
-  /** How far the run says it is. */
-  | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: null }
+  /** How far the run says it is. `data` is what it says about that, if anything. */
+  | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: string | null }
   /** Its holder died, or held it past its deadline: the run was taken from it. */
   | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
   /** The run was stopped until someone acts. */
@@ -81,6 +90,49 @@ export type Draft =
 
 export type EntryKind = Draft['kind']
 
+const entryKinds: Readonly<Record<EntryKind, true>> = {
+  started: true,
+  continued: true,
+  'step-succeeded': true,
+  'step-failed': true,
+  begun: true,
+  abandoned: true,
+  'attempt-failed': true,
+  recorded: true,
+  patched: true,
+  waiting: true,
+  woken: true,
+  input: true,
+  event: true,
+  effect: true,
+  'effect-succeeded': true,
+  'effect-failed': true,
+  timer: true,
+  'timer-cancelled': true,
+  logged: true,
+  issued: true,
+  exposed: true,
+  progressed: true,
+  crashed: true,
+  paused: true,
+  resumed: true,
+  retried: true,
+  amended: true,
+  failing: true,
+  cancelling: true,
+  undone: true,
+  'undo-attempt-failed': true,
+  'undo-failed': true,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+}
+
+/** Tells whether a text is the kind of an entry. */
+export function isEntryKind(text: string): text is EntryKind {
+  return Object.hasOwn(entryKinds, text)
+}
+
 export type Entry = Draft & {
   /** 1, 2, 3 … without a gap. */
   readonly seq: number
@@ -109,7 +161,7 @@ export interface AttemptMeta {
 }
 
 export interface StepMeta extends AttemptMeta {
-  /** The step says how it is undone. */
+  /** The step says how it is undone, and may have happened: it succeeded, or nobody knows. */
   readonly undo?: true
   /** The event with which a step of a graph has ended. */
   readonly event?: string
@@ -145,6 +197,8 @@ export interface RetryMeta extends AttemptMeta {
 
 export interface WaitingMeta {
   readonly conditions: readonly Condition[]
+  /** The body had made it and did not await it, or not yet. */
+  readonly unawaited?: true
   /** Runs that were started with it, by their ids. */
   readonly started?: Readonly<Record<string, StartedChild>>
 }
@@ -171,12 +225,11 @@ export interface WokenMeta {
   readonly by?: WokenBy
 }
 
-/** The message that ended a wait. Its payload was encoded for that place. */
+/** The message that ended a wait. Its payload is the data of the entry, written anew for it. */
 export interface WokenBy {
   readonly id: string
   readonly kind: MessageKind
   readonly name: string
-  readonly place: Place
   /** How that run has ended, if its end was waited for; its last payload is the data. */
   readonly ended?: { readonly status: Ended['status']; readonly reason: string | null }
   /** Why that run could not be started. */
@@ -185,7 +238,6 @@ export interface WokenBy {
 
 export interface ProgressMeta {
   readonly fraction: number
-  readonly text: string | null
 }
 
 export interface CrashedMeta {
@@ -222,7 +274,19 @@ export interface CancelledMeta extends CancelMeta {
   readonly notUndone: readonly string[]
 }
 
-export type PausedMeta = Drift | { readonly reason: PauseReason; readonly note: string | null }
+export type PausedMeta = Drift | Unreadable | { readonly reason: PauseReason; readonly note: string | null }
+
+/** A payload that the run needs to go on cannot be read: its key is missing, or the text is damaged. Nothing was undone. */
+export interface Unreadable {
+  readonly reason: 'unreadable'
+  /** The entry whose payload it is. */
+  readonly entry: { readonly seq: number; readonly name: string | null }
+  /** The id of the key that is missing; null if another reason keeps the payload from being read. */
+  readonly key: string | null
+  /** Why it cannot be read. */
+  readonly why: string
+  readonly note: string
+}
 
 export interface Drift {
   readonly reason: 'drift'
@@ -245,7 +309,23 @@ export interface FoundCall {
  * outlast. So nobody who does not hold it can end it.
  */
 export function obliges(draft: Draft): boolean {
-  if (draft.kind === 'step-succeeded') return draft.meta.undo === true
+  if (draft.kind === 'begun') return true
+  if (isUndoable(draft)) return draft.meta.undo === true
   if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
   return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
+}
+
+/** Tells whether it is an entry of a step that may have to be undone. */
+function isUndoable(draft: Draft): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
+  return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
+}
+
+/** What the run has to undo after these entries; null if they say nothing of that. */
+export function undoOf(append: readonly Draft[]): Undo | null {
+  let undo: Undo | null = null
+  for (const draft of append) {
+    if (draft.kind === 'failing') return 'due'
+    if (obliges(draft)) undo = 'possible'
+  }
+  return undo
 }

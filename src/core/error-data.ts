@@ -122,3 +122,30 @@ function construct(parts: ErrorParts, classes: ErrorClasses): Error {
 function isOrExtendsHoldfast(target: ErrorClass): boolean {
   return target === HoldfastError || target.prototype instanceof HoldfastError
 }
+
+/**
+ * Lets `JSON.stringify` show the errors in a value that was read, with name, message and cause: of an error of any other class
+ * it shows `{}`. The value stays the same to everybody else. One that says itself how it is written is left alone.
+ */
+export function showErrors<Value>(value: Value, seen: Set<object> = new Set()): Value {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || seen.has(value)) return value
+  seen.add(value)
+  if (isError(value)) {
+    if (!('toJSON' in value) && Object.isExtensible(value)) {
+      Object.defineProperty(value, 'toJSON', {
+        value: toldError,
+        writable: true,
+        configurable: true,
+        enumerable: false,
+      })
+    }
+    showErrors(value.cause, seen)
+  }
+  for (const part of Object.values(value)) showErrors(part, seen)
+  return value
+}
+
+function toldError(this: Error): Record<string, unknown> {
+  const { name, message, cause } = this
+  return { name, message, ...(this as object), ...(cause === undefined ? {} : { cause }) }
+}

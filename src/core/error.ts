@@ -9,7 +9,7 @@ export type ErrorFamily =
   | 'conflict' // the caller may look again and retry
   | 'failure' // a workflow failed: data in its journal
   | 'drift' // the deployer: code and journal disagree
-  | 'unavailable' // nobody: it is retried, or may be
+  | 'unavailable' // nobody, or the operator: it is retried, or may be
   | 'bug' // us
 
 const families = {
@@ -29,6 +29,7 @@ const families = {
   INPUT_CONFLICT: 'conflict',
   WRONG_STATUS: 'conflict',
   RUN_CANCELLING: 'conflict',
+  RUN_RESUMED: 'conflict',
   CHILD_REFUSED: 'conflict',
   STALE_WRITE: 'conflict',
   LEASE_LOST: 'conflict',
@@ -45,6 +46,7 @@ const families = {
   DRIFT: 'drift',
   RESULT_TIMEOUT: 'unavailable',
   STORE_UNAVAILABLE: 'unavailable',
+  STORE_REFUSED: 'unavailable',
   BUG: 'bug',
 } as const satisfies Record<string, ErrorFamily>
 
@@ -76,13 +78,53 @@ export class HoldfastError extends Error {
   constructor(code: ErrorCode, message: string, options: HoldfastErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
-    this.details = options.details ?? {}
+    this.details = echoes.has(code) ? (cut(options.details ?? {}) as Record<string, unknown>) : (options.details ?? {})
     Object.defineProperty(this, brand, { value: true })
   }
 
   get family(): ErrorFamily {
     return families[this.code]
   }
+
+  /** For `JSON.stringify`, which leaves out what an error has: its name, its message and its cause. */
+  toJSON(): Record<string, unknown> {
+    const { name, code, message, details, cause } = this
+    return { name, code, message, details, ...(cause === undefined ? {} : { cause: inShort(cause) }) }
+  }
+}
+
+/** What lay underneath, without what lay under that: causes may be many, and may go in a circle. */
+function inShort(cause: unknown): unknown {
+  if (!(cause instanceof Error)) return messageOf(cause)
+  const { name, code } = cause as Error & { readonly code?: unknown }
+  return { name, ...(typeof code === 'string' ? { code } : {}), message: messageOf(cause) }
+}
+
+/**
+ * The codes that say what was given. It may have come from anywhere and be of any size, and errors are logged and stored: as
+ * much of it is kept as tells what it was.
+ */
+const echoes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'INVALID_OPTION',
+  'INVALID_INPUT',
+  'INVALID_DURATION',
+  'INVALID_NAME',
+  'WORKFLOW_UNKNOWN',
+  'STORE_UNKNOWN',
+  'RUN_NOT_FOUND',
+])
+const longestEcho = 200
+const mostEchoes = 50
+
+function cut(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return value.length > longestEcho ? `${value.slice(0, longestEcho)}…` : value
+  if (typeof value !== 'object' || value === null) return value
+  // Nothing of ours is deeper, and what others gave need not be walked through.
+  if (depth === 3) return Array.isArray(value) ? 'an array' : 'an object'
+  if (Array.isArray(value)) return value.slice(0, mostEchoes).map((one) => cut(one, depth + 1))
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value
+  const entries = Object.entries(value).slice(0, mostEchoes)
+  return Object.fromEntries(entries.map(([name, one]) => [name.slice(0, longestEcho), cut(one, depth + 1)]))
 }
 
 /** Tells whether a value is an error of Holdfast, and, when given, of that code. Never throws. */
@@ -93,6 +135,24 @@ export function isHoldfastError(value: unknown, code?: ErrorCode): value is Hold
   } catch {
     return false
   }
+}
+
+/**
+ * Tells whether nothing is wrong with what was asked: the store is away, or refuses everything of this kind until somebody
+ * repairs it. The work of a run is kept then and sent again.
+ */
+export function isStoreAway(error: unknown): error is HoldfastError {
+  return isHoldfastError(error, 'STORE_UNAVAILABLE') || isHoldfastError(error, 'STORE_REFUSED')
+}
+
+/** Tells whether the store refuses one row, by a policy of its own, and takes others. */
+export function isOfOneRow(error: unknown): boolean {
+  return isStoreAway(error) && error.details['row'] === true
+}
+
+/** Tells whether the same would be said to anything else that is asked of this store now. */
+export function isAboutStore(error: unknown): error is HoldfastError {
+  return (isHoldfastError(error, 'STORE_REFUSED') && !isOfOneRow(error)) || isHoldfastError(error, 'SCHEMA_TOO_NEW')
 }
 
 /** An assertion about ourselves: what it reports can only be a defect of Holdfast. */

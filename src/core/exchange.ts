@@ -5,7 +5,10 @@
 // Whoever waits on something registers under the lock of that (the run, the topic), and looks then; whoever ends or sends
 // takes the same lock, and then looks who waits. So one of the two sees the other. Locks are taken in one order everywhere:
 // runs by their id, then topics by their name.
+//
+// What one transaction writes for others is bounded: what is more than a page is left as a chore, see `chore.ts`.
 
+import { hasExpired, isSameChore, type Chore, type Pages, type Subscribed } from './chore.ts'
 import type { Entry } from './entry.ts'
 import { broadcastMessageId, passedOnId, type Ended, type Fate, type Message, type Refused } from './message.ts'
 import type { Rewrite } from './rewrite.ts'
@@ -26,6 +29,8 @@ export interface WaitRow {
   /** How the topic delivers; null of a run. */
   readonly delivery: Delivery | null
   readonly openedAt: number
+  /** The position of the topic's last broadcast when the run subscribed: it gets those after it. 0 of a run. */
+  readonly since: number
 }
 
 /** A message before it has its place in a mailbox. */
@@ -34,30 +39,49 @@ export type Letter = Omit<Message, 'position' | 'at'>
 /** What became of something that was sent to a topic. */
 export interface Sent {
   readonly outcome: 'delivered' | 'queued'
-  /** To how many runs it went at once. */
+  /** To how many runs it has gone by now: with its commit to a page of its subscribers at most. */
   readonly runs: number
   readonly repeated?: true
+}
+
+/** A page of unread messages, first in first out. */
+export interface Unread {
+  readonly messages: readonly Message[]
+  /** There may be others after this position; null if these are all. */
+  readonly after: number | null
+}
+
+/** Runs that wait on a topic, the longest first; equal ones by the id of who waits. */
+export interface Waiters {
+  readonly waits: readonly WaitRow[]
+  /** There may be others after these. */
+  readonly more: boolean
 }
 
 /** The rows that the rules read and write. Every run and topic that they name is locked. */
 export interface Books {
   readonly now: number
+  /** How much one transaction may write for others. */
+  readonly pages: Pages
   /** The run as it is by now. */
   run(id: string): Run | undefined
   /** The last entry of a run that has ended. */
   lastEntry(run: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'>
-  /**
-   * Messages of a run that no transition has taken, first in first out: all that go on to a topic when it ends, and of the
-   * others as many as the store cares to list, because they may be a million.
-   */
-  unread(runId: string): readonly Message[]
+  /** The first `most` messages after a position that no transition has taken, or fewer: they may be a million. */
+  unread(runId: string, after: number, most: number): Unread
   /** Whether a message of that id was ever put into the mailbox of that run. */
   hasMessage(runId: string, id: string): boolean
-  /** Those that wait on that, the longest first; equal ones by the id of who waits. */
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[]
+  /** Those that wait on the end of that run, the longest first; equal ones by the id of who waits. */
+  waitsOnRun(runId: string): readonly WaitRow[]
+  /** The first `most` after that place that wait on a topic for this delivery. */
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters
+  /** What is left to do for that run or topic. */
+  chore(kind: Chore['kind'], target: string): Chore | undefined
   /** The position of the last broadcast of a topic; 0 if there was none. */
   topicPosition(topic: string): number
   broadcast(topic: string, id: string): Broadcast | undefined
+  /** The first two with `topic` delivery from that position on. */
+  broadcastsFrom(topic: string, position: number): readonly Broadcast[]
   /** What a topic keeps of that delivery and nobody has taken, and that has not expired; the oldest first. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[]
 
@@ -65,8 +89,6 @@ export interface Books {
   put(letter: Letter): void
   /** A message leaves the mailbox of a run that has ended, with its last entry. */
   settle(message: Message, fate: Fate): void
-  /** So do all that `unread` did not list: as dead letters if their policy says so, and otherwise discarded. */
-  settleRest(runId: string): void
   /** Makes the row what was decided, and appends to its journal. */
   rewrite(before: Run, write: Rewrite): void
   /** From here on its end has to be told. */
@@ -77,6 +99,12 @@ export interface Books {
   deleteWait(wait: WaitRow): void
   addBroadcast(broadcast: Broadcast): void
   takeBroadcast(broadcast: Broadcast, runId: string): void
+  /** It has gone to so many more runs. */
+  countTold(broadcast: Broadcast, runs: number): void
+  /** This is left to do, from now on. */
+  setChore(chore: Chore): void
+  /** Nothing is left to do. */
+  deleteChore(chore: Chore): void
   /** Some of what a topic kept since before that time may go: what nobody can get any more. */
   forgetBroadcasts(topic: string, before: number): void
 }
@@ -99,21 +127,27 @@ export function watch(books: Books, run: Run, watched: Watched): void {
       if (isKept && !books.hasMessage(run.id, letter.id)) books.put(letter)
     }
   }
-  books.addWait({ kind: 'topic', target: name, runId: run.id, effect: 'tell', delivery, openedAt: books.now })
+  const since = books.topicPosition(name)
+  books.addWait({ kind: 'topic', target: name, runId: run.id, effect: 'tell', delivery, openedAt: books.now, since })
 }
 
 function watchRun(books: Books, run: Run, runId: string): void {
   const target = books.run(runId)
   if (target === undefined || isTerminal(target.status)) return tellEnd(books, run, runId, target)
+  // As those were told who waited for it when it was removed.
+  if (target.deletedAt !== null) return tellEnd(books, run, runId, undefined)
   books.markWatched(target)
-  books.addWait({ kind: 'run', target: runId, runId: run.id, effect: 'tell', delivery: null, openedAt: books.now })
+  books.addWait({ ...tell(run.id, runId), openedAt: books.now })
 }
 
 /** A run waits no more on that. */
 export function unwatch(books: Pick<Books, 'now' | 'deleteWait'>, run: Pick<Run, 'id'>, watched: Watched): void {
   // Not found by looking at all who wait there: they may be thousands, and each of them leaves like this.
-  const wait = { kind: watched.kind, target: targetOf(watched), runId: run.id, effect: 'tell', delivery: null } as const
-  books.deleteWait({ ...wait, openedAt: books.now })
+  books.deleteWait({ ...tell(run.id, targetOf(watched)), kind: watched.kind, openedAt: books.now })
+}
+
+function tell(runId: string, target: string): Omit<WaitRow, 'openedAt'> {
+  return { kind: 'run', target, runId, effect: 'tell', delivery: null, since: 0 }
 }
 
 /** A run was started by another one: it is told of its end, and ends it with its own, as far as it wants that. */
@@ -121,8 +155,7 @@ export function bindChild(books: Books, parent: Run, child: Run, how: ChildBond)
   if (how.awaited) watchRun(books, parent, child.id)
   if (how.onParentEnd !== 'cancel') return
   books.markWatched(books.run(parent.id) ?? parent)
-  const wait = { kind: 'run', target: parent.id, runId: child.id, effect: 'cancel', delivery: null } as const
-  books.addWait({ ...wait, openedAt: books.now })
+  books.addWait({ ...tell(child.id, parent.id), effect: 'cancel', openedAt: books.now })
 }
 
 export interface ChildBond {
@@ -138,42 +171,108 @@ export function refuseChild(books: Books, parent: Run, childId: string, refused:
   books.put({ id: `refused:${childId}`, runId: parent.id, kind: 'refused', name: childId, data, policy: null })
 }
 
-/** Something is sent to a topic. */
+/** Something is sent to a topic; with its commit it goes to `most` subscribers at most. */
 export function broadcast(
   books: Books,
   { name, delivery, retainMs }: TopicRules,
   sent: Pick<Broadcast, 'id' | 'data' | 'policy' | 'expiresAt'>,
+  most = books.pages.subscribers,
 ): Sent {
   const known = books.broadcast(name, sent.id)
   if (known !== undefined) return { ...outcomeOf(known.told), repeated: true }
-  const waiters = books.waitsOn('topic', name).filter((wait) => wait.delivery === delivery)
-  const live: Run[] = []
-  for (const wait of waiters) {
-    if (delivery === 'queue' && live.length > 0) break
-    const run = books.run(wait.runId)
-    if (run !== undefined && !isTerminal(run.status) && run.deletedAt === null) live.push(run)
-    // Runs that end while they wait leave their waits behind: they go when they are next met.
-    else books.deleteWait(wait)
-  }
   const { now } = books
-  const position = books.topicPosition(name) + 1
-  const takenBy = delivery === 'queue' ? (live[0]?.id ?? null) : null
-  const row: Broadcast = { ...sent, topic: name, position, delivery, at: now, takenBy, told: live.length }
-  books.addBroadcast(row)
-  for (const run of live) {
-    books.put(broadcastLetter(run.id, row))
-    const wait = delivery === 'queue' ? waiters.find(({ runId }) => runId === run.id) : undefined
-    if (wait !== undefined) books.deleteWait(wait)
+  const row = { ...sent, topic: name, position: books.topicPosition(name) + 1, delivery, at: now }
+  if (delivery === 'queue') {
+    const wait = firstLive(books, name)
+    const to = wait === undefined ? { takenBy: null, told: 0 } : { takenBy: wait.runId, told: 1 }
+    books.addBroadcast({ ...row, ...to })
+    if (wait !== undefined) {
+      books.put(broadcastLetter(wait.runId, row))
+      books.deleteWait(wait)
+    }
+    books.forgetBroadcasts(name, now - Math.max(retainMs, rememberedMs))
+    return outcomeOf(to.told)
   }
-  books.forgetBroadcasts(name, now - Math.max(retainMs, rememberedMs))
+  // What was sent before has not gone to all yet: it comes first, everywhere.
+  const isBehind = books.chore('topic', name) !== undefined
+  const { waits, more } = isBehind ? noWaiters : books.waitersOf(name, delivery, null, most)
+  const live = liveOf(books, waits)
+  books.addBroadcast({ ...row, takenBy: null, told: live.length })
+  for (const { runId } of live) books.put(broadcastLetter(runId, row))
+  const last = waits.at(-1)
+  const isLeft = more && last !== undefined
+  if (isLeft) books.setChore({ kind: 'topic', target: name, position: row.position, after: placeOf(last) })
+  // Nothing that is still being passed on may be forgotten, however old it is.
+  if (!isBehind && !isLeft) books.forgetBroadcasts(name, now - Math.max(retainMs, rememberedMs))
   return outcomeOf(live.length)
+}
+
+const noWaiters: Waiters = { waits: [], more: false }
+
+function placeOf({ openedAt, runId }: WaitRow): Subscribed {
+  return { openedAt, runId }
+}
+
+/** Those that can still get something. Runs that end while they wait leave their waits behind: they go when they are met. */
+function liveOf(books: Books, waits: readonly WaitRow[]): readonly WaitRow[] {
+  return waits.filter((wait) => {
+    const run = books.run(wait.runId)
+    const isLive = run !== undefined && !isTerminal(run.status) && run.deletedAt === null
+    if (!isLive) books.deleteWait(wait)
+    return isLive
+  })
+}
+
+/** Who has waited longest on a queue. */
+function firstLive(books: Books, topic: string): WaitRow | undefined {
+  let after: Subscribed | null = null
+  for (;;) {
+    const { waits, more }: Waiters = books.waitersOf(topic, 'queue', after, 1)
+    const [live] = liveOf(books, waits)
+    const last = waits.at(-1)
+    if (live !== undefined || !more || last === undefined) return live
+    after = placeOf(last)
+  }
+}
+
+/** Does one page of a chore, as it was when it was taken. If others have gone on with it since, it is left to them. */
+export function doChore(books: Books, taken: Chore): void {
+  const chore = books.chore(taken.kind, taken.target)
+  if (chore === undefined || !isSameChore(chore, taken)) return
+  if (chore.kind === 'topic') return passOn(books, chore)
+  const run = books.run(chore.target)
+  if (run === undefined || !isTerminal(run.status)) return books.deleteChore(chore)
+  settlePage(books, run, chore, books.pages.mail)
+}
+
+/** A broadcast goes to the next page of its subscribers. */
+function passOn(books: Books, chore: Chore): void {
+  const { target: topic, position, after } = chore
+  const [sent, next] = books.broadcastsFrom(topic, position)
+  if (sent?.position === position && !hasExpired(sent, books.now)) {
+    const { waits, more } = books.waitersOf(topic, 'topic', after, books.pages.subscribers)
+    // One that has subscribed again may have got it from what the topic retains.
+    const isMeant = ({ runId, since }: WaitRow): boolean =>
+      since < position && !books.hasMessage(runId, broadcastMessageId(sent))
+    const live = liveOf(books, waits).filter(isMeant)
+    for (const { runId } of live) books.put(broadcastLetter(runId, sent))
+    if (live.length > 0) books.countTold(sent, live.length)
+    const last = waits.at(-1)
+    if (more && last !== undefined) return books.setChore({ ...chore, after: placeOf(last) })
+  }
+  const following = sent?.position === position ? next : sent
+  if (following === undefined) books.deleteChore(chore)
+  else books.setChore({ ...chore, position: following.position, after: null })
 }
 
 function outcomeOf(runs: number): Sent {
   return { outcome: runs === 0 ? 'queued' : 'delivered', runs }
 }
 
-function broadcastLetter(runId: string, sent: Broadcast): Letter {
+function broadcastLetter(
+  runId: string,
+  sent: Pick<Broadcast, 'topic' | 'id' | 'position' | 'data' | 'policy'>,
+): Letter {
   const { topic, data, policy } = sent
   return { id: broadcastMessageId(sent), runId, kind: 'broadcast', name: topic, data, policy }
 }
@@ -187,7 +286,7 @@ export function hasParted(before: Pick<Run, 'status' | 'deletedAt'>, { status, d
 /** A run has come to its end, in whatever way, or was removed. Call it once, when its row and its last entry say so. */
 export function conclude(books: Books, run: Run): void {
   if (run.watched) {
-    for (const wait of books.waitsOn('run', run.id)) {
+    for (const wait of books.waitsOnRun(run.id)) {
       books.deleteWait(wait)
       const other = books.run(wait.runId)
       if (other === undefined || isTerminal(other.status)) continue
@@ -198,14 +297,20 @@ export function conclude(books: Books, run: Run): void {
     if (run.parentId !== null) forgetChild(books, run.parentId, run.id)
   }
   if (run.inbox === 0 || !isTerminal(run.status)) return
-  for (const message of books.unread(run.id)) giveUp(books, message)
-  books.settleRest(run.id)
+  settlePage(books, run, null, books.pages.withEnd)
+}
+
+/** Unread messages of a run that has ended are given up: so many, and what is left is a chore. */
+function settlePage(books: Books, run: Run, chore: Chore | null, most: number): void {
+  const { messages, after } = books.unread(run.id, chore?.position ?? 0, most)
+  for (const message of messages) giveUp(books, message)
+  if (after !== null) books.setChore({ kind: 'mail', target: run.id, position: after, after: null })
+  else if (chore !== null) books.deleteChore(chore)
 }
 
 /** A child that is over need not be cancelled any more: a run may start thousands, one after the other. */
 function forgetChild(books: Books, parentId: string, runId: string): void {
-  const wait = { kind: 'run', target: parentId, runId, effect: 'cancel', delivery: null } as const
-  books.deleteWait({ ...wait, openedAt: books.now })
+  books.deleteWait({ ...tell(runId, parentId), effect: 'cancel', openedAt: books.now })
 }
 
 function cancelChild(books: Books, child: Run, parent: Run): void {
@@ -220,7 +325,14 @@ export function giveUp(books: Books, message: Message): void {
   if (policy.onTargetTerminated === 'dead-letter') return books.settle(message, 'dead')
   books.settle(message, 'broadcast')
   const { delivery, retainMs } = policy
-  broadcast(books, { name, delivery, retainMs }, { id: passedOnId(message), data, policy, expiresAt: null })
+  const sent = { id: passedOnId(message), data, policy, expiresAt: null }
+  broadcast(books, { name, delivery, retainMs }, sent, books.pages.passedOn)
+}
+
+/** The first so many of a list, as a page. */
+export function firstUnread(messages: readonly Message[], most: number): Unread {
+  const page = messages.slice(0, most)
+  return { messages: page, after: messages.length > most ? (page.at(-1)?.position ?? null) : null }
 }
 
 function tellEnd(books: Books, run: Run, endedId: string, ended: Run | undefined): void {

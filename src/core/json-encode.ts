@@ -14,6 +14,7 @@ import { refusal, renderKey, renderPath, type RefusalReason, type Segment } from
 export interface EncodeLimits {
   readonly maxDepth: number
   readonly maxBytes: number
+  readonly maxBigintDigits: number
 }
 
 export function encodeJson(value: unknown, limits: EncodeLimits): string {
@@ -74,7 +75,7 @@ class Writer {
         this.out += undefinedText
         return
       case 'bigint':
-        this.out += `{"$bigint":"${value}"}`
+        this.bigint(value)
         return
       case 'object':
         if (value === null) this.out += 'null'
@@ -85,6 +86,17 @@ class Writer {
       default:
         throw this.refuse('symbol', 'it is a symbol', 'Use a string instead')
     }
+  }
+
+  /** Compared before it is written: the text of a huge one takes seconds, only to be found too long. */
+  private bigint(value: bigint): void {
+    const { maxBigintDigits } = this.limits
+    const bound = boundOf(maxBigintDigits)
+    if (value >= bound || value <= -bound) {
+      const told = `it is a bigint of more than ${maxBigintDigits} digits`
+      throw this.refuse('too-large', told, 'Store its bytes, or raise maxBigintDigits of the codec')
+    }
+    this.out += `{"$bigint":"${value}"}`
   }
 
   /** `depth` is that of the text: how many brackets are open inside this object. */
@@ -108,14 +120,39 @@ class Writer {
   }
 
   private array(value: readonly unknown[], depth: number): void {
+    // As many values as elements: there is no property beside them, unless a hole makes up for it, which is found below.
+    // `Object.keys` says the same for 75 ns and 8 ns an element, `Object.values` for 75 ns and 1.5 ns; of an empty array the
+    // keys take 7 ns.
+    const { length } = value.length === 0 ? Object.keys(value) : Object.values(value)
+    if (value.length !== length) throw this.irregular(value)
     this.out += '['
     for (let at = 0; at < value.length; at++) {
       this.key = at
       if (at > 0) this.out += ','
-      this.value(value[at], depth)
+      const item = value[at]
+      if (item === undefined && !Object.hasOwn(value, at)) throw this.irregular(value)
+      this.value(item, depth)
       this.checkRoom()
     }
     this.out += ']'
+  }
+
+  /**
+   * JSON has no words for a hole in an array, nor for a property beside its elements, such as `groups` of what a regular
+   * expression matched.
+   */
+  private irregular(value: readonly unknown[]): HoldfastError {
+    // Indexes come first among the keys, and in order.
+    const keys = Object.keys(value)
+    const odd = keys.findIndex((key, at) => key !== `${at}`)
+    const at = odd === -1 ? keys.length : odd
+    if (at < value.length) {
+      this.key = at
+      return this.refuse('sparse-array', 'it is a hole in an array', 'Fill it, or store null there')
+    }
+    this.key = keys[at] ?? null
+    const advice = 'Return an object instead, or only the elements: [...array]'
+    return this.refuse('array-property', 'it is a property of an array beside its elements', advice)
   }
 
   private plain(value: Record<string, unknown>, depth: number): void {
@@ -290,6 +327,16 @@ class Writer {
     this.refused = refusal(path, reason, told, advice, cause)
     return this.refused
   }
+}
+
+// Made when the first bigint is met: that of 10⁵ digits takes 3 ms.
+const bounds = new Map<number, bigint>()
+
+/** The smallest bigint that has more digits than these. */
+function boundOf(digits: number): bigint {
+  let bound = bounds.get(digits)
+  if (bound === undefined) bounds.set(digits, (bound = 10n ** BigInt(digits)))
+  return bound
 }
 
 const absent = Symbol('absent')

@@ -3,27 +3,31 @@
 
 import { exceedsUtf8 } from './bytes.ts'
 import { HoldfastError } from './error.ts'
+import { atMost, defaultLimits, digits, type Limits } from './limits.ts'
 import { isPrintable } from './printable.ts'
 import { shown } from './suggest.ts'
 
-const mostTags = 50
 const longestTag = 200
 const mostMetadataBytes = 16 * 1024
 
-/** The tags, each once. Throws INVALID_NAME. */
-export function checkTags(tags: unknown, what: string): readonly string[] {
+/** The tags, each once. Throws INVALID_NAME, or INVALID_OPTION at too many. */
+export function checkTags(tags: unknown, what: string, limits: Limits = defaultLimits): readonly string[] {
   if (!Array.isArray(tags)) throw new HoldfastError('INVALID_OPTION', `${what} must be a list. Got ${shown(tags)}.`)
   if (tags.length === 0) return []
+  const distinct = new Set<string>()
   for (const tag of tags as readonly unknown[]) {
-    if (typeof tag === 'string' && tag !== '' && tag.length <= longestTag && isPrintable(tag)) continue
-    throw new HoldfastError(
-      'INVALID_NAME',
-      `${what} must be printable texts of 1 to ${longestTag} characters. Got ${shown(tag)}.`,
-    )
+    if (typeof tag !== 'string' || tag === '' || tag.length > longestTag || !isPrintable(tag)) {
+      throw new HoldfastError(
+        'INVALID_NAME',
+        `${what} must be printable texts of 1 to ${longestTag} characters. Got ${shown(tag)}.`,
+      )
+    }
+    distinct.add(tag)
+    if (distinct.size > limits.tags) {
+      throw new HoldfastError('INVALID_OPTION', `${what} are ${atMost(limits, 'tags')}. Got ${digits(tags.length)}.`)
+    }
   }
-  const distinct = [...new Set(tags as readonly string[])]
-  if (distinct.length <= mostTags) return distinct
-  throw new HoldfastError('INVALID_OPTION', `${what} may be ${mostTags} at most. Got ${distinct.length}.`)
+  return [...distinct]
 }
 
 /** The text of a JSON object; null if it is empty. Throws INVALID_OPTION at what JSON would change. */
@@ -46,6 +50,11 @@ export function readMetadata(text: string | null): Readonly<Record<string, unkno
   return text === null ? null : (JSON.parse(text) as Record<string, unknown>)
 }
 
+/** JSON would fill the holes of an array, and leave out what it has besides elements. */
+function isDense(list: readonly unknown[]): boolean {
+  return Object.keys(list).every((key, at) => key === `${at}`) && Object.keys(list).length === list.length
+}
+
 /** No cycle gets past the bound on depth. */
 function assertPlain(value: unknown, what: string, depth: number): void {
   if (value === null || typeof value === 'boolean') return
@@ -55,7 +64,8 @@ function assertPlain(value: unknown, what: string, depth: number): void {
     if (Number.isFinite(value)) return
   } else if (typeof value === 'object' && depth < 20) {
     const prototype: unknown = Object.getPrototypeOf(value)
-    if (Array.isArray(value) || prototype === Object.prototype || prototype === null) {
+    const isPlain = prototype === Object.prototype || prototype === null
+    if (Array.isArray(value) ? isDense(value) : isPlain) {
       for (const [name, member] of Object.entries(value)) {
         assertPlain(name, what, depth)
         assertPlain(member, what, depth + 1)

@@ -1,7 +1,6 @@
 // What others leave for a run, in the order in which they left it: signals, what a topic passes on, and what became of
 // other runs. All of it lies in one mailbox, so there is one way in which a run is woken from outside.
 
-import type { Place } from './codec.ts'
 import { isTerminal, type Run, type RunStatus } from './run.ts'
 import type { Broadcast, MessagePolicy } from './topic.ts'
 
@@ -42,12 +41,15 @@ export type Fate = 'discarded' | 'broadcast' | 'dead' | 'replayed'
 export type Delivered =
   | {
       /**
-       * `delivered`: a run that was waiting has been woken, or at least one was subscribed to the topic. `queued`: it lies in
-       * the mailbox of a run that is busy, woken already, not begun or paused; or it waits for somebody who waits on its
-       * topic.
+       * `delivered`: a run that was waiting for it has been woken, or at least one was subscribed to the topic. `queued`: it
+       * lies in the mailbox of a run that is busy, woken already, not begun, paused, or waiting for something else; or it
+       * waits for somebody who waits on its topic, or until what was sent to its topic before has gone to all subscribers.
        */
       readonly outcome: 'delivered' | 'queued'
-      /** To how many runs it went when it was sent; only of what was sent to a topic. */
+      /**
+       * To how many runs it has gone by the time of this answer; only of what was sent to a topic. With its commit it goes to
+       * the first 1,000 subscribers, and to the others in pages after that; a repeated send tells how far it has come.
+       */
       readonly runs?: number
       /** This id was known: nothing has changed. */
       readonly repeated?: true
@@ -59,10 +61,17 @@ export type Delivered =
 /** What became of a message when it was put into the mailbox of a run. */
 export type Reception = 'delivered' | 'queued' | 'target-terminated'
 
-/** What the sender of a message to that run is told. One that has been woken already is not woken again. */
-export function receptionOf({ status, readiness }: Pick<Run, 'status' | 'readiness'>): Reception {
+/**
+ * What the sender of a message of that name to that run is told; `delivered` wakes it. One that has been woken already is not
+ * woken again, and one that waits for other messages sleeps on: a wait that wants this one will find it.
+ */
+export function receptionOf(
+  { status, readiness, wants }: Pick<Run, 'status' | 'readiness' | 'wants'>,
+  name: string,
+): Reception {
   if (isTerminal(status)) return 'target-terminated'
-  return status === 'waiting' && readiness !== 'ready' ? 'delivered' : 'queued'
+  const isAsleep = status === 'waiting' && readiness !== 'ready'
+  return isAsleep && (wants === null || wants.includes(name)) ? 'delivered' : 'queued'
 }
 
 /** How a run ended, for those who watch it. */
@@ -83,16 +92,6 @@ export interface Refused {
   readonly by: string
 }
 
-/** Where the payload of a message stands: before every entry, because it has no place in the journal yet. */
-export function messagePlace(runId: string, id: string): Place {
-  return { runId, seq: 0, name: id }
-}
-
-/** Where the payload of a broadcast stands. It is the same for everyone who gets it, also when it was passed on. */
-export function topicPlace(topic: string, id: string): Place {
-  return { runId: '', seq: 0, name: `${topic}:${originalId(id)}` }
-}
-
 /**
  * The id that a broadcast has in the mailbox of a run: no message that somebody sends to the run can have it, nor a
  * broadcast of another topic, whatever colons are in their names. With the position, because a run may outlive what its topic
@@ -103,11 +102,19 @@ export function broadcastMessageId({ topic, id, position }: Pick<Broadcast, 'top
 }
 
 /**
- * The id under which what a run did not read goes to its topic. With the run and the place in its mailbox, because one id
- * may have gone to several runs, and each of them passes on its own.
+ * The id under which what a run did not read goes to its topic, as it is: with the run that it was sent to, because its payload
+ * was written for that, and with who passed it on, because one id may have gone to several runs, and each passes on its own.
  */
 export function passedOnId(message: Message): string {
-  return `${originalId(sentId(message))}@${message.runId}.${message.position}`
+  const { kind, runId, position } = message
+  const sent = kind === 'broadcast' ? originOf(sentId(message)) : { id: message.id, runId }
+  return `${sent.id}@${sent.runId ?? atTopic}/${runId}.${position}`
+}
+
+/** The id under which a dead letter is sent again: its payload is written anew then, so nothing of its way has to be known. */
+export function replayedId(letter: Message): string {
+  const { id } = originOf(sentId(letter))
+  return `${id.replace(replayed, '')}@${letter.runId}.${letter.position}`
 }
 
 /** The id with which it was sent: to the run, or to its topic. */
@@ -117,17 +124,18 @@ export function sentId({ kind, id, name }: Pick<Message, 'kind' | 'id' | 'name'>
   return id.slice(prefix.length + name.length + 1)
 }
 
-const passedOn = /@[0-9a-f-]{36}\.\d+$/
+const atTopic = 'topic'
+const passedOn = /^(.*)@(topic|[0-9a-f-]{36})\/[0-9a-f-]{36}\.\d+$/s
+const replayed = /@[0-9a-f-]{36}\.\d+$/
 
-function originalId(id: string): string {
-  return id.replace(passedOn, '')
+/** What was sent to a topic first had this id: it was sent to the topic, or to that run, which did not read it. */
+export function originOf(id: string): { readonly id: string; readonly runId: string | null } {
+  const [, original, runId] = passedOn.exec(id) ?? []
+  if (original === undefined || runId === undefined) return { id, runId: null }
+  return { id: original, runId: runId === atTopic ? null : runId }
 }
 
-/** Where the payload of that message stands, whatever its kind. */
-export function placeOf(message: Message): Place {
-  const { kind, runId, id, name, data } = message
-  if (kind === 'broadcast' || kind === 'topic-signal') return topicPlace(name, sentId(message))
-  if (kind === 'signal' || kind === 'refused') return messagePlace(runId, id)
-  const ended = JSON.parse(data) as Ended
-  return { runId: name, seq: ended.status === 'not-found' ? 0 : ended.seq, name: null }
+/** Tells whether only the engine may give that id to something. */
+export function isPassedOnId(id: string): boolean {
+  return passedOn.test(id)
 }

@@ -5,7 +5,15 @@ import type { Host } from './definition.ts'
 
 export type Lender = Pick<
   Host,
-  'ports' | 'payloads' | 'services' | 'inlineRetryMs' | 'now' | 'pauseCheckMs' | 'transact'
+  | 'ports'
+  | 'payloads'
+  | 'services'
+  | 'inlineRetryMs'
+  | 'abortGraceMs'
+  | 'now'
+  | 'pauseCheckMs'
+  | 'transact'
+  | 'tokenKey'
 >
 
 export function muteHost(lender: Lender): Host {
@@ -16,6 +24,7 @@ export function muteHost(lender: Lender): Host {
     payloads: lender.payloads.reading(),
     services: lender.services,
     inlineRetryMs: lender.inlineRetryMs,
+    abortGraceMs: lender.abortGraceMs,
     heartbeat: silent,
     now: () => lender.now(),
     pauseCheckMs: lender.pauseCheckMs,
@@ -28,5 +37,6 @@ export function muteHost(lender: Lender): Host {
     transitionId: () => '',
     commit: unanswered,
     transact: lender.transact === null ? null : unanswered,
+    tokenKey: lender.tokenKey ?? null,
   }
 }

@@ -1,16 +1,41 @@
-// How long to pause before something that was unavailable is tried again: longer each time, with jitter, never for ever.
+// How long to pause before something that was unavailable is tried again: longer each time, with jitter, never for ever. And
+// how to wait for something that may never come.
 
-import { randomFraction, type Ports } from './ports.ts'
+import { randomFraction, type Cancel, type Clock, type Ports } from './ports.ts'
 
-const firstMs = 10
-const longestMs = 1_000
+export interface PauseBounds {
+  readonly firstMs: number
+  readonly longestMs: number
+}
+
+const usual: PauseBounds = { firstMs: 10, longestMs: 1_000 }
 
 /** Returns a function that pauses, each time about twice as long as the time before. */
-export function growingPauses({ clock, random }: Pick<Ports, 'clock' | 'random'>): () => Promise<void> {
+export function growingPauses(
+  { clock, random }: Pick<Ports, 'clock' | 'random'>,
+  { firstMs, longestMs } = usual,
+): () => Promise<void> {
   let ms = firstMs
   return () => {
     const jittered = Math.round(ms * (0.5 + randomFraction(random)))
     ms = Math.min(2 * ms, longestMs)
     return new Promise((resolve) => clock.after(jittered, resolve))
+  }
+}
+
+/** Settles with the work, or after that time with what `late` says, if anything. The work goes on, and nobody hears of it. */
+export async function within<Result>(
+  clock: Pick<Clock, 'after'>,
+  ms: number,
+  work: Promise<Result>,
+  late: () => Result | undefined = () => undefined,
+): Promise<Result | undefined> {
+  let cancel: Cancel = () => undefined
+  const over = new Promise<void>((resolve) => (cancel = clock.after(ms, resolve)))
+  work.catch(() => undefined)
+  try {
+    return await Promise.race([work, over.then(late)])
+  } finally {
+    cancel()
   }
 }

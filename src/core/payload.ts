@@ -2,19 +2,31 @@
 // or a reference to where a large text was put). Whatever a codec or a port does, only HoldfastErrors leave here.
 // A failure must always be recordable: `encodeFailure` gives up detail step by step and never throws.
 // The engine's own failures may have to be written where the codec cannot help (it fails, or the place is not known yet):
-// such a text is marked, and holds an error and nothing else, so that it cannot stand for a value that a codec vouches for.
+// such a text is marked, holds a code and a message and nothing else, and is read only where an entry holds a failure. So it
+// cannot stand for anything that a codec vouches for.
 
 import { exceedsUtf8 } from './bytes.ts'
-import { corrupt, jsonCodec, type Codec, type Place } from './codec.ts'
+import { corrupt, type Codec } from './codec.ts'
+import type { EntryKind } from './entry.ts'
 import { isError } from './error-data.ts'
-import { HoldfastError, isHoldfastError } from './error.ts'
+import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode } from './error.ts'
+import { absent, isReference, longestReference } from './offload-reference.ts'
+import { holdsFailure, type Place } from './place.ts'
+import { isSameText, isSameValue } from './same-value.ts'
 
 /** Where large payloads go instead of the journal: an object store, a table of their own. */
 export interface Offload {
   /** Texts of more bytes of UTF-8 than this are put. */
   readonly thresholdBytes: number
-  /** Stores a text and answers with a reference to it. May be called again for the same place. */
+  /**
+   * Stores a text and answers with a reference to it: printable text of 1 to 2,048 characters. May be called again for the same
+   * place.
+   */
   put(text: string, place: Place): Promise<string>
+  /**
+   * The text of a reference. It is read from the database: whoever can write there chooses it, so fetch nothing that `put` cannot
+   * have stored, such as a path outside of your folder.
+   */
   get(reference: string): Promise<string>
 }
 
@@ -23,16 +35,22 @@ const inline = 'inline:'
 const plainMark = '\u0001plain:'
 const longestPart = 2000
 const unknownFailure = 'Something was thrown that cannot be stored'
-const plainCodec = jsonCodec()
-const nowhere: Place = { runId: '', seq: 0, name: null }
 
 export class Payloads {
+  /** The name of the database, which is part of every place. */
+  readonly namespace: string
   private readonly codec: Codec
   private readonly offload: Offload | undefined
 
-  constructor(codec: Codec, offload?: Offload) {
+  constructor(codec: Codec, offload?: Offload, namespace = '') {
     this.codec = codec
     this.offload = offload
+    this.namespace = namespace
+  }
+
+  /** Where the payload of an entry stands. */
+  place(runId: string, seq: number, kind: EntryKind, name: string | null): Place {
+    return { namespace: this.namespace, runId, seq, kind, name, id: null }
   }
 
   /** The text of a value. Throws NOT_STORABLE. */
@@ -52,26 +70,21 @@ export class Payloads {
 
   /** The text of whatever was thrown. Never throws. */
   encodeFailure(error: unknown, place: Place): string {
-    const write = (value: unknown): string => this.encode(value, place)
     // Nothing of the error itself is written past the codec: it may be there to encrypt.
-    return detailed(error, write) ?? this.plain(new Error(unknownFailure))
+    return detailed(error, (value) => this.encode(value, place)) ?? plainUnknown
   }
 
   /**
-   * The text of an error of the engine's own, for any place and whatever the codec is. It is not encrypted, so nothing
-   * of a user's may be in it. Never throws.
+   * The text of a failure of the engine's own, for any entry that holds one and whatever the codec is. It is not encrypted, so
+   * nothing of a user's may be in it: only the code and the message are written.
    */
-  plain(error: unknown): string {
-    const write = (value: unknown): string => {
-      if (typeof value !== 'object' || value === null || !isError(value)) throw notStorable('it is no error')
-      return plainCodec.encode(value, nowhere)
-    }
-    return plainMark + (detailed(error, write) ?? `{"$error":{"name":"Error","message":"${unknownFailure}"}}`)
+  plain({ code, message }: HoldfastError): string {
+    return plainText(code, message)
   }
 
   /** The value of a text. Throws PAYLOAD_CORRUPT. */
   decode(text: string, place: Place): unknown {
-    if (text.startsWith(plainMark)) return decodePlain(text.slice(plainMark.length), place)
+    if (text.startsWith(plainMark)) return decodePlain(text, place)
     try {
       return this.codec.decode(text, place)
     } catch (cause) {
@@ -80,34 +93,102 @@ export class Payloads {
     }
   }
 
+  /**
+   * Tells whether a value is the one that was written as that text, by what the codec writes of both: it knows what belongs to
+   * a value, and how large one may be. Throws NOT_STORABLE and PAYLOAD_CORRUPT.
+   */
+  isSame(text: string, value: unknown, place: Place): boolean {
+    const written = this.encode(value, place)
+    if (written === text) return true
+    // As both would be read back: a codec may keep less than it is given.
+    const [first, second] = [this.decode(text, place), this.decode(written, place)]
+    const told = this.comparable(second, place)
+    if (isSameText(this.comparable(first, place), told)) return true
+    // A codec that says the same twice has been asked; of any other only what it gave back can be compared.
+    return told !== this.comparable(second, place) && isSameValue(first, second)
+  }
+
+  private comparable(value: unknown, place: Place): string {
+    return this.codec.comparable?.(value, place) ?? this.encode(value, place)
+  }
+
+  /** Tells whether what is kept for one place can be kept for another as it is. */
+  isMovable(kept: string): boolean {
+    return this.codec.isPlaceless === true && !kept.startsWith(plainMark)
+  }
+
+  /**
+   * The text of what somebody else wrote, for who receives it: read where it was sent from, written anew for where it is
+   * received. Throws PAYLOAD_CORRUPT and NOT_STORABLE.
+   */
+  received(text: string, from: Place, to: Place): string {
+    const value = this.decode(text, from)
+    if (!holdsFailure(from.kind)) return this.encode(value, to)
+    const written = detailed(value, (part) => this.encode(part, to))
+    if (written === undefined) throw notStorable('the codec takes no error')
+    return written
+  }
+
+  /** Tells whether a text is kept as it is, so that nobody has to be told where it stands. */
+  isKeptAsIs(text: string): boolean {
+    return !this.isLarge(text) && !text.startsWith(offloaded) && !text.startsWith(inline)
+  }
+
+  private isLarge(text: string): boolean {
+    // A failure of the engine's own is small, and found where it is expected.
+    return this.offload !== undefined && exceedsUtf8(text, this.offload.thresholdBytes) && !text.startsWith(plainMark)
+  }
+
+  /** The ids of the keys that payloads are read with; null if nobody knows which it needs. */
+  get keys(): readonly string[] | null {
+    return this.codec.keys ?? null
+  }
+
+  /** The id of the key that a text was written with; null if it needs none, or if nobody knows. */
+  keyOf(text: string): string | null {
+    return this.codec.keyOf?.(text) ?? null
+  }
+
+  /** The id of the key that payloads are written with; null if they need none. */
+  get currentKey(): string | null {
+    return this.codec.rekey === undefined ? null : (this.codec.currentKey ?? null)
+  }
+
+  /** The same text under the current key. Throws PAYLOAD_CORRUPT. */
+  rekey(text: string, place: Place): string {
+    return this.codec.rekey?.(text, place) ?? text
+  }
+
   /** What the journal keeps of a text: itself, or a marked reference when it is large and there is an offload port. */
   keep(text: string, place: Place): string | Promise<string> {
-    if (this.offload !== undefined && exceedsUtf8(text, this.offload.thresholdBytes)) {
-      return put(this.offload, text, place)
-    }
+    if (this.offload !== undefined && this.isLarge(text)) return put(this.offload, text, place)
     return text.startsWith(offloaded) || text.startsWith(inline) ? inline + text : text
   }
 
   /** The same for somebody who only looks: nothing is put elsewhere. */
   reading(): Payloads {
-    const { codec, offload } = this
+    const { codec, offload, namespace } = this
     if (offload === undefined) return this
-    return new Payloads(codec, {
+    const reading: Offload = {
       thresholdBytes: Infinity,
       put: (text, place) => offload.put(text, place),
       get: (reference) => offload.get(reference),
-    })
+    }
+    return new Payloads(codec, reading, namespace)
   }
 
   /** The same, where every text is at hand: nothing is put elsewhere, or fetched from there. */
   inline(): Payloads {
-    return new Payloads(this.codec)
+    return new Payloads(this.codec, undefined, this.namespace)
   }
 
   /** The text of what the journal keeps. Synchronous unless the text was offloaded. */
   fetch(kept: string): string | Promise<string> {
     if (kept.startsWith(inline)) return kept.slice(inline.length)
-    return kept.startsWith(offloaded) ? get(this.offload, kept.slice(offloaded.length)) : kept
+    if (!kept.startsWith(offloaded)) return kept
+    const reference = kept.slice(offloaded.length)
+    // The codec refuses this text, and says of which entry.
+    return isReference(reference) ? get(this.offload, reference) : `${absent}its reference is malformed`
   }
 }
 
@@ -130,16 +211,42 @@ function detailed(error: unknown, write: (value: unknown) => string): string | u
   return undefined
 }
 
-function decodePlain(text: string, place: Place): Error {
-  const value = plainCodec.decode(text, place)
-  if (value instanceof Error) return value
-  throw corrupt(place, 'it was not written by a codec, and it is no error', undefined)
+function plainText(code: ErrorCode, message: string): string {
+  return plainMark + JSON.stringify({ code, message: message.slice(0, longestPart) })
+}
+
+const plainUnknown = plainText('NOT_STORABLE', unknownFailure)
+
+/** The failure that a marked text holds. Whatever was added to it by others is found out: it would not be written so. */
+function decodePlain(text: string, place: Place): HoldfastError {
+  if (!holdsFailure(place.kind)) {
+    throw corrupt(place, 'it was not written by a codec, and no failure stands here', undefined)
+  }
+  const { code, message } = parsed(text.slice(plainMark.length))
+  const isKnown = errorCodes.includes(code as ErrorCode) && typeof message === 'string'
+  if (!isKnown || plainText(code as ErrorCode, message) !== text) {
+    throw corrupt(place, 'it was not written by a codec, nor by the engine', undefined)
+  }
+  const error = new HoldfastError(code as ErrorCode, message)
+  delete error.stack
+  return error
+}
+
+function parsed(text: string): { readonly code?: unknown; readonly message?: unknown } {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
 }
 
 async function put(offload: Offload, text: string, place: Place): Promise<string> {
   try {
     const reference: unknown = await offload.put(text, place)
-    if (typeof reference !== 'string') throw new TypeError('offload.put did not resolve to a string')
+    if (!isReference(reference)) {
+      throw new TypeError(`offload.put must resolve to printable text of 1 to ${longestReference} characters`)
+    }
     return offloaded + reference
   } catch (cause) {
     const message = `A payload of run ${place.runId} could not be offloaded. It is tried again with the entry.`
@@ -148,8 +255,8 @@ async function put(offload: Offload, text: string, place: Place): Promise<string
 }
 
 async function get(offload: Offload | undefined, reference: string): Promise<string> {
+  if (offload === undefined) throw portMissing(reference)
   try {
-    if (offload === undefined) throw new TypeError('no offload port is configured here')
     const text: unknown = await offload.get(reference)
     if (typeof text !== 'string') throw new TypeError('offload.get did not resolve to a string')
     return text
@@ -158,6 +265,19 @@ async function get(offload: Offload | undefined, reference: string): Promise<str
       'An offloaded payload could not be fetched. Check the offload port and that it still has the object.'
     throw new HoldfastError('STORE_UNAVAILABLE', message, { cause, details: { reference } })
   }
+}
+
+/** Another process has the port, or this one will after its next deployment: waiting here would help nobody. */
+function portMissing(reference: string): HoldfastError {
+  const message =
+    'A payload was offloaded, and this process has no `offload` port to fetch it with: give createHoldfast({ offload }) the ' +
+    'one that it was written with.'
+  return new HoldfastError('INVALID_OPTION', message, { details: { port: 'offload', reference } })
+}
+
+/** Tells whether something cannot be read because this process lacks a port that others may have. */
+export function isPortMissing(error: unknown): error is HoldfastError {
+  return isHoldfastError(error, 'INVALID_OPTION') && error.details['port'] === 'offload'
 }
 
 /** A new error with nothing but the name and message of what was thrown, and its class if that is asked for. */

@@ -8,8 +8,18 @@ export interface Clock {
   now(): number
   /** Milliseconds on a clock that never steps back; only differences mean something. */
   monotonic(): number
+  /**
+   * What part of the time that passes here may not have passed in the store. A clock from which the store takes its own time
+   * says 0. @default 0.005
+   */
+  readonly drift?: number
   /** Calls `wake` once, after at least `ms` milliseconds. Until then it keeps the process alive. */
   after(ms: number, wake: () => void): Cancel
+  /**
+   * As `after`, but does not keep the process alive: for what is only worth a line in the log. @default such lines are not
+   * written
+   */
+  background?(ms: number, wake: () => void): Cancel
 }
 
 export interface Turns {
@@ -23,6 +33,13 @@ export interface Turns {
 export interface Random {
   /** A uniformly random unsigned 32-bit integer. */
   uint32(): number
+}
+
+/** Hashes of texts as UTF-8, as hexadecimal digits. */
+export interface Digest {
+  sha256(text: string): string
+  /** HMAC with SHA-256. */
+  hmac(key: string, text: string): string
 }
 
 export interface Logger {
@@ -66,13 +83,28 @@ export interface Effects {
   perform<Tools extends object>(attempt: Performance, tools: Tools, work: (tools: Tools) => unknown): unknown
 }
 
+/**
+ * Follows a call through everything that it awaits, so that it can be told later on whose behalf code runs. Following costs
+ * the whole process a little with every promise, so an implementation need not follow every call of a step.
+ */
+export interface Scopes {
+  /** Tells whether the next call of that step is to be followed. */
+  follows(type: string, step: string): boolean
+  /** Calls `work`: in it, and in what it awaits, `current` gives `scope`. */
+  run(scope: object, work: () => unknown): unknown
+  current(): object | undefined
+}
+
 export interface Ports {
   readonly clock: Clock
   readonly turns: Turns
   readonly random: Random
+  readonly digest: Digest
   readonly logger: Logger
   /** What the functions of steps do to the world goes through it. @default they are called directly */
   readonly effects?: Effects
+  /** Knows calls that come from inside a step after it has awaited something. @default only those before that are known */
+  readonly scopes?: Scopes
 }
 
 /** A random number in [0, 1) with 53 bits, as `Math.random()` would give. */
@@ -80,4 +112,13 @@ export function randomFraction(random: Random): number {
   const high = random.uint32() >>> 5
   const low = random.uint32() >>> 6
   return (high * 2 ** 26 + low) / 2 ** 53
+}
+
+/** A random id, as `crypto.randomUUID()` would give. */
+export function randomUuid(random: Random): string {
+  const uint32 = (): number => random.uint32()
+  const hex = (value: number): string => value.toString(16).padStart(8, '0')
+  const [a, b, c, d] = [hex(uint32()), hex(uint32()), hex(uint32()), hex(uint32())]
+  const variant = '89ab'[Number.parseInt(c.charAt(0), 16) & 3] ?? '8'
+  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-${variant}${c.slice(1, 4)}-${c.slice(4)}${d}`
 }

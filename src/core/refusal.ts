@@ -5,7 +5,17 @@ import { HoldfastError } from './error.ts'
 
 /** Why a value was refused: `details.reason` of NOT_STORABLE. */
 export type RefusalReason =
-  'function' | 'symbol' | 'promise' | 'class-instance' | 'cycle' | 'too-deep' | 'too-large' | 'invalid-date' | 'threw'
+  | 'function'
+  | 'symbol'
+  | 'promise'
+  | 'class-instance'
+  | 'sparse-array'
+  | 'array-property'
+  | 'cycle'
+  | 'too-deep'
+  | 'too-large'
+  | 'invalid-date'
+  | 'threw'
 
 /** One step of a path: a property, an index, or a piece of path as it stands. */
 export type Segment = string | number | { readonly piece: string }

@@ -3,6 +3,7 @@
 
 import type { Draft } from './entry.ts'
 import { isTerminal, type Run } from './run.ts'
+import { apartDelayMs, isSuspect } from './suspect.ts'
 
 export interface Rewrite {
   readonly run: Run
@@ -31,7 +32,12 @@ export const idle = { readiness: 'idle', due: null, session: null, deadline: nul
 /** The end of a run: there is nothing more to wait for. */
 export const over = { ...idle, wish: null, expiresAt: null } as const
 
-/** Nobody holds the run, and whoever can perform it may claim it now; a deleted one is claimed by nobody. */
-export function ready({ deletedAt }: Run, now: number): Pick<Run, 'readiness' | 'due' | 'session' | 'deadline'> {
-  return deletedAt === null ? { readiness: 'ready', due: now, session: null, deadline: null } : idle
+/**
+ * Nobody holds the run, and whoever can perform it may claim it now; a suspect is claimed apart, and later each time that it
+ * died so; a deleted one is claimed by nobody.
+ */
+export function ready(run: Run, now: number): Pick<Run, 'readiness' | 'due' | 'session' | 'deadline'> {
+  if (run.deletedAt !== null) return idle
+  if (!isSuspect(run)) return { readiness: 'ready', due: now, session: null, deadline: null }
+  return { readiness: 'apart', due: now + apartDelayMs(run.crashes), session: null, deadline: null }
 }

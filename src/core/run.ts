@@ -11,8 +11,9 @@
 //              → pending    given back: a retry that is due later, a shutdown; or taken over from a dead session, or
 //                           from a holder that is past its deadline
 //              → succeeded  the body returned
-//              → failed     the body, or a bound on crashes, attempts or time, gave up
-//              → paused     its code and its journal disagree (drift), or a wish to pause reached a checkpoint
+//              → failed     the body, or a bound on attempts or time, gave up
+//              → paused     its code and its journal disagree (drift), a payload cannot be read (unreadable), a wish to
+//                           pause reached a checkpoint, or its processes died too often while they performed nothing else
 //              → cancelling a cancellation while it is leased
 //              → cancelled  a cancellation that does not wait for the holder
 //   waiting    → running    a condition came true and a worker claimed it
@@ -57,10 +58,11 @@ export function isTerminal(status: RunStatus): status is TerminalStatus {
 }
 
 /**
- * How a run is scheduled, apart from what it is doing: `ready` to be claimed, `timed` until it is due,
- * `blocked` by a limit, `leased` to a worker, or `idle` because nothing but a message or an operator can move it.
+ * How a run is scheduled, besides what it is doing: `ready` to be claimed, `timed` until it is due, `apart` because it may
+ * have ended its processes and is claimed only to be performed alone, `blocked` by a limit, `leased` to a worker, or `idle`
+ * because nothing but a message or an operator can move it.
  */
-export type Readiness = 'ready' | 'timed' | 'blocked' | 'leased' | 'idle'
+export type Readiness = 'ready' | 'timed' | 'apart' | 'blocked' | 'leased' | 'idle'
 
 /** A time-bound claim on a run. The token only ever grows, and it grows when the run is claimed. */
 export interface Lease {
@@ -79,8 +81,18 @@ export type Wish =
   | { readonly kind: 'cancel'; readonly reason: string | null; readonly at: number }
   | { readonly kind: 'pause'; readonly reason: PauseReason; readonly note: string | null; readonly at: number }
 
-/** Why somebody paused a run. The third reason, drift, is found by the engine itself. */
-export type PauseReason = 'operator' | 'maintenance'
+/** Why a run was paused: by people, or because its processes died. One more reason, drift, is found by the engine itself. */
+export type PauseReason = 'operator' | 'maintenance' | 'crashes'
+
+/** Why a run is to be cancelled, if it is and somebody has said so. */
+export function reasonOf(wish: Wish | null | undefined): string | null {
+  return wish?.kind === 'cancel' ? wish.reason : null
+}
+
+/** Tells whether somebody says the same again. */
+export function isSameWish(one: Wish | null, other: Wish | null): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other)
+}
 
 export interface Run {
   readonly id: string
@@ -97,6 +109,11 @@ export interface Run {
   readonly tags: readonly string[]
   /** What its start said about it, as the text of a JSON object; null if nothing. */
   readonly metadata: string | null
+  /**
+   * The id of the key that its payloads were last written with: of its input, and then of what its holders append. Whoever
+   * lacks it is not given the run. Null if they need none.
+   */
+  readonly keyId: string | null
   readonly status: RunStatus
   readonly readiness: Readiness
   /** Higher goes first. */
@@ -109,12 +126,19 @@ export interface Run {
   readonly base: number
   /** How many messages were ever put into its mailbox. */
   readonly inbox: number
+  /**
+   * The names of the messages that wake it; null if any does. It says so when it is parked, and that counts until it is claimed.
+   */
+  readonly wants: readonly string[] | null
   /** Somebody is to be told of its end, or ends with it. */
   readonly watched: boolean
   /** What its holder is asked to do; null if nothing, or if nobody holds it. */
   readonly wish: Wish | null
   readonly undo: Undo
-  /** Claims since a holder last committed anything: each but the last was a crash. */
+  /**
+   * Claims since a holder last committed anything: each but the last was a crash. A claim apart counts only once the run
+   * has begun. This is a suspicion: it decides about a run only after the run was performed alone.
+   */
   readonly crashes: number
   /** The token of its last lease. */
   readonly token: number

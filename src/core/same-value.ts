@@ -1,15 +1,15 @@
 // Whether two values are the same to whoever stores them: the same idempotency key with the same input is a repetition,
-// with another one a conflict. Values are compared by the text that the default codec gives them, brought into one form:
+// with another one a conflict. Values are compared by the text that a codec gives them, brought into one form:
 // neither the order of an object's keys counts, nor that of a Map's entries or a Set's members, nor the stack of an error,
 // which tells where it was made and not what it is. Everything else does: 0 and -0 differ, a key that holds undefined is
 // not one that is missing. The depth that the codec allows bounds every walk here.
 
-import { jsonCodec, type Place } from './codec.ts'
-import { deepest } from './json-decode.ts'
+import { jsonCodec } from './codec.ts'
+import { deepest, mostBigintDigits } from './json-decode.ts'
+import { nowhere } from './place.ts'
 
 // Eight times the default. A graph that unfolds without end takes about 0.2 s per MiB until it is refused.
-const codec = jsonCodec({ maxDepth: deepest, maxBytes: 8 * 1024 * 1024 })
-const nowhere: Place = { runId: '', seq: 0, name: null }
+const codec = jsonCodec({ maxDepth: deepest, maxBytes: 8 * 1024 * 1024, maxBigintDigits: mostBigintDigits })
 
 /**
  * Tells whether two values are stored as the same. What the default codec cannot store, in 8 MiB at most, is the
@@ -21,7 +21,17 @@ export function isSameValue(a: unknown, b: unknown): boolean {
   try {
     const first = codec.encode(a, nowhere)
     const second = codec.encode(b, nowhere)
-    return first === second || canonical(JSON.parse(first)) === canonical(JSON.parse(second))
+    return isSameText(first, second)
+  } catch {
+    return false
+  }
+}
+
+/** Tells whether two texts are the same, or JSON that says the same in another order. Never throws. */
+export function isSameText(a: string, b: string): boolean {
+  if (a === b) return true
+  try {
+    return canonical(JSON.parse(a)) === canonical(JSON.parse(b))
   } catch {
     return false
   }

@@ -40,10 +40,16 @@ export function validate<Output>(
   return result instanceof Promise ? result.then((later) => accepted(later, what)) : accepted(result, what)
 }
 
+const mostIssues = 20
+
 function accepted<Output>(result: SchemaResult<Output>, what: string): Output {
   if (result.issues === undefined) return result.value
   const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
-  const lines = issues.map(({ path, message }) => `${path}: ${message}`)
+  // A list of a thousand has a thousand issues, and a schema may repeat what it was given.
+  const lines = issues
+    .slice(0, mostIssues)
+    .map(({ path, message }) => `${path.slice(0, 200)}: ${message.slice(0, 200)}`)
+  if (issues.length > mostIssues) lines.push(`and ${issues.length - mostIssues} more`)
   throw new HoldfastError('INVALID_INPUT', `${what} does not fit its schema. ${lines.join('; ')}`, {
     details: { issues },
   })

@@ -7,7 +7,7 @@
 //            now                                → cancelled at once, whoever holds it: the token grows, nothing is undone
 //   pause    nobody holds it                    → paused
 //            somebody holds it                  → a wish, obeyed at its next checkpoint
-//   resume   paused                             → pending, with any repairs of its journal
+//   resume   paused                             → pending, with any repairs of its journal and no crashes on its account
 //            a wish to pause                    → the wish is gone
 //   retry    failed                             → pending, with any repairs of its journal and without a bound on its time
 //   remove   any                                → deleted: leased no more, its keys free, its status as it was
@@ -143,7 +143,9 @@ function resume(run: Run, { note, amend, seq }: Revival, now: number): Steering 
   if (run.status !== 'paused') return refused(run, isTerminal(run.status) ? 'ended' : 'not-paused')
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
   const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: null }
-  return done(rewrite(run, [...amend, entry], { status: 'pending', ...ready(run, now) }, now))
+  // Whoever lets it go on has seen why it stopped: it is no suspect any more.
+  const cleared = { ...run, crashes: 0 }
+  return done(rewrite(cleared, [...amend, entry], { status: 'pending', ...ready(cleared, now) }, now))
 }
 
 function retry(run: Run, { note, amend, seq }: Revival, now: number, keyHolder: string | null): Steering {
@@ -153,8 +155,9 @@ function retry(run: Run, { note, amend, seq }: Revival, now: number, keyHolder: 
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
   if (keyHolder !== null) return { answer: { outcome: 'key-taken', by: keyHolder, run }, write: null }
   const entry: Draft = { kind: 'retried', name: null, meta: { note }, data: null }
-  const change = { status: 'pending', crashes: 0, timeoutAt: null, expiresAt: null, ...ready(run, now) } as const
-  return done(rewrite(run, [...amend, entry], change, now))
+  const cleared = { ...run, crashes: 0 }
+  const change = { status: 'pending', timeoutAt: null, expiresAt: null, ...ready(cleared, now) } as const
+  return done(rewrite(cleared, [...amend, entry], change, now))
 }
 
 function remove(run: Run, reason: string | null, now: number): Steering {

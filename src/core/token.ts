@@ -1,16 +1,17 @@
-// Tokens: texts that let somebody outside complete one wait of one run, once. A token names the entry that issued it and
-// repeats the secret that this entry keeps. Whoever has neither journal nor token can make none: the secret has 160 bits.
+// Tokens: texts that let somebody outside complete one wait of one run, once. A token names the entry that issued it and tells
+// its secret of 160 bits. The entry keeps only a hash of that, so whoever reads the journal can make no token. A worker makes
+// the secret anew at every replay, with a key that nobody else reads.
 
 import { fromBase64, toBase64 } from './bytes.ts'
 import { isRunId } from './id.ts'
-import type { Random } from './ports.ts'
+import type { Digest, Random } from './ports.ts'
 
 /** What a token says. */
 export interface Token {
   readonly runId: string
   /** The `issued` entry. */
   readonly seq: number
-  /** What that entry keeps. */
+  /** What that entry keeps the hash of. */
   readonly secret: string
 }
 
@@ -19,11 +20,49 @@ const form = /^([0-9a-f-]{36})\.([1-9]\d{0,14})\.([0-9a-f]{40})$/
 /** Far more than a token has, and little enough to be looked at. */
 const longestToken = 200
 
-/** A new secret. It can be guessed as well as the numbers of `random` can. */
+/** Where a token is issued: no other token of any run has the same. */
+export interface TokenPlace {
+  readonly runId: string
+  readonly seq: number
+  /** The identity of the call. */
+  readonly name: string
+}
+
+/** The secret of the token that is issued there: the same for whoever has the key. */
+export function derivedSecret(digest: Digest, key: string, { runId, seq, name }: TokenPlace): string {
+  return digest.hmac(key, JSON.stringify(['token', runId, seq, name])).slice(0, 8 * secretWords)
+}
+
+const hashed = 'sha256:'
+
+/** What an entry keeps of a secret. It cannot be read back. */
+export function hashOfSecret(digest: Digest, secret: string): string {
+  return hashed + digest.sha256(secret)
+}
+
+/** What an entry keeps is a hash, and not the secret itself, as in stores that have no key. */
+export function isHashOfSecret(kept: string): boolean {
+  return kept.startsWith(hashed)
+}
+
+/** Tells whether that is the secret of the entry that keeps `kept`. */
+export function isSecretOf(digest: Digest, kept: string, secret: string): boolean {
+  return isSameSecret(kept, isHashOfSecret(kept) ? hashOfSecret(digest, secret) : secret)
+}
+
+/** A new secret, for where there is no key. It can be guessed as well as the numbers of `random` can. */
 export function newSecret(random: Random): string {
-  let secret = ''
-  for (let word = 0; word < secretWords; word += 1) secret += random.uint32().toString(16).padStart(8, '0')
-  return secret
+  return randomWords(random, secretWords)
+}
+
+/** A new key of 256 bits to make secrets with. */
+export function newTokenKey(random: Random): string {
+  return randomWords(random, 8)
+}
+
+function randomWords(random: Random, count: number): string {
+  const words = Array.from({ length: count }, () => random.uint32().toString(16).padStart(8, '0'))
+  return words.join('')
 }
 
 /** The text that is handed out: letters, digits, `-` and `_`, so that it fits into an address. */

@@ -2,7 +2,8 @@
 //
 // A broadcast has a position in its topic. With `topic` delivery it goes to every run that subscribed before that position
 // and did not unsubscribe before it, and to none that subscribes later, unless the topic retains it: then also to those that
-// subscribe while it is kept. Each run gets it once. With `queue` delivery it goes to exactly one run: to the one that has
+// subscribe while it is kept. Each run gets it once. If there are more subscribers than one transaction may write to, it goes to
+// them in pages: who unsubscribes before its page comes gets it no more, see `chore.ts`. With `queue` delivery it goes to exactly one run: to the one that has
 // waited longest, or, if none waits, to the next that does. A run is subscribed for as long as it waits on the topic.
 
 /** To every subscriber, or to one. */
@@ -37,7 +38,7 @@ export interface Broadcast {
   readonly expiresAt: number | null
   /** Who has taken it; null while it is open to anybody, and always with `topic` delivery. */
   readonly takenBy: string | null
-  /** To how many runs it went when it was sent. */
+  /** To how many runs it has gone as to those who had subscribed before it was sent. */
   readonly told: number
 }
 

@@ -7,6 +7,9 @@
 // one that lets the run begin anew, because it says so of its last entry, nor one that reaches others.
 // Only what was never sent may be merged into: a merged transition has the id of its first, and a store that knows that
 // id from an earlier sending takes the whole for a repetition.
+//
+// A transition is bounded in entries and bytes, so that no statement grows with what a run happens to do at once. What is
+// more goes as several transitions of the run, in order.
 
 import { bug } from './error.ts'
 import type { Due } from './due.ts'
@@ -15,6 +18,43 @@ import type { ChildBond } from './exchange.ts'
 import type { Watched } from './watched.ts'
 import type { NewRun } from './new-run.ts'
 import { mayMove, type Lease, type Run, type RunStatus, type Undo } from './run.ts'
+
+/** A transition appends at most so many entries, however it came about. */
+export const mostEntries = 500
+
+/** A transition weighs at most this much by `sizeOf`, unless a single entry weighs more. */
+export const mostBytes = 4 * 1024 * 1024
+
+/** What an entry costs besides its payload, and what a condition of a wait costs. */
+const entryBytes = 100
+
+/** What a run costs besides its input that a transition starts. */
+const startBytes = 500
+
+/**
+ * About how many bytes an entry weighs. Characters are counted, because encoding a text to find out would cost as much as
+ * sending it: text in other scripts than Latin may take up to three times as many bytes.
+ */
+export function sizeOf({ kind, name, meta, data }: Draft): number {
+  const bytes = entryBytes + (name?.length ?? 0) + (data?.length ?? 0)
+  return kind === 'waiting' ? bytes + entryBytes * meta.conditions.length : bytes
+}
+
+/** The same of the runs that are started with entries: their inputs go with them. */
+export function startsSizeOf(starts: readonly ChildStart[]): number {
+  return starts.reduce((bytes, { run }) => bytes + startBytes + (run.first.data?.length ?? 0), 0)
+}
+
+/** How many of the first of these entries go together, by what each weighs: at least one. */
+export function mostTogether(sizes: readonly number[]): number {
+  let [count, bytes] = [0, 0]
+  while (count < sizes.length && count < mostEntries) {
+    bytes += sizes[count] ?? 0
+    if (count > 0 && bytes > mostBytes) break
+    count += 1
+  }
+  return count
+}
 
 /** What a holder may make of its run. `running` is not among them: only a claim leads there. */
 export type NextStatus = Exclude<RunStatus, 'running'>
@@ -43,8 +83,8 @@ export interface Transition {
   readonly status: NextStatus | null
   /** Of meaning only together with a status: a run that stays leased is not due. */
   readonly due: Due | null
-  /** Park only if no message arrived since the holder looked: otherwise append, keep the lease and say so. */
-  readonly parkIf: { readonly inbox: number } | null
+  /** Park only if no message that it wants arrived since the holder looked: otherwise append, keep the lease and say so. */
+  readonly parkIf: Parking | null
   /** What the run has to undo from here on; null if that stays as it is. A run that undoes has no bound on its time. */
   readonly undo: Undo | null
   /** The last entry is the input of a new incarnation: `base` moves there, and there is nothing to undo. */
@@ -58,6 +98,18 @@ export interface Transition {
    * out if that is not known: then the store looks for what nobody has read.
    */
   readonly emptyAt?: number | undefined
+  /** The id of the key that the run is written with from here on. @default null, it stays as it is */
+  readonly keyId?: string | null
+  /** It does what a wish asks for, and is refused if nobody wishes that any more. @default it is the holder's own will */
+  readonly obeys?: 'pause' | null
+}
+
+/** What a run that is parked has seen of its mailbox, and what it wants of it. */
+export interface Parking {
+  /** How many messages had arrived when its holder looked. */
+  readonly inbox: number
+  /** The names of the messages that can move it on; null if any may. Others lie in the mailbox and do not wake it. @default null */
+  readonly wants?: readonly string[] | null
 }
 
 /** What a transition does to others, in the same commit. */
@@ -105,22 +157,42 @@ function isFar(reach: Reach | null | undefined): boolean {
 }
 
 /**
- * What becomes of a holder's transition that is in order. `refused`: the run is being cancelled, and this would lead
- * elsewhere; the holder may repeat what comes before the last entry as a checkpoint. `kept`: it is appended, but the lease
- * stays, because there is something to look at: a message, or a wish. `released`: it is appended and the lease ends.
+ * Why a holder's transition that is in order does not take effect; null if it does. Nothing is appended then: the holder may
+ * repeat what comes before the last entry as a checkpoint. `cancelling`: the run is being cancelled, and this would lead
+ * elsewhere. `timed-out`: the time for the whole run is over, so it can neither succeed nor begin anew. `resumed`: somebody
+ * wished for a pause, and has taken that back.
  */
-export function receive(
+export function objection(
+  { status, wish, timeoutAt, deletedAt }: Pick<Run, 'status' | 'wish' | 'timeoutAt' | 'deletedAt'>,
+  { status: next, continues, obeys = null }: Transition,
+  now: number,
+): 'cancelling' | 'timed-out' | 'resumed' | null {
+  const isNew = continues !== null
+  if (status === 'cancelling' && (isElsewhere(next) || isNew)) return 'cancelling'
+  // Time ends nothing that was removed.
+  const isLate = timeoutAt !== null && timeoutAt <= now && deletedAt === null
+  if (isLate && (next === 'succeeded' || isNew)) return 'timed-out'
+  return obeys !== null && wish?.kind !== obeys ? 'resumed' : null
+}
+
+/**
+ * Tells whether the lease ends with a holder's transition that takes effect. It stays if that is not asked for, or if there is
+ * something to look at: a wish, or a message that the run would wait for. `hasMail` tells whether one of those names has
+ * arrived after a position and was not taken; it is asked only if it matters.
+ */
+export function endsLease(
   { status, wish, inbox }: Pick<Run, 'status' | 'wish' | 'inbox'>,
-  transition: Transition,
-): 'refused' | 'kept' | 'released' {
-  const next = transition.status
-  if (status === 'cancelling' && (isElsewhere(next) || transition.continues !== null)) return 'refused'
-  if (next === null) return 'kept'
-  if (next === 'cancelling' || next === 'cancelled') return 'released'
+  { status: next, parkIf }: Transition,
+  hasMail: (after: number, names: readonly string[]) => boolean,
+): boolean {
+  if (next === null) return false
+  if (next === 'cancelling' || next === 'cancelled') return true
   // Whoever goes on with a cancellation after its first holder may find no wish, but the way back is closed to it, too.
   const called = wish !== null || status === 'cancelling'
-  if ((next === 'waiting' || next === 'pending') && called) return 'kept'
-  return transition.parkIf === null || transition.parkIf.inbox === inbox ? 'released' : 'kept'
+  if ((next === 'waiting' || next === 'pending') && called) return false
+  if (parkIf === null || parkIf.inbox === inbox) return true
+  const { wants = null } = parkIf
+  return wants !== null && (wants.length === 0 || !hasMail(parkIf.inbox, wants))
 }
 
 function isElsewhere(status: NextStatus | null): boolean {
@@ -141,7 +213,9 @@ export function mayMerge(first: Transition, second: Transition): boolean {
     (first.reach ?? null) === null &&
     first.guard.lease.token === second.guard.lease.token &&
     first.guard.lease.session === second.guard.lease.session &&
-    first.guard.seq + first.append.length === second.guard.seq
+    first.guard.seq + first.append.length === second.guard.seq &&
+    // Whether the whole is too heavy is judged by who merges: measuring it here would cost as often as something is added.
+    first.append.length + second.append.length <= mostEntries
   )
 }
 
@@ -161,5 +235,7 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     takes: [...first.takes, ...second.takes],
     reach: second.reach ?? null,
     emptyAt: second.emptyAt,
+    keyId: second.keyId ?? first.keyId ?? null,
+    obeys: second.obeys ?? null,
   }
 }

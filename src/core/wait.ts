@@ -1,6 +1,7 @@
 // What a run waits on, in the one representation that every style and store shares: a list of conditions with tags.
-// The first condition that came true in store time wins; equal times go to the one declared first. Whoever next
-// holds the run decides that, from facts, and journals the winner: this file is that decision, and it is pure.
+// The first condition that came true in store time wins. Store time counts milliseconds, and a batch of signals is accepted
+// in one of them: equal times go by the place in the mailbox, then to the one declared first. Whoever next holds the run
+// decides that, from facts, and journals the winner: this file is that decision, and it is pure.
 
 import type { Watched } from './watched.ts'
 import type { Message } from './message.ts'
@@ -68,9 +69,20 @@ export function winnerOf(conditions: readonly Condition[], facts: Facts): Winner
   let winner: Winner | null = null
   for (const condition of conditions) {
     const candidate = judged(condition, facts)
-    if (candidate !== null && (winner === null || candidate.trueAt < winner.trueAt)) winner = candidate
+    if (candidate !== null && (winner === null || byArrival(candidate, winner) < 0)) winner = candidate
   }
   return winner
+}
+
+/**
+ * Sorts by when it came true: by store time, then by the place in the mailbox. A message counts before a time of the same
+ * millisecond, or the order would not be one: two messages and a time between them could each come before the next. Zero for
+ * what only the order of declaration tells apart.
+ */
+export function byArrival(one: Winner, other: Winner): number {
+  if (one.trueAt !== other.trueAt) return one.trueAt - other.trueAt
+  const [first, second] = [one.message?.position ?? Infinity, other.message?.position ?? Infinity]
+  return first === second ? 0 : first - second
 }
 
 function judged(condition: Condition, facts: Facts): Winner | null {

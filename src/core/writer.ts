@@ -12,14 +12,25 @@
 //                        that one; what gathered is sent as usual
 //   any      → lost      the store refused it, or nobody knows what became of it
 
-import { Attachments, type Attachment } from './attachments.ts'
+import { Attachments, sizeOfAttached, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from './definition.ts'
-import { obliges, type Draft } from './entry.ts'
-import { bug, isHoldfastError } from './error.ts'
+import { undoOf, type Draft } from './entry.ts'
+import { bug, isHoldfastError, type ErrorCode } from './error.ts'
+import type { Exit } from './exit.ts'
 import { growingPauses } from './pause.ts'
-import type { Lease, Undo, Wish } from './run.ts'
-import type { Continuation, NextStatus, Transition } from './transition.ts'
+import type { Lease, Wish } from './run.ts'
+import {
+  mostBytes,
+  mostEntries,
+  mostTogether,
+  sizeOf,
+  type NextStatus,
+  type Parking,
+  type Transition,
+} from './transition.ts'
+import { listed } from './wanted.ts'
 import type { Due } from './due.ts'
+import { WrittenKey } from './written-key.ts'
 
 interface Barrier {
   readonly seq: number
@@ -33,22 +44,13 @@ export interface WriterOwner {
   obey(wish: Wish | null): void
 }
 
-/** How a run leaves this process: for another status, or to begin anew. */
-export interface Exit {
-  readonly status: Exclude<NextStatus, 'waiting'> | null
-  readonly due: Due | null
-  readonly continues: Continuation | null
-  /** The mailbox is known to be empty when so many messages had arrived; undefined if that is not known. */
-  readonly emptyAt?: number | undefined
+/** How a run is left by a batch of any kind. */
+interface Sending extends Omit<Exit, 'status'> {
+  readonly status: NextStatus | null
 }
 
-/** How a run is left by a batch of any kind. */
-interface Sending {
-  readonly status: NextStatus | null
-  readonly due: Due | null
-  readonly continues: Continuation | null
-  readonly emptyAt?: number | undefined
-}
+/** From so many entries on it is not worth waiting for more to go with them. */
+const crowd = 100
 
 /** What an empty list is before its first member, which gets a list of its own size: most never have a second. */
 const none: never[] = []
@@ -58,11 +60,13 @@ export class Writer {
   seq = 0
   /** How many messages were ever left for the run, as far as the store has told. It only grows. */
   arrived: number
+  private readonly key: WrittenKey
   private readonly runId: string
   private readonly host: Host
   private readonly owner: WriterOwner
   private lease: Lease
   private unsent: Draft[] = none
+  private unsentBytes = 0
   /** What entries do besides, until they are durable. */
   private readonly attachments = new Attachments()
   private sent = 0
@@ -87,6 +91,7 @@ export class Writer {
     this.runId = claim.run.id
     this.lease = claim.lease
     this.arrived = claim.run.inbox
+    this.key = new WrittenKey(claim.run.keyId)
     this.seq = this.sent = this.durable = claim.run.seq
   }
 
@@ -116,27 +121,38 @@ export class Writer {
     return this.sent === this.durable && this.offloading === 0
   }
 
+  /** So much was appended that it should be sent, whatever else is still to come. */
+  get isCrowded(): boolean {
+    return this.unsent.length >= crowd || this.unsentBytes >= mostBytes
+  }
+
   /**
-   * Takes the next place in the journal. A payload past the offload threshold is moved away before it is sent. What is
-   * attached happens with it.
+   * Takes the next place in the journal. A payload past the offload threshold is moved away before it is sent, unless it is
+   * kept already. What is attached happens with it.
    */
-  append(draft: Draft, attachment: Attachment | null = null): void {
+  append(draft: Draft, attachment: Attachment | null = null, isKept = false): void {
     this.seq += 1
-    if (attachment !== null) this.attachments.attach(this.seq, attachment)
+    if (attachment !== null) {
+      this.attachments.attach(this.seq, attachment)
+      this.unsentBytes += sizeOfAttached(attachment)
+    }
     if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
-    this.keep(draft, this.seq)
+    this.unsentBytes += sizeOf(draft)
+    if (draft.data !== null) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
+    if (!isKept) this.keep(draft, this.seq)
   }
 
   private keep(draft: Draft, seq: number): void {
-    if (draft.data === null || staysInline.has(draft.kind)) return
-    const kept = this.host.payloads.keep(draft.data, { runId: this.runId, seq, name: draft.name })
-    if (kept !== draft.data) this.offloads = Promise.all([this.offloads, this.offload(draft, seq, kept)])
+    const { kind, data } = draft
+    if (data === null || staysInline.has(kind) || this.host.payloads.isKeptAsIs(data)) return
+    this.offloads = Promise.all([this.offloads, this.offload(draft, seq)])
   }
 
   /** Forgets what was appended and not sent. */
   discard(): void {
     this.unsent = []
+    this.unsentBytes = 0
     this.seq = this.sent
     this.attachments.forgetAfter(this.sent)
     this.barriers = this.barriers.filter(({ seq }) => seq <= this.sent)
@@ -199,6 +215,7 @@ export class Writer {
     while (this.offloading > 0 && !this.lost) await this.offloads
     if (this.lost || this.holder !== by || seq > this.seq)
       throw new Error('The run went on elsewhere before its entry was committed.')
+    for (let upTo = this.bound(seq); upTo < seq; upTo = this.bound(seq)) await commit(this.transition(null, null, upTo))
     return commit(this.transition(null, null, seq))
   }
 
@@ -214,6 +231,7 @@ export class Writer {
     this.flying = none
     this.sent = this.durable
     this.unsent[seq - this.sent - 1] = draft
+    this.weighUnsent()
     this.keep(draft, seq)
   }
 
@@ -252,36 +270,73 @@ export class Writer {
     this.sent = this.durable
     this.seq = this.durable + this.unsent.length
     this.attachments.forgetAfter(this.seq)
+    this.weighUnsent()
     this.leaving = false
   }
 
   /**
-   * Sends everything together with parking. False if a message or a wish came in between: look again. `inbox` is how many
-   * messages the owner has seen, or does not want to see; it is all that have arrived, if it is left out.
+   * Sends everything together with parking. False if a message of one of these names, or a wish, came in between: look again.
+   * `wants` is null if any message can move the run on. `inbox` is how many messages the owner has seen, or does not want to
+   * see; it is all that have arrived, if it is left out.
    */
-  async park(due: Due, inbox = this.arrived): Promise<boolean> {
-    const answer = await this.send({ status: 'waiting', due, continues: null }, { inbox })
+  async park(due: Due, wants: readonly string[] | null, inbox = this.arrived): Promise<boolean> {
+    const answer = await this.send({ status: 'waiting', due, continues: null }, { inbox, wants: listed(wants) })
     this.acknowledged(answer)
     return answer.released
   }
 
-  private send(exit: Sending | null, parkIf: { readonly inbox: number } | null): Promise<Acknowledged> {
+  private send(exit: Sending | null, parkIf: Parking | null): Promise<Acknowledged> {
+    for (let upTo = this.bound(this.seq); upTo < this.seq; upTo = this.bound(this.seq)) {
+      this.host.commit(this.transition(null, null, upTo)).then(this.acknowledged, this.refused)
+    }
     return this.host.commit(this.transition(exit, parkIf, this.seq))
   }
 
+  /** How far one transition may go: to that place, or as many entries and bytes as it may have, and at least one. */
+  private bound(seq: number): number {
+    if (this.unsent.length <= mostEntries && this.unsentBytes <= mostBytes) return seq
+    const attached = this.attachments.sizesAfter(this.sent)
+    const sizes = this.unsent.map((draft, at) => sizeOf(draft) + (attached.get(this.sent + at + 1) ?? 0))
+    return Math.min(seq, this.sent + mostTogether(sizes))
+  }
+
+  private weighUnsent(): void {
+    this.unsentBytes = 0
+    if (this.unsent.length === 0) return
+    for (const draft of this.unsent) this.unsentBytes += sizeOf(draft)
+    for (const bytes of this.attachments.sizesAfter(this.sent).values()) this.unsentBytes += bytes
+  }
+
   /** Everything that was not sent, up to that place: from here on it is on its way. */
-  private transition(exit: Sending | null, parkIf: { readonly inbox: number } | null, upTo: number): Transition {
+  private transition(exit: Sending | null, parkIf: Parking | null, upTo: number): Transition {
     const { host, runId, sent: seq, lease, unsent } = this
     const isAll = upTo === this.seq
     const append = isAll ? unsent : unsent.slice(0, upTo - seq)
     this.unsent = isAll ? none : unsent.slice(append.length)
     this.sent = upTo
+    this.weighUnsent()
     this.flying = this.flying.length === 0 ? append : [...this.flying, ...append]
-    const { status, due, continues, emptyAt } = exit ?? checkpoint
+    const { status, due, continues, emptyAt, obeys = null } = exit ?? checkpoint
     const undo = undoOf(append)
     const { takes, reach } = this.attachments.between(seq, upTo)
     const id = host.transitionId()
-    return { id, runId, guard: { seq, lease }, append, status, due, parkIf, undo, continues, takes, reach, emptyAt }
+    // One literal: a spread of it was a fifth of what a run costs.
+    return {
+      id,
+      runId,
+      guard: { seq, lease },
+      append,
+      status,
+      due,
+      parkIf,
+      undo,
+      continues,
+      takes,
+      reach,
+      emptyAt,
+      keyId: this.key.changed,
+      obeys,
+    }
   }
 
   private readonly acknowledged = (answer: Acknowledged): void => {
@@ -289,6 +344,7 @@ export class Writer {
     this.durable = answer.seq
     this.heard(answer.inbox)
     this.attachments.settle(answer.seq)
+    this.key.settle(answer.seq)
     // Before any barrier is passed: what somebody wants may keep a step from beginning.
     this.owner.obey(answer.wish)
     while (!this.lost && this.barriers[0] !== undefined && this.barriers[0].seq <= this.durable) {
@@ -298,16 +354,18 @@ export class Writer {
 
   private readonly refused = (error: unknown): void => {
     // A checkpoint is never refused for this: it was merged with the last batch, and that is taken back as a whole.
-    if (this.leaving && isTakenBack(error)) return
+    if (this.leaving && isHoldfastError(error) && takenBack.has(error.code)) return
     this.lose(error)
   }
 
-  private async offload(draft: Draft, seq: number, first: string | Promise<string>): Promise<void> {
+  private async offload(draft: Draft, seq: number): Promise<void> {
+    const { payloads } = this.host
+    const place = payloads.place(this.runId, seq, draft.kind, draft.name)
     this.offloading += 1
     const pause = growingPauses(this.host.ports)
-    for (let kept = first; ;) {
+    for (;;) {
       try {
-        const data = await kept
+        const data = await payloads.keep(draft.data ?? '', place)
         // It may be elsewhere in the list by now, or forgotten.
         const at = this.unsent.indexOf(draft)
         if (at !== -1) this.unsent[at] = { ...draft, data } as Draft
@@ -316,7 +374,6 @@ export class Writer {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.lose(error)
         await pause()
         if (this.lost) return
-        kept = this.host.payloads.keep(draft.data ?? '', { runId: this.runId, seq, name: draft.name })
       }
     }
     this.offloading -= 1
@@ -335,20 +392,8 @@ export class Writer {
 
 const checkpoint: Exit = { status: null, due: null, continues: null, emptyAt: undefined }
 
-/** Recorded values and secrets are needed at once on replay; what a message brought is already as it is kept. */
-const staysInline: ReadonlySet<Draft['kind']> = new Set(['recorded', 'issued', 'woken'])
+/** Recorded values and secrets are needed at once on replay. */
+const staysInline: ReadonlySet<Draft['kind']> = new Set(['recorded', 'issued'])
 
-/** Tells whether the store refused a last batch in a way that the run can live with. */
-function isTakenBack(error: unknown): boolean {
-  return isHoldfastError(error, 'RUN_CANCELLING') || isHoldfastError(error, 'RUN_EXISTS')
-}
-
-/** What the run has to undo after these entries; null if they say nothing of that. */
-function undoOf(append: readonly Draft[]): Undo | null {
-  let undo: Undo | null = null
-  for (const draft of append) {
-    if (draft.kind === 'failing') return 'due'
-    if (obliges(draft)) undo = 'possible'
-  }
-  return undo
-}
+/** A last batch that the store refuses with one of these is taken back, and the run lives on. */
+const takenBack: ReadonlySet<ErrorCode> = new Set(['RUN_CANCELLING', 'RUN_TIMEOUT', 'RUN_RESUMED', 'RUN_EXISTS'])

@@ -1,11 +1,12 @@
 // A codec around another one that encrypts its text: AES-256-GCM under a random nonce of 96 bits. The text is
 // `enc1.<key id>.<nonce, ciphertext and tag in base64url>`, and its version, its key id and the place where it stands are
-// authenticated with it: a text that was changed, or moved to another run or entry, is refused.
+// authenticated with it: a text that was changed, or moved to another run, entry, message or database, is refused.
 // Invariant: whatever is refused, no error shows a key or what was decrypted.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { corrupt, jsonCodec, type Codec, type Place } from '../core/codec.ts'
+import { corrupt, jsonCodec, type Codec } from '../core/codec.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import type { Place } from '../core/place.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import { currentKey, isKeyId, readKeys, type EncryptionKeys } from './keys.ts'
 
@@ -26,22 +27,31 @@ export interface EncryptingCodecOptions {
    * @default false
    */
   readonly readPlain?: boolean
+  /**
+   * The name of the database. Texts of another one are refused, also if it has the same keys. It must stay the same for as long
+   * as anything is to be read: say it before a schema is renamed, or restored under another name.
+   * @default the schema on Postgres, and none elsewhere
+   */
+  readonly namespace?: string
 }
 
-const optionNames = ['keys', 'current', 'codec', 'readPlain']
+const optionNames = ['keys', 'current', 'codec', 'readPlain', 'namespace']
 const version = 'enc1'
 const algorithm = 'aes-256-gcm'
+/** Entries and messages have one payload. */
+const field = 'data'
 const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * A codec that encrypts payloads with AES-256-GCM, each bound to its run and entry: inputs, results, outputs, errors, and
- * what is recorded or logged. To rotate, add a key and make it `current`; keep the old one as long as there are runs that
- * were written with it. One key should write no more than 2³² payloads.
+ * A codec that encrypts payloads with AES-256-GCM, each bound to where it stands: inputs, results, outputs, errors, signals,
+ * broadcasts, exposed values, log lines and texts of progress. To rotate, deploy the new key everywhere, then make it `current`,
+ * then call `holdfast.rekey()` until nothing is left of the old one. A worker is not given runs of a key that it lacks, and one
+ * whose payload it cannot read it pauses. One key should write no more than 2³² payloads.
  *
- * Not encrypted, because the engine and its queries read it: the type, version and status of a run, its ids, keys, tags
- * and metadata, the names of steps, their times and the rest of `meta`, and the engine's own failures. The length of a
- * payload shows, too. Put no secret there.
+ * Not encrypted, because the engine and its queries read it: the type, version and status of a run, ids, keys, tags and
+ * metadata, names, times, reasons and notes of operators, and the engine's own failures. The length of a payload shows, too.
+ * Put no secret there; docs/encryption.md has the whole list.
  *
  * @example
  * import { randomBytes } from 'node:crypto'
@@ -59,15 +69,25 @@ export function encryptingCodec(options: EncryptingCodecOptions): Codec {
     )
   }
   checkOptions(options, optionNames, 'encryptingCodec()')
-  const { codec = jsonCodec(), readPlain = false } = options
+  const { codec = jsonCodec(), readPlain = false, namespace } = options
   if (typeof readPlain !== 'boolean') throw invalid('`readPlain` must be true or false.')
+  if (namespace !== undefined && typeof namespace !== 'string') throw invalid('`namespace` must be a text.')
   checkCodec(codec)
+  const bind = (id: string, place: Place): Buffer => bound(id, place, namespace ?? place.namespace)
   const keys = readKeys(options.keys)
   const current = currentKey(keys, options.current)
   return {
-    encode: (value, place) => encrypt(textOf(codec.encode(value, place)), current, place),
+    keys: [...keys.keys()],
+    keyOf: (text) => (text.startsWith(`${version}.`) ? (text.split('.', 2)[1] ?? null) : null),
+    currentKey: current.id,
+    rekey: (text, place) =>
+      !text.startsWith(`${version}.`) || text.startsWith(`${version}.${current.id}.`)
+        ? text
+        : encrypt(decrypt(text, { keys, bind, place }), current, bind(current.id, place)),
+    comparable: (value, place) => codec.comparable?.(value, place) ?? textOf(codec.encode(value, place)),
+    encode: (value, place) => encrypt(textOf(codec.encode(value, place)), current, bind(current.id, place)),
     decode(text, place) {
-      if (text.startsWith(`${version}.`)) return decodeWith(codec, decrypt(text, keys, place), place)
+      if (text.startsWith(`${version}.`)) return decodeWith(codec, decrypt(text, { keys, bind, place }), place)
       if (readPlain) return decodeWith(codec, text, place)
       throw corrupt(
         place,
@@ -80,15 +100,21 @@ export function encryptingCodec(options: EncryptingCodecOptions): Codec {
   }
 }
 
-function encrypt(text: string, { id, key }: { readonly id: string; readonly key: Uint8Array }, place: Place): string {
+function encrypt(text: string, { id, key }: { readonly id: string; readonly key: Uint8Array }, bounds: Buffer): string {
   const nonce = randomBytes(nonceBytes)
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes })
-  cipher.setAAD(bound(id, place))
+  cipher.setAAD(bounds)
   const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()])
   return `${version}.${id}.${sealed.toString('base64url')}`
 }
 
-function decrypt(text: string, keys: ReadonlyMap<string, Uint8Array>, place: Place): string {
+interface Reading {
+  readonly keys: ReadonlyMap<string, Uint8Array>
+  readonly bind: (id: string, place: Place) => Buffer
+  readonly place: Place
+}
+
+function decrypt(text: string, { keys, bind, place }: Reading): string {
   const [, id, body, ...rest] = text.split('.', 4)
   const sealed = Buffer.from(body ?? '', 'base64url')
   // Decoding skips what it does not know: only the text that was written is read.
@@ -97,11 +123,12 @@ function decrypt(text: string, keys: ReadonlyMap<string, Uint8Array>, place: Pla
     throw corrupt(place, 'it is not a whole encrypted text', undefined)
   }
   const key = keys.get(id)
-  if (key === undefined)
-    throw corrupt(place, `it was encrypted with the key ${shown(id)}, which is not here`, undefined)
+  if (key === undefined) {
+    throw corrupt(place, `it was encrypted with the key ${shown(id)}, which is not here`, undefined, id)
+  }
   try {
     const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes })
-    decipher.setAAD(bound(id, place))
+    decipher.setAAD(bind(id, place))
     decipher.setAuthTag(sealed.subarray(-tagBytes))
     const opened = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
     return Buffer.concat([opened, decipher.final()]).toString('utf8')
@@ -112,11 +139,11 @@ function decrypt(text: string, keys: ReadonlyMap<string, Uint8Array>, place: Pla
 }
 
 /**
- * What is authenticated besides the text. Run and seq alone say which entry it is; with the name, giving an entry the
- * name of another step is found out, too. JSON keeps the parts apart, and null from every name.
+ * What is authenticated besides the text: version, key, database, run, entry, what kind of entry or message it is, which field
+ * of it, and what it is called. JSON keeps the parts apart, and null from every name.
  */
-function bound(id: string, { runId, seq, name }: Place): Buffer {
-  return Buffer.from(JSON.stringify([version, id, runId, seq, name]))
+function bound(key: string, { runId, seq, kind, name, id }: Place, namespace: string): Buffer {
+  return Buffer.from(JSON.stringify([version, key, namespace, runId, seq, kind, field, name, id]))
 }
 
 function decodeWith(codec: Codec, text: string, place: Place): unknown {

@@ -3,18 +3,30 @@
 //
 // A flush that is refused as a whole is tried again as it was if the store is unavailable (a lost answer is harmless:
 // every item carries an id that makes its repetition a no-op), and split in half otherwise, until the item that the
-// store cannot take stands alone. That one is rejected; nothing else is harmed.
+// store cannot take stands alone. That one is rejected; nothing else is harmed. What somebody else has locked, and a flush
+// that takes the store too long or that it leaves unanswered while it answers others, leave the way of the others: see
+// apart.ts.
 
-import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
+import { bug, HoldfastError, isHoldfastError, isOfOneRow } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Ports } from '../core/ports.ts'
+import { isTooSlow } from '../core/too-slow.ts'
+import type { BatchOptions } from '../store.ts'
+import { Apart, unitsOf, type Left } from './apart.ts'
+import { isUnanswered } from './bounded-store.ts'
 import { Lanes, type LaneOptions, type Submission, type Unit } from './lanes.ts'
 
 export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> {
   /** Sends a batch; one answer per item, in order. */
-  readonly flush: (items: readonly Item[]) => Promise<readonly Answer[]>
+  readonly flush: (items: readonly Item[], options: BatchOptions) => Promise<readonly Answer[]>
+  /** Whether the store answers anything at all now. @default it does not if it leaves a flush unanswered */
+  readonly isAnswering?: (() => Promise<boolean>) | undefined
+  /** How long the store may take for a flush. @default 15 s */
+  readonly limitMs?: (() => number) | undefined
   /** Nothing was done for this item, because somebody else has it for now: it is sent again apart from the others. */
   readonly isBusy?: (answer: Answer) => boolean
+  /** What a warning calls an item: the run, or the topic. */
+  readonly nameOf: (item: Item) => string
   /** What a submitter gets for its item; `last` is false if a later one was merged into it. May throw to reject. */
   readonly resultOf: (item: Item, answer: Answer, last: boolean) => Result
   /** From this many waiting items on, `room()` makes producers wait. @default 10,000 */
@@ -23,6 +35,12 @@ export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> 
 
 /** While this many flushes are on their way, items gather. */
 const maxInFlight = 2
+
+/** How long a flush may take if nobody says so. */
+const usualLimitMs = 15_000
+
+/** One of the usual flushes. */
+const common: BatchOptions = {}
 
 /** Somebody who waits until what was submitted before `upTo` is settled. */
 interface Drain {
@@ -35,9 +53,11 @@ export class Batcher<Item, Answer, Result> {
   private readonly ports: Ports
   private readonly flush: BatcherOptions<Item, Answer, Result>['flush']
   private readonly isBusy: (answer: Answer) => boolean
+  private readonly isAnswering: () => Promise<boolean>
   private readonly resultOf: BatcherOptions<Item, Answer, Result>['resultOf']
   private readonly highWater: number
   private readonly lanes: Lanes<Item, Result>
+  private readonly apart: Apart<Item, Result>
   private submitted = 0
   private settled = 0
   private inFlight = 0
@@ -51,9 +71,23 @@ export class Batcher<Item, Answer, Result> {
     this.ports = ports
     this.flush = options.flush
     this.isBusy = options.isBusy ?? (() => false)
+    this.isAnswering = options.isAnswering ?? (() => Promise.resolve(false))
     this.resultOf = options.resultOf
     this.highWater = options.highWater ?? 10_000
     this.lanes = new Lanes(options)
+    const { maxItems, maxBytes } = this.lanes
+    this.apart = new Apart({
+      ports,
+      maxItems,
+      maxBytes,
+      nameOf: options.nameOf,
+      limitMs: options.limitMs ?? (() => usualLimitMs),
+      send: (units, how) => this.send(units, how),
+      land: (units) => this.land(units),
+      halve: (unit) => this.lanes.halve(unit),
+      isClosed: () => this.closed,
+      giveUp: (units) => failAll(units, closedError()),
+    })
   }
 
   /** Takes an item; settles when the store has answered for it. */
@@ -92,6 +126,7 @@ export class Batcher<Item, Answer, Result> {
     fail(waiting, closedError())
     this.settle(waiting)
     for (const end of this.endPauses) end()
+    this.apart.wake()
     this.makeRoom()
   }
 
@@ -110,10 +145,12 @@ export class Batcher<Item, Answer, Result> {
 
   private async fly(units: readonly Unit<Item, Result>[]): Promise<void> {
     this.inFlight += 1
-    const busy = new Set(await this.send(units))
+    const left = await this.send(units, common)
     this.inFlight -= 1
-    this.land(busy.size === 0 ? units : units.filter((unit) => !busy.has(unit)))
-    for (const unit of busy) void this.sendPatiently(unit).then(() => this.land([unit]))
+    if (isNone(left)) return this.land(units)
+    const apart = unitsOf(left)
+    this.land(units.filter((unit) => !apart.has(unit)))
+    this.apart.add(left)
   }
 
   private land(units: readonly Unit<Item, Result>[]): void {
@@ -124,50 +161,63 @@ export class Batcher<Item, Answer, Result> {
     this.settle(landed)
   }
 
-  /** Sends units until each has an outcome, but for those that somebody else has: they are given back. Never throws. */
-  private async send(units: readonly Unit<Item, Result>[]): Promise<readonly Unit<Item, Result>[]> {
+  /** Sends units until each has an outcome, but for what is left. Never throws. */
+  private async send(units: readonly Unit<Item, Result>[], options: BatchOptions): Promise<Left<Item, Result>> {
     const items = units.map((unit) => unit.item)
     const pause = growingPauses(this.ports)
     for (;;) {
       try {
-        const answers = await this.flush(items)
+        const answers = await this.flush(items, options)
         if (answers.length !== items.length) throw bug(`${items.length} items got ${answers.length} answers`)
         const isBusy = (_unit: unknown, index: number): boolean => this.isBusy(answers[index] as Answer)
         units.forEach((unit, index) => {
           if (!isBusy(unit, index)) this.note(unit, answers[index] as Answer)
         })
-        return units.filter(isBusy)
+        return { ...none(), locked: units.filter(isBusy) }
       } catch (error) {
-        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error)
+        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error, options)
+        // Until somebody changes the policy, the one row is refused again and again: as what takes too long, it goes alone.
+        const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
+        if (!this.closed && isSlow) return { ...none(), slow: [units] }
         if (!this.closed) {
           this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
           await this.endable(pause())
         }
         if (this.closed) {
-          for (const { members } of units) fail(members, closedError(error))
-          return []
+          failAll(units, closedError(error))
+          return none()
         }
       }
     }
   }
 
   /** Finds the item that the store cannot take, and sends the others without it. */
-  private async isolate(units: readonly Unit<Item, Result>[], error: unknown): Promise<readonly Unit<Item, Result>[]> {
+  private async isolate(
+    units: readonly Unit<Item, Result>[],
+    error: unknown,
+    options: BatchOptions,
+  ): Promise<Left<Item, Result>> {
     const [only] = units as readonly [Unit<Item, Result>]
     if (units.length > 1) {
       const half = units.length >> 1
-      return [...(await this.send(units.slice(0, half))), ...(await this.send(units.slice(half)))]
+      const first = await this.send(units.slice(0, half), options)
+      const second = await this.send(units.slice(half), options)
+      return {
+        locked: [...first.locked, ...second.locked],
+        slow: [...first.slow, ...second.slow],
+        inParts: [...first.inParts, ...second.inParts],
+      }
     }
-    if (only.members.length > 1) {
-      // One after the other, however long somebody else has it: they belong to one run.
-      for (const half of this.lanes.halve(only)) await this.sendPatiently(half)
-    } else fail(only.members, error)
-    return []
-  }
-
-  private async sendPatiently(unit: Unit<Item, Result>): Promise<void> {
-    const pause = growingPauses(this.ports)
-    while ((await this.send([unit])).length > 0) await this.endable(pause())
+    if (only.members.length === 1) {
+      fail(only.members, error)
+      return none()
+    }
+    // One after the other, because they belong to one run: what is left when one cannot be settled goes apart.
+    const [first, second] = this.lanes.halve(only)
+    const left = partsOf(await this.send([first], options))
+    if (left.length > 0) return { ...none(), inParts: [{ unit: only, parts: [...left, second] }] }
+    const rest = partsOf(await this.send([second], options))
+    return rest.length === 0 ? none() : { ...none(), inParts: [{ unit: only, parts: rest }] }
   }
 
   private note({ members }: Unit<Item, Result>, answer: Answer): void {
@@ -220,6 +270,24 @@ function fail<Item, Result>(submissions: readonly Submission<Item, Result>[], er
     submission.error = error
     submission.failed = true
   }
+}
+
+function failAll<Item, Result>(units: readonly Unit<Item, Result>[], error: unknown): void {
+  for (const { members } of units) fail(members, error)
+}
+
+/** Everything is settled. */
+function none<Item, Result>(): Left<Item, Result> {
+  return { locked: [], slow: [], inParts: [] }
+}
+
+function isNone<Item, Result>({ locked, slow, inParts }: Left<Item, Result>): boolean {
+  return locked.length + slow.length + inParts.length === 0
+}
+
+/** What is left of one unit. */
+function partsOf<Item, Result>({ locked, slow, inParts }: Left<Item, Result>): readonly Unit<Item, Result>[] {
+  return [...locked, ...slow.flat(), ...inParts.flatMap(({ parts }) => parts)]
 }
 
 function closedError(cause?: unknown): HoldfastError {

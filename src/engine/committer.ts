@@ -4,7 +4,7 @@
 import type { Acknowledged } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
 import type { Ports } from '../core/ports.ts'
-import { mayMerge, mergeTransitions, type Transition } from '../core/transition.ts'
+import { mayMerge, mergeTransitions, sizeOf, startsSizeOf, type Transition } from '../core/transition.ts'
 import type { Committed, Store } from '../store.ts'
 import { Batcher, type BatcherOptions } from './batcher.ts'
 
@@ -12,7 +12,7 @@ export type Committer = Batcher<Transition, Committed, Acknowledged>
 
 export interface CommitterOptions extends Pick<
   BatcherOptions<Transition, Committed, Acknowledged>,
-  'maxItems' | 'maxBytes' | 'highWater'
+  'maxItems' | 'maxBytes' | 'highWater' | 'isAnswering' | 'limitMs'
 > {
   /** Called with the store's time, once per flush that was answered. */
   readonly onTime?: (at: number) => void
@@ -25,26 +25,27 @@ export function createCommitter(
 ): Committer {
   return new Batcher(ports, {
     ...limits,
-    flush: async (transitions) => {
-      const answers = await store.commit(transitions)
+    flush: async (transitions, options) => {
+      const answers = await store.commit(transitions, options)
       const told = answers.find((answer) => answer.outcome === 'committed')
       if (told !== undefined) onTime(told.at)
       return answers
     },
     isBusy: (answer) => answer.outcome === 'refused' && answer.reason === 'busy',
     keyOf: (transition) => transition.runId,
-    sizeOf,
+    nameOf: ({ runId, append }) => `${append.length === 1 ? '1 entry' : `${append.length} entries`} of run ${runId}`,
+    sizeOf: weightOf,
     resultOf: acknowledge,
     merge: { may: mayMerge, both: mergeTransitions },
   })
 }
 
-/** What an entry costs besides its payload. */
-const entryOverheadBytes = 100
+/** What a transition costs besides its entries. */
+const overheadBytes = 100
 
-function sizeOf({ append }: Transition): number {
-  let bytes = entryOverheadBytes
-  for (const { data } of append) bytes += entryOverheadBytes + (data?.length ?? 0)
+function weightOf({ append, reach = null }: Transition): number {
+  let bytes = overheadBytes + (reach === null ? 0 : startsSizeOf(reach.starts))
+  for (const draft of append) bytes += sizeOf(draft)
   return bytes
 }
 
@@ -71,6 +72,14 @@ function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused'
       return new HoldfastError('RUN_CANCELLING', `Run ${runId} is being cancelled: it can only be undone and ended.`, {
         details: { ...details, wish: refused.wish },
       })
+    case 'timed-out':
+      return new HoldfastError(
+        'RUN_TIMEOUT',
+        `Run ${runId} had not ended when the time that its start allowed was over.`,
+        { details },
+      )
+    case 'resumed':
+      return new HoldfastError('RUN_RESUMED', `Run ${runId} is not to be paused any more: it goes on.`, { details })
     case 'key-taken':
       return new HoldfastError(
         'RUN_EXISTS',

@@ -2,6 +2,7 @@
 
 import { jsonCodec } from '../core/codec.ts'
 import { HoldfastError, isHoldfastError, messageOf, type ErrorCode } from '../core/error.ts'
+import { nowhere } from '../core/place.ts'
 import type { Run } from '../core/run.ts'
 import type { BodyEnd, Replayed, Unended } from './replaying.ts'
 
@@ -57,7 +58,7 @@ const longest = 200
 
 function briefly(value: unknown): string {
   try {
-    const text = codec.encode(value, { runId: '', seq: 0, name: null })
+    const text = codec.encode(value, nowhere)
     return text.length > longest ? `${text.slice(0, longest)}…` : text
   } catch {
     return 'something that the default codec cannot write'

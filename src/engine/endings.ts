@@ -16,9 +16,11 @@ export interface Ending {
   readonly reason: string | null
 }
 
-/** Somebody who waits for a run to end. Exactly one of the two is called, once. */
+/** Somebody who waits for a run to end. Exactly one of these is called, once. */
 export interface Watcher {
   ended(ending: Ending): void
+  /** It was removed, and nobody holds it who could still end it. */
+  removed(run: Run): void
   /** Nobody will look any more. */
   closed(): void
 }
@@ -65,16 +67,24 @@ export class Endings {
     for (const watcher of watchers) watcher.ended(ending)
   }
 
-  /** The store says that a run has ended. If it ended here, its ending is on its way already and gets there first. */
+  private removed(run: Run): void {
+    const watchers = this.watched.get(run.id) ?? []
+    this.watched.delete(run.id)
+    this.rest()
+    for (const watcher of watchers) watcher.removed(run)
+  }
+
+  /** The store says that a run has ended, or somebody has removed it. If it ended here, its ending is on its way already and gets there first. */
   hinted(runId: string): void {
     if (!this.watched.has(runId)) return
     this.hints.add(runId)
     if (this.hints.size === 1) this.ports.turns.next(this.lookAtHinted)
   }
 
-  /** Reads runs, and tells of those that have ended. */
+  /** Reads runs, and tells of those that have ended, or never will. */
   async look(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
     const runs = await this.store.get(runIds)
+    for (const run of runs) if (run !== undefined && isGone(run)) this.removed(run)
     const over = runs.filter((run) => run !== undefined && isTerminal(run.status)) as Run[]
     if (over.length === 0) return runs
     const loaded = await this.store.load(
@@ -141,4 +151,9 @@ export class Endings {
     this.cancelLook?.()
     this.cancelLook = null
   }
+}
+
+/** A removed run is leased no more: once nobody holds it, it stays as it is for ever. */
+function isGone({ status, deletedAt, session }: Run): boolean {
+  return deletedAt !== null && session === null && !isTerminal(status)
 }

@@ -4,19 +4,24 @@ import type { Acknowledged, Definition, Host, Transact } from '../core/definitio
 import type { Entry } from '../core/entry.ts'
 import { bug, HoldfastError } from '../core/error.ts'
 import { createRunIds, type RunIds } from '../core/id.ts'
+import { defaultLimits, type Limits } from '../core/limits.ts'
 import type { Payloads } from '../core/payload.ts'
-import type { Cancel, Ports } from '../core/ports.ts'
+import { within } from '../core/pause.ts'
+import type { Ports } from '../core/ports.ts'
 import type { Lease, Run } from '../core/run.ts'
 import type { Transition } from '../core/transition.ts'
-import type { Delivered, NewRun, Started, Store } from '../store.ts'
+import type { BatchOptions, Delivered, NewRun, StartBusy, Started, Store, StoreLimits, StoreSecrets } from '../store.ts'
 import { Batcher } from './batcher.ts'
+import { boundedStore, kept } from './bounded-store.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { Endings } from './endings.ts'
 import { MailReader } from './mail-reader.ts'
 import { Mailer, type Mail } from './mail.ts'
+import { done, NotDone, Patience, type Called, type Caller } from './patience.ts'
 import { Registry } from './registry.ts'
 import { StoreClock } from './store-clock.ts'
 import { createTransact, type OwnTransaction } from './transacting.ts'
+import { Unattended } from './unattended.ts'
 
 export interface EngineOptions {
   readonly store: Store
@@ -29,6 +34,10 @@ export interface EngineOptions {
   readonly pauseCheckMs?: number
   /** How long to wait at most before looking for what nobody told of. @default whoever looks knows */
   readonly pollMs?: number | undefined
+  /** What the secrets of tokens are made with. @default what the store keeps for that */
+  readonly tokenKey?: string | undefined
+  /** How much callers may ask for at once. @default those of `createHoldfast` */
+  readonly limits?: Limits
 }
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
@@ -50,9 +59,25 @@ export interface Desk {
 }
 
 /** How long what was accepted may take to reach the store once a Holdfast is being closed. */
-const closingMs = 30_000
+const closingMs = 5_000
+
+/** How long it may take if a worker has waited for that before; and how long the store may take to close. */
+const lastlyMs = 1_000
+
+/** How long a store may take that does not say so itself. */
+const usualStorageMs = 15_000
+
+/** A store that keeps its own bound says more about what went wrong than we could: it has this much more time to do so. */
+const graceMs = 1_500
+
+/** However short a lease is, a call of the store has this much time. */
+const leastCallMs = 1_000
+
+/** How long a worker pauses before it repeats a heartbeat. */
+const beatAgainMs = 1_000
 
 export class Engine {
+  /** Every call of it is answered or rejected in time. */
   readonly store: Store
   readonly ports: Ports
   readonly payloads: Payloads
@@ -65,6 +90,10 @@ export class Engine {
   desk: Desk | null = null
   /** Called when something may have become claimable. */
   onReady: () => void = () => undefined
+  /** Called when the time of a run that nobody holds is over at this time of the store, or may be over already. */
+  onDeadline: (at: number) => void = () => undefined
+  /** Called when something is left to do for ends or broadcasts. */
+  onChore: () => void = () => undefined
   /** Makes of what a run wants to start a run that can be inserted. Whoever starts runs knows how. */
   prepare: Host['prepare'] = () => {
     throw bug('Nobody here prepares children')
@@ -73,51 +102,77 @@ export class Engine {
   readonly transact: Transact | null
   readonly pauseCheckMs: number
   readonly pollMs: number | undefined
+  /** What the secrets of tokens are made with; null where there is none, and until somebody has read it. */
+  tokenKey: string | null
+  readonly limits: Limits
+  readonly unattended: Unattended
   private readonly committer: Committer
-  private readonly starter: Batcher<NewRun, Started, Started>
+  private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
+  private readonly patience: Patience<NewRun>
   private readonly mailReader: MailReader
   private readonly mailer: Mailer
   private transitions = 0
+  private leaseMs: number | null = null
+  private unlimit: () => void = () => undefined
   private closed = false
   private unlisten: () => void = () => undefined
 
   constructor(options: EngineOptions) {
-    const { store, ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000, pollMs } = options
+    const { ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000, pollMs } = options
+    const store = boundedStore(options.store, ports, () => this.callMs)
     this.store = store
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
     this.endings = new Endings(store, ports, pollMs)
+    this.unattended = new Unattended(store, ports)
     this.clock = new StoreClock(ports.clock)
     this.mailReader = new MailReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.pauseCheckMs = pauseCheckMs
     this.pollMs = pollMs
+    this.tokenKey = options.tokenKey ?? null
+    this.limits = options.limits ?? defaultLimits
     const onTime = (at: number): void => this.clock.observe(at)
-    this.committer = createCommitter(store, ports, { onTime })
+    const limitMs = (): number => this.storageMs
+    const isAnswering = (): Promise<boolean> => this.isAnswering()
+    this.committer = createCommitter(keeping(store), ports, { onTime, limitMs, isAnswering })
     this.transact = createTransact({ store, own: transaction, ports, onTime })
+    this.patience = new Patience({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
-      flush: async (runs) => {
-        const started = await store.start(runs)
-        const created = started.find((answer) => answer.created)
-        if (created !== undefined) this.clock.observe(created.run.createdAt)
-        return started
-      },
-      sizeOf: (run) => 200 + (run.first.data?.length ?? 0),
-      resultOf: (_run, started) => started,
+      flush: (callers, how) => this.patience.flush(callers, (runs) => this.insert(runs, how)),
+      isAnswering,
+      limitMs,
+      sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
+      isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
+      nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
+      // What is busy is sent again, and has no result.
+      resultOf: (_caller, started) => done(started) as Started,
     })
-    this.mailer = new Mailer(store, ports, (mail, answers) => this.told(mail, answers))
+    this.mailer = new Mailer(store, ports, { limitMs, isAnswering, told: (mail, answers) => this.told(mail, answers) })
   }
 
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
     // Who does not migrate finds out now, and not with the first run, that there are no tables.
     await (migrate ? this.store.migrate() : this.store.get([this.session]))
     this.unlisten = await this.store.listen((hint) => {
-      if (hint.kind === 'ready') this.onReady()
+      if (hint.kind === 'ready') {
+        // What nobody here performs is no reason to look.
+        if (hint.type === '' || this.registry.hasType(hint.type)) this.onReady()
+        // It comes after a time in which nothing was heard.
+        if (hint.type === '') this.onDeadline(Number.NEGATIVE_INFINITY)
+      } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
+      else if (hint.kind === 'chore') this.onChore()
       else if (hint.kind === 'mail') this.desk?.mailed(hint.runId)
       else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)
     })
+  }
+
+  /** Whoever performs or replays runs needs it. Rejects with STORE_REFUSED if this process may not read it. */
+  async readTokenKey(): Promise<string | null> {
+    this.tokenKey ??= (await secretsOf(this.store)?.tokenKey()) ?? null
+    return this.tokenKey
   }
 
   /** Begins a new session after the old one was found dead. */
@@ -136,14 +191,56 @@ export class Engine {
     return `${this.session}.${this.transitions.toString(36)}`
   }
 
+  /** How long callers wait for the store: its storage timeout, or what the lease leaves if that is less. */
+  get storageMs(): number {
+    return this.bounded(this.store.capabilities.storageMs ?? usualStorageMs)
+  }
+
+  /** When a call of the store is given up here. */
+  private get callMs(): number {
+    return this.bounded((this.store.capabilities.storageMs ?? usualStorageMs) + graceMs)
+  }
+
+  private bounded(ms: number): number {
+    return this.leaseMs === null ? ms : Math.min(ms, Math.max(leastCallMs, this.leaseMs / 2 - beatAgainMs))
+  }
+
+  /**
+   * A worker holds leases of this length; null if it does no longer. A heartbeat is due after a third of that: if it has no
+   * answer by the time that is meant here, there is enough left for a second one.
+   */
+  leaseFor(leaseMs: number | null): void {
+    this.leaseMs = leaseMs
+    this.unlimit()
+    const limits = leaseMs === null ? null : limitsOf(this.store)
+    this.unlimit = limits?.limit(this.storageMs) ?? (() => undefined)
+  }
+
+  /** Whether the store answers anything at all now: then a call that it leaves unanswered is itself the cause. */
+  private async isAnswering(): Promise<boolean> {
+    try {
+      await this.store.get([this.session])
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /** Inserts a run; waits when too many are on their way already. */
-  start(run: NewRun): Promise<Started> {
-    return this.starter.isFull ? this.starter.room().then(() => this.starter.submit(run)) : this.starter.submit(run)
+  start(run: NewRun, abortSignal?: AbortSignal): Promise<Started> {
+    return this.patience.submit(this.starter, run, itself, abortSignal)
+  }
+
+  private async insert(runs: readonly NewRun[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
+    const started = await this.store.start(runs, options)
+    const created = started.find((answer) => answer.created)?.run
+    if (created) this.clock.observe(created.createdAt)
+    return started
   }
 
   /** Leaves a message for a run, or sends one to a topic. */
-  send(mail: Mail): Promise<Delivered> {
-    return this.mailer.send(mail)
+  send(mail: Mail, abortSignal?: AbortSignal): Promise<Delivered> {
+    return this.mailer.send(mail, abortSignal)
   }
 
   /** Commits a transition of a run that this process holds. */
@@ -154,10 +251,8 @@ export class Engine {
 
   /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
   async drain(withinMs: number): Promise<void> {
-    let cancel: Cancel = () => undefined
-    const timeout = new Promise<void>((resolve) => (cancel = this.ports.clock.after(withinMs, resolve)))
-    await Promise.race([Promise.all([this.starter.drain(), this.mailer.drain(), this.committer.drain()]), timeout])
-    cancel()
+    const drained = Promise.all([this.starter.drain(), this.mailer.drain(), this.committer.drain()])
+    await within(this.ports.clock, withinMs, drained)
   }
 
   /** Throws CLOSED once it is. */
@@ -165,14 +260,21 @@ export class Engine {
     if (this.closed) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
   }
 
-  async close(): Promise<void> {
+  /** Takes no more, and sends what was accepted, but not for ever: then callers are told. Lets go of a store that is ours. */
+  async close({ hasStoppedWorker = false, ownsStore = false } = {}): Promise<void> {
     this.closed = true
-    await this.drain(closingMs)
+    await this.drain(hasStoppedWorker ? lastlyMs : closingMs)
     this.endings.close()
+    this.unattended.close()
     this.unlisten()
     this.starter.close()
     this.mailer.close()
     this.committer.close()
+    if (!ownsStore) return
+    const { clock, logger } = this.ports
+    await within(clock, lastlyMs, this.store.close(), () => {
+      logger.warn('The store did not let go of everything in time; what is left of it ends with this process.')
+    })
   }
 
   /** What was sent may wake runs, and those that move here need not wait for a hint. */
@@ -185,4 +287,37 @@ export class Engine {
     })
     if (isReady) this.onReady()
   }
+}
+
+function limitsOf(store: Store): StoreLimits | null {
+  return 'limit' in store ? (store as Store & StoreLimits) : null
+}
+
+function secretsOf(store: Store): StoreSecrets | null {
+  return 'tokenKey' in store ? (store as Store & StoreSecrets) : null
+}
+
+/** A commit that the store refuses until somebody repairs it is kept for that time, as when the store is away. */
+function keeping(store: Pick<Store, 'commit'>): Pick<Store, 'commit'> {
+  return {
+    commit: (transitions, options) =>
+      store.commit(transitions, options).catch((error: unknown) => {
+        throw kept(error)
+      }),
+  }
+}
+
+function itself<Item>(item: Item): Item {
+  return item
+}
+
+/** How a start is called in errors. One that came with a signal is repeated by the id of that. */
+function calledStart({ id, mail }: NewRun): Called {
+  const [letter] = mail ?? []
+  if (letter === undefined) {
+    const again = `Start it again with { id: '${id}' } and the same input: that is one run, whatever became of this.`
+    return { what: `The start of run ${id}`, again, details: { runId: id } }
+  }
+  const again = `Send it again with { id: '${letter.id}' }: a run takes that once.`
+  return { what: `Signal ${letter.id}, which may start a run,`, again, details: { signalId: letter.id } }
 }

@@ -52,8 +52,8 @@ export class Lanes<Item, Result> {
   private readonly keyOf: ((item: Item) => string) | undefined
   private readonly sizeOf: (item: Item) => number
   private readonly merge: Merge<Item> | undefined
-  private readonly maxItems: number
-  private readonly maxBytes: number
+  readonly maxItems: number
+  readonly maxBytes: number
   private byKey = new Map<string, Lane<Item, Result>>()
   private idle = 0
   /** Lanes that have a queue and are not in a flush. */

@@ -2,10 +2,10 @@
 // one call for each flush. What goes to one run, or to one topic, is in at most one flush at a time, so that its order is kept
 // also while two of them are on their way.
 
-import { bug } from '../core/error.ts'
 import type { Ports } from '../core/ports.ts'
-import type { Delivered, MailRequest, NewBroadcast, NewMessage, Store } from '../store.ts'
+import type { BatchOptions, Busy, Delivered, MailRequest, NewBroadcast, NewMessage, Store } from '../store.ts'
 import { Batcher } from './batcher.ts'
+import { done, NotDone, Patience, type Called, type Caller } from './patience.ts'
 
 /** What can be sent: to a run, or to a topic. */
 export type Mail = NewMessage | NewBroadcast
@@ -13,50 +13,80 @@ export type Mail = NewMessage | NewBroadcast
 /** For those who read a journal and do not care what lies in the mailbox. */
 export const noMail: MailRequest = { names: [], limit: 0 }
 
-/** A message, and the how-manieth it was. */
+/** A message, the how-manieth it was, and what the store has answered; null as long as it has not. */
 interface Numbered {
   readonly order: number
   readonly mail: Mail
+  answer: Delivered | NotDone | null
 }
 
-type Answers = ReadonlyMap<Numbered, Delivered>
+/** A message, whose sender waits. */
+type Sent = Caller<Numbered>
 
 /** What a message costs besides its payload: it keeps a flush to a few thousand of them. */
 const overheadBytes = 1_000
 
+export interface MailerOptions {
+  /** How long a sender waits for an answer. */
+  readonly limitMs: () => number
+  readonly isAnswering?: (() => Promise<boolean>) | undefined
+  /** Learns of every answer before its sender does. */
+  readonly told: (mail: readonly Mail[], answers: readonly Delivered[]) => void
+}
+
 export class Mailer {
-  private readonly batcher: Batcher<readonly Numbered[], Answers, Delivered>
+  private readonly batcher: Batcher<readonly Sent[], readonly Sent[], Delivered>
+  private readonly patience: Patience<Numbered>
   private sent = 0
 
-  /** `told` learns of every answer before its sender does. */
-  constructor(
-    store: Pick<Store, 'deliver'>,
-    ports: Ports,
-    told: (mail: readonly Mail[], answers: readonly Delivered[]) => void,
-  ) {
+  constructor(store: Pick<Store, 'deliver'>, ports: Ports, { limitMs, isAnswering, told }: MailerOptions) {
+    this.patience = new Patience({ clock: ports.clock, limitMs, called: ({ mail }) => calledMail(mail) })
+    const deliver = async (
+      wanted: readonly Numbered[],
+      options: BatchOptions,
+    ): Promise<readonly (Delivered | Busy)[]> => {
+      const answers = await store.deliver(
+        wanted.map((one) => one.mail),
+        options,
+      )
+      const mail: Mail[] = []
+      const answered: Delivered[] = []
+      answers.forEach((answer, at) => {
+        if (answer.outcome === 'busy') return
+        mail.push((wanted[at] as Numbered).mail)
+        answered.push(answer)
+      })
+      told(mail, answered)
+      return answers
+    }
     this.batcher = new Batcher(ports, {
-      flush: async (units) => {
-        const all = units.flat().sort((one, other) => one.order - other.order)
-        const mail = all.map((one) => one.mail)
-        const answers = await store.deliver(mail)
-        if (answers.length !== all.length) throw bug(`${all.length} messages got ${answers.length} answers`)
-        told(mail, answers)
-        const byMessage: Answers = new Map(all.map((one, at) => [one, answers[at] as Delivered]))
-        return units.map(() => byMessage)
+      isAnswering,
+      limitMs,
+      flush: async (units, options) => {
+        // Of a unit that is sent again because one of it was busy, the others have their answers.
+        const open = units.flat().filter(({ given }) => given.answer === null)
+        const all = open.sort((one, other) => one.given.order - other.given.order)
+        const answers = await this.patience.flush(all, (wanted) => deliver(wanted, options))
+        all.forEach((one, at) => {
+          const answer = answers[at] as Delivered | Busy | NotDone
+          if (answer instanceof NotDone || answer.outcome !== 'busy') one.given.answer = answer
+        })
+        return units
       },
-      keyOf: ([first]) => addressOf((first as Numbered).mail),
-      sizeOf: (numbered) => numbered.reduce((bytes, { mail }) => bytes + overheadBytes + mail.data.length, 0),
-      resultOf: ([only], answers) => answers.get(only as Numbered) as Delivered,
+      isBusy: (unit) => unit.some(({ given }) => given.answer === null),
+      nameOf: ([first]) => nameOf((first as Sent).given.mail),
+      keyOf: ([first]) => addressOf((first as Sent).given.mail),
+      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + given.mail.data.length, 0),
+      resultOf: ([only]) => done((only as Sent).given.answer as Delivered | NotDone),
       merge: { may: () => true, both: (first, second) => [...first, ...second] },
     })
   }
 
   /** Sends a message; waits when too many are on their way already. */
-  send(mail: Mail): Promise<Delivered> {
-    const item = [{ order: this.sent, mail }]
+  send(mail: Mail, abortSignal?: AbortSignal): Promise<Delivered> {
+    const item: Numbered = { order: this.sent, mail, answer: null }
     this.sent += 1
-    if (this.batcher.isFull) return this.batcher.room().then(() => this.batcher.submit(item))
-    return this.batcher.submit(item)
+    return this.patience.submit(this.batcher, item, alone, abortSignal)
   }
 
   drain(): Promise<void> {
@@ -68,7 +98,26 @@ export class Mailer {
   }
 }
 
+function alone(sent: Sent): readonly Sent[] {
+  return [sent]
+}
+
 /** A run and a topic never have the same: the id of a run has no space. */
 function addressOf(mail: Mail): string {
   return 'topic' in mail ? `topic ${mail.topic.name}` : mail.runId
+}
+
+function nameOf(mail: Mail): string {
+  return 'topic' in mail ? `what is sent to the topic "${mail.topic.name}"` : `the messages to run ${mail.runId}`
+}
+
+/** How something that was sent is called in errors. The completion of a token is known by the token itself. */
+function calledMail(mail: Mail): Called {
+  const what = 'topic' in mail ? `Broadcast ${mail.id}` : `Signal ${mail.id} to run ${mail.runId}`
+  const isToken = !('topic' in mail) && mail.id === mail.name
+  const again = isToken
+    ? 'Complete the token again: the first completion counts.'
+    : `Send it again with { id: '${mail.id}' }: it is taken once.`
+  const details = 'topic' in mail ? { signalId: mail.id } : { signalId: mail.id, runId: mail.runId }
+  return { what, again, details }
 }

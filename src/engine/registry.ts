@@ -21,6 +21,11 @@ export class Registry {
     return this.byType.get(type)?.get(version)
   }
 
+  /** Tells whether this process has any version of that type. */
+  hasType(type: string): boolean {
+    return this.byType.has(type)
+  }
+
   /** The versions of a type that this process has, the newest last. */
   versions(type: string): readonly number[] {
     const versions = this.byType.get(type)

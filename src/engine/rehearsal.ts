@@ -3,7 +3,7 @@
 // would have left is the answer, and goes nowhere.
 
 import type { Definition, Frame, Host } from '../core/definition.ts'
-import type { Draft, Drift, Entry } from '../core/entry.ts'
+import type { Draft, Drift, Entry, Unreadable } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { muteHost } from '../core/mute-host.ts'
 import type { Payloads } from '../core/payload.ts'
@@ -15,6 +15,8 @@ export interface Lent {
   readonly ports: Ports
   readonly payloads: Payloads
   readonly services: unknown
+  /** What the secrets of tokens are made with. @default bodies are given tokens that complete nothing */
+  readonly tokenKey?: string | null
 }
 
 /** What a body came to. */
@@ -29,7 +31,7 @@ export type Rehearsed =
   | { readonly status: 'drifted'; readonly drift: Drift }
 
 /** How long a body may be silent. */
-const silenceMs = 5_000
+const silenceMs = 10_000
 /** How long it may take, however busy it is. */
 const longestMs = 60_000
 
@@ -62,16 +64,21 @@ export async function rehearse(
   }
 }
 
-function lenderOf({ ports, payloads, services }: Lent, { turns }: Patience): Parameters<typeof muteHost>[0] {
+function lenderOf(
+  { ports, payloads, services, tokenKey = null }: Lent,
+  { turns }: Patience,
+): Parameters<typeof muteHost>[0] {
   return {
     ports: { ...ports, turns },
     payloads,
     services,
     inlineRetryMs: 0,
+    abortGraceMs: 0,
     pauseCheckMs: 0,
     now: () => ports.clock.now(),
     // It is never called: whoever asks only wants to know that there is one.
     transact: () => new Promise(() => undefined),
+    tokenKey,
   }
 }
 
@@ -85,8 +92,12 @@ function claimOf(run: Run, entries: readonly Entry[], { clock }: Ports): Paramet
 /** What the entries say that a frame would have left with. */
 function readLast({ id, seq }: Run, sent: readonly Draft[], payloads: Payloads): Rehearsed {
   for (const [at, draft] of sent.entries()) {
-    const read = (data: string): unknown => payloads.decode(data, { runId: id, seq: seq + at + 1, name: null })
-    if (draft.kind === 'paused' && 'recorded' in draft.meta) return { status: 'drifted', drift: draft.meta }
+    const place = payloads.place(id, seq + at + 1, draft.kind, draft.name)
+    const read = (data: string): unknown => payloads.decode(data, place)
+    if (draft.kind === 'paused' && draft.meta.reason === 'drift') return { status: 'drifted', drift: draft.meta }
+    if (draft.kind === 'paused' && draft.meta.reason === 'unreadable') {
+      return { status: 'failed', error: unreadError(id, draft.meta), cause: null }
+    }
     if (draft.kind === 'continued') return { status: 'continued' }
     if (draft.kind === 'succeeded') return { status: 'succeeded', output: read(draft.data) }
     const isOfBody = draft.kind === 'attempt-failed' && draft.name === null
@@ -95,6 +106,12 @@ function readLast({ id, seq }: Run, sent: readonly Draft[], payloads: Payloads):
     return { status: 'failed', error: read(draft.data), cause: draft.meta?.cause ?? null }
   }
   return { status: 'waiting' }
+}
+
+/** What the codec said of the payload for which a run would be paused. */
+function unreadError(runId: string, { entry, key, why, note }: Unreadable): HoldfastError {
+  const details = { runId, ...entry, reason: why, ...(key === null ? {} : { key }) }
+  return new HoldfastError('PAYLOAD_CORRUPT', note, { details })
 }
 
 /** Gives up a body that is silent for too long, or never done. Each turn that its frame takes is a sign of life. */

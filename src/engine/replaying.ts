@@ -4,10 +4,13 @@
 // it ends is compared with how it did. A cancellation, a time that was over and a process that died are not the body's doing,
 // and mean nothing here.
 
+import { blankTokens } from '../core/blank-tokens.ts'
+import { jsonCodec } from '../core/codec.ts'
 import type { Definition } from '../core/definition.ts'
 import type { Drift, Entry } from '../core/entry.ts'
 import { isHoldfastError, type ErrorCode } from '../core/error.ts'
 import type { Payloads } from '../core/payload.ts'
+import { nowhere } from '../core/place.ts'
 import type { Run } from '../core/run.ts'
 import { isSameValue } from '../core/same-value.ts'
 import { rehearse, type Lent, type Rehearsed } from './rehearsal.ts'
@@ -48,7 +51,8 @@ export async function replayRun(
     const before = await readPast(run.id, journal, payloads)
     const shown = journal.filter(({ kind }) => !ofEnds.has(kind))
     const now = await rehearse(definition, run, shown, { ...lent, payloads })
-    return compare(before, now)
+    const isSame = typeof lent.tokenKey === 'string' ? isSameValue : isSameButForTokens
+    return compare(before, now, isSame)
   } catch (error) {
     return { outcome: 'throws', error }
   }
@@ -85,7 +89,7 @@ async function fetched(
   for (const entry of entries) {
     const { kind, seq, name, data } = entry
     if (data === null || staysInline.has(kind)) all.push(entry)
-    else all.push({ ...entry, data: await to.keep(await from.fetch(data), { runId, seq, name }) })
+    else all.push({ ...entry, data: await to.keep(await from.fetch(data), to.place(runId, seq, kind, name)) })
   }
   return all
 }
@@ -113,6 +117,8 @@ const notOfBodies: readonly ErrorCode[] = [
 
 /** What others do to a run, or happens to it, while its body stays where it is. */
 const beside: ReadonlySet<Entry['kind']> = new Set([
+  'begun',
+  'abandoned',
   'crashed',
   'paused',
   'resumed',
@@ -129,7 +135,8 @@ async function readPast(runId: string, journal: readonly Entry[], payloads: Payl
   let [end, hasThrown, lastOutcome]: [Past['end'], boolean, Past['lastOutcome']] = [null, false, null]
   for (const entry of journal) {
     const { kind, seq, name, data } = entry
-    const read = async (): Promise<unknown> => payloads.decode(await payloads.fetch(data ?? ''), { runId, seq, name })
+    const place = payloads.place(runId, seq, kind, name)
+    const read = async (): Promise<unknown> => payloads.decode(await payloads.fetch(data ?? ''), place)
     if (kind === 'retried') end = null
     if (beside.has(kind)) continue
     hasThrown = kind === 'attempt-failed' && name === null
@@ -144,13 +151,13 @@ async function readPast(runId: string, journal: readonly Entry[], payloads: Payl
   return { end, hasThrown, lastOutcome }
 }
 
-function compare({ end, hasThrown, lastOutcome }: Past, now: Rehearsed): Replayed {
+function compare({ end, hasThrown, lastOutcome }: Past, now: Rehearsed, isSame: typeof isSameValue): Replayed {
   if (now.status === 'drifted') return { outcome: 'drift', drift: now.drift }
   if (now.status === 'failed' && isHoldfastError(now.error, 'PAYLOAD_CORRUPT')) {
     return { outcome: 'throws', error: now.error }
   }
   if (end !== null) {
-    if (end.status === 'succeeded' && now.status === 'succeeded' && isSameValue(end.output, now.output)) return same
+    if (end.status === 'succeeded' && now.status === 'succeeded' && isSame(end.output, now.output)) return same
     if (end.status === 'failed' && now.status === 'failed') return same
     return { outcome: 'ends-otherwise', recorded: end, now }
   }
@@ -158,6 +165,14 @@ function compare({ end, hasThrown, lastOutcome }: Past, now: Rehearsed): Replaye
   // The step has just failed for good, and its run was about to: that is no news of this code.
   const isExpected = now.cause !== null && now.cause === lastOutcome
   return hasThrown || isExpected ? same : { outcome: 'throws', error: now.error }
+}
+
+/** Without the key of the tokens, a body is given others than those that stand in what it has returned. */
+function isSameButForTokens(one: unknown, other: unknown): boolean {
+  if (isSameValue(one, other)) return true
+  const codec = jsonCodec()
+  const blanked = (value: unknown): string => blankTokens(codec.encode(value, nowhere))
+  return blanked(one) === blanked(other)
 }
 
 const same: Replayed = { outcome: 'same' }

@@ -2,8 +2,15 @@
 // each what became of it, and never more than is certain: once COMMIT was sent, an error leaves that open unless the
 // database itself says that nothing happened.
 
-import type { Acknowledged, Transact, Transacted, TransactionWork } from '../core/definition.ts'
-import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
+import type {
+  Acknowledged,
+  Isolation,
+  Transact,
+  Transacted,
+  TransactionOptions,
+  TransactionWork,
+} from '../core/definition.ts'
+import { HoldfastError, isHoldfastError, isStoreAway, messageOf } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Ports } from '../core/ports.ts'
 import type { Transition } from '../core/transition.ts'
@@ -11,8 +18,14 @@ import { fatal } from '../core/verdict.ts'
 import type { Committed, Store, StoreTransactions, Within } from '../store.ts'
 import { acknowledge } from './committer.ts'
 
-/** Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. */
-export type OwnTransaction = (work: (tx: unknown) => Promise<unknown>) => PromiseLike<unknown>
+/**
+ * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It is told
+ * which isolation a transaction asks for, and when nobody waits for it any longer.
+ */
+export type OwnTransaction = (
+  work: (tx: unknown) => Promise<unknown>,
+  options: { readonly isolation?: Isolation; readonly signal: AbortSignal },
+) => PromiseLike<unknown>
 
 export interface TransactOptions {
   readonly store: Store
@@ -32,17 +45,17 @@ export function createTransact({ store, own, ports, onTime }: TransactOptions): 
   if (transactions === null) return null
   const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own)
 
-  return async (work, isWanted) => {
+  return async (work, options) => {
     const pause = growingPauses(ports)
     for (;;) {
-      const attempt = new OneTransaction(work, onTime)
+      const attempt = new OneTransaction(work, options, onTime)
       try {
         await begin(attempt)
         if (attempt.state === 'fulfilled') return { outcome: 'committed' }
         return attempt.undecided()
       } catch (error) {
-        const isAway = attempt.state === 'not-begun' && isHoldfastError(error, 'STORE_UNAVAILABLE')
-        if (!isAway || !isWanted()) return attempt.failed(error, own !== undefined)
+        const isAway = attempt.state === 'not-begun' && isStoreAway(error)
+        if (!isAway || options.signal.aborted) return attempt.failed(error, own !== undefined)
         ports.logger.warn('The store is unavailable; the transaction of a step is begun again soon.', { error })
         await pause()
       }
@@ -53,13 +66,35 @@ export function createTransact({ store, own, ports, onTime }: TransactOptions): 
 type Begin = (transaction: OneTransaction) => Promise<unknown>
 
 function byStore(store: StoreTransactions): Begin {
-  return (transaction) => store.transact((tx, within) => transaction.perform(tx, within))
+  return (transaction) => {
+    const { signal, isolation } = transaction.options
+    const options = isolation === undefined ? { signal } : { signal, isolation }
+    return store.transact((tx, within) => transaction.perform(tx, within), options)
+  }
 }
 
 function byLibrary(store: StoreTransactions, own: OwnTransaction): Begin {
   return async (transaction) => {
-    await own(async (tx) => transaction.perform(tx, withinOf(store, tx)))
+    const { signal, isolation } = transaction.options
+    const work = async (tx: unknown): Promise<void> => {
+      const within = withinOf(store, tx)
+      // A library has no idea of our entry: whether it goes into the same transaction is ours to see.
+      await within.mark?.()
+      const check = (): Promise<void> | undefined => within.assertMarked?.(isolation)
+      return untilAborted(transaction.perform(tx, within, check), signal)
+    }
+    await own(work, isolation === undefined ? { signal } : { signal, isolation })
   }
+}
+
+/** A library rolls back, and lets go of its connection, when the work in it is rejected, and not before. */
+function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
 }
 
 function withinOf(store: StoreTransactions, tx: unknown): Within {
@@ -75,20 +110,23 @@ function withinOf(store: StoreTransactions, tx: unknown): Within {
 class OneTransaction {
   state: 'not-begun' | 'running' | 'fulfilled' | 'rejected' = 'not-begun'
   private error: unknown
+  readonly options: TransactionOptions
   private readonly work: TransactionWork
   private readonly onTime: (at: number) => void
 
-  constructor(work: TransactionWork, onTime: (at: number) => void) {
+  constructor(work: TransactionWork, options: TransactionOptions, onTime: (at: number) => void) {
     this.work = work
+    this.options = options
     this.onTime = onTime
   }
 
-  async perform(tx: unknown, within: Within): Promise<void> {
+  async perform(tx: unknown, within: Within, check: () => Promise<void> | undefined = () => undefined): Promise<void> {
     try {
       if (this.state !== 'not-begun') throw calledAgain()
       this.state = 'running'
       let at: number | null = null
       await this.work(tx, async (transition) => {
+        await check()
         const answer = await commitWithin(within, transition)
         at = answer.at
         return answer
@@ -106,7 +144,7 @@ class OneTransaction {
   failed(error: unknown, isOwn: boolean): Transacted {
     if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
     if (this.state !== 'fulfilled') return { outcome: 'rolled-back', error }
-    const isCertain = isOwn ? isRefusedBySql(error) : !isHoldfastError(error, 'STORE_UNAVAILABLE')
+    const isCertain = isRefusedBySql(error) || (!isOwn && !isHoldfastError(error, 'STORE_UNAVAILABLE'))
     return isCertain ? { outcome: 'rolled-back', error } : { outcome: 'in-doubt', error: inDoubt(error) }
   }
 

@@ -1,7 +1,42 @@
-// Where in the code a call of the body stands. A stack costs more than the call itself, so none is taken until code and
-// journal disagree: then the body is replayed once more, and this time each call leaves its place here.
+// Where in the code a call of the body stands. A stack costs more than the call itself, so one is taken only the first time
+// that a workflow makes a call of that name, of a loop the first nine times; and for every call once code and journal disagree: then the body is replayed
+// once more, and this time each call leaves its place here.
 
+import type { FoundCall } from '../core/entry.ts'
 import type { Call } from './call.ts'
+
+/** Names may be made anew for each run: of so many the place is remembered. */
+const mostPlaces = 1_000
+
+/** Where the calls of a workflow stand, each as it was first seen in this process. */
+export class CallPlaces {
+  // One for each kind: no text is made of kind and name with every call.
+  private readonly places = { step: new Map<string, string | null>(), wait: new Map<string, string | null>() }
+
+  /** Takes note of a call whose method is under way. */
+  note<Target extends object>(kind: Call['kind'], name: string, target: Target, method: keyof Target): void {
+    const places = this.places[kind]
+    if (places.size >= mostPlaces || isLate(name) || places.has(name)) return
+    places.set(name, callerOf(target, method))
+  }
+
+  /** The same calls, each with its place as far as that is known. */
+  fill(calls: readonly FoundCall[]): readonly FoundCall[] {
+    return calls.map((call) => ({ ...call, place: call.place ?? this.placeOf(call) }))
+  }
+
+  /** What was not seen under its own name may have been under that of the first of its kind. */
+  private placeOf({ kind, name }: FoundCall): string | null {
+    const first = name.replace(/#\d+$/, '').replace(/^.*\//, '')
+    return this.places[kind].get(name) ?? this.places[kind].get(first) ?? null
+  }
+}
+
+/** The tenth call of its name, or a later one: `work#10`. */
+function isLate(name: string): boolean {
+  const at = name.indexOf('#', 1)
+  return at !== -1 && at < name.length - 2
+}
 
 export class CallSites {
   private readonly onEntered: (call: Call) => void
@@ -12,14 +47,18 @@ export class CallSites {
 
   /** The place from which a method, which must be under way, was called; null if it is not known. */
   find<Target extends object>(target: Target, method: keyof Target): string | null {
-    const holder: { stack?: unknown } = {}
-    Error.captureStackTrace(holder, target[method] as () => unknown)
-    return typeof holder.stack === 'string' ? placeIn(holder.stack) : null
+    return callerOf(target, method)
   }
 
   entered(call: Call): void {
     this.onEntered(call)
   }
+}
+
+function callerOf<Target extends object>(target: Target, method: keyof Target): string | null {
+  const holder: { stack?: unknown } = {}
+  Error.captureStackTrace(holder, target[method] as () => unknown)
+  return typeof holder.stack === 'string' ? placeIn(holder.stack) : null
 }
 
 const named = /^\s*at .*? \((.+:\d+:\d+)\)$/

@@ -1,5 +1,6 @@
 // The calls that a body has made and that have not settled yet. A call is settled by its outcome in the journal, once.
 
+import type { Isolation } from '../core/definition.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { WokenMeta } from '../core/entry.ts'
 import { mailOf, type Condition } from '../core/wait.ts'
@@ -24,6 +25,8 @@ export interface RecordedOutcome extends CallOutcome {
 export interface WokenOutcome {
   readonly meta: WokenMeta
   readonly data: string | null
+  /** The data is as the journal keeps it: it may lie elsewhere. */
+  readonly isKept: boolean
 }
 
 /** How the work of a step is undone: gets what the step returned. */
@@ -72,8 +75,12 @@ export class StepCall extends Pending {
   readonly undo: Undo | undefined
   /** What it writes through its transaction and what is recorded of it are committed together. */
   readonly isTransaction: boolean
+  /** How a transaction is kept apart from others. */
+  readonly isolation: Isolation | undefined
   /** Attempts that failed so far. */
   failures = 0
+  /** How many of them failed only because other transactions were in the way, as far as this process knows. */
+  conflicts = 0
   /** The attempt that is running. */
   attempt: Attempt | null = null
   /** The delay before the next attempt, while there is one. */
@@ -84,9 +91,10 @@ export class StepCall extends Pending {
     perform: Perform,
     options: {
       readonly policy: RetryPolicy
-      readonly timeoutMs: number | undefined
-      readonly undo: Undo | undefined
+      readonly timeoutMs?: number | undefined
+      readonly undo?: Undo | undefined
       readonly isTransaction: boolean
+      readonly isolation?: Isolation | undefined
     },
   ) {
     super(name)
@@ -95,6 +103,7 @@ export class StepCall extends Pending {
     this.timeoutMs = options.timeoutMs
     this.undo = options.undo
     this.isTransaction = options.isTransaction
+    this.isolation = options.isolation
   }
 }
 
@@ -114,6 +123,12 @@ export class WaitCall extends Pending {
   registeredAt: number | null = null
   /** Its place among the waits of the body. */
   order = 0
+  /** The body awaits it, or has handed it to a race. */
+  isAwaited = false
+  /** It is among the calls that settle: the body awaits it itself. One that was handed to a race is not. */
+  isEntered = false
+  /** Why it cannot begin, if it is not among them. */
+  failure: { readonly error: unknown } | null = null
   private readonly ways: readonly Way[]
 
   constructor(name: string, ways: readonly Way[]) {

@@ -1,26 +1,30 @@
 // How the stay of a run in this process comes to its end: what is written last, the commit that goes with it, and what is
-// made of the answer. Each way out ends in `leave`; a run that has something to undo takes the way through that first.
+// made of the answer. Each way out goes through the drain (drain.ts) and ends in `leave`; a run that has something to undo
+// does that in between.
 //
 // The store may answer otherwise than was asked. A run that is being cancelled cannot end in another way: its last batch
-// is refused, taken back without its last entry, and the run is cancelled. One that somebody wants paused or cancelled is
-// not released for later: it goes on here, and that is obeyed.
+// is refused, taken back without its last entry, and the run is cancelled. One whose time is over cannot succeed: it fails. One
+// that was to be paused, and is not any more, goes on. One that somebody wants paused or cancelled is not released for later:
+// it goes on here, and that is obeyed.
 
 import type { Acknowledged, Definition, Departure } from '../core/definition.ts'
-import type { FailedMeta, FoundCall } from '../core/entry.ts'
-import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import type { FailedMeta, FoundCall, RetryMeta, Unreadable } from '../core/entry.ts'
+import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure, type RetryPolicy } from '../core/retry.ts'
-import { isTerminal, type Run, type Wish } from '../core/run.ts'
+import { isTerminal, reasonOf, type Run, type Wish } from '../core/run.ts'
 import type { Due } from '../core/due.ts'
+import { Continuing } from './continuing.ts'
 import type { Dependants } from './dependants.ts'
+import type { WayOut } from './drain.ts'
 import { describeDrift, foundCalls } from './drift.ts'
-import type { RecordedEntry } from './history.ts'
+import type { RecordedEntry, RecordedPlace } from './history.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Phase } from './phase.ts'
 import type { Settler } from './settler.ts'
 import type { Stage } from './stage.ts'
 import type { StepRunner } from './step-runner.ts'
-import { watchedIn } from './waking.ts'
-import type { Exit } from '../core/writer.ts'
+import { describeUnreadable, lookAgainMs, undoIsAway } from './unreadable.ts'
+import type { Exit } from '../core/exit.ts'
 
 /** How a run ends that has something to undo before, or attempts to wait for. */
 export type Ending =
@@ -37,12 +41,26 @@ export interface ConclusionOwner extends Stage {
   /** When this stay began, on the process's own clock. */
   readonly startedAt: number
   readonly phase: Phase
+  /** Begins to leave: nothing new is begun, and what is under way is awaited and recorded. */
+  leaveBy(way: WayOut): void
+  /** The body has returned, or thrown: waits that it made and did not await begin now. */
+  bodyEnded(): void
+  /** Says which calls of a body that has returned nobody awaits. */
+  warnOfForgotten(): void
+  /** Calls back when no child is being prepared any more, and all that the body has made has begun: at once if that is so. */
+  whenBegun(next: () => void): void
+  /** Calls back when each step has ended that the body has called: at once if there is none. */
+  whenStepsEnd(next: () => void): void
   /** There is something to undo. */
   readonly mustUndo: boolean
-  /** Nothing of the body goes on: the last commit is about to be sent. */
-  leaving(): void
-  /** Tells the attempts that are running to stop, and takes nothing from them any more. */
-  stop(reason: () => unknown): void
+  /** Something that the body asked for was recorded in this stay. */
+  readonly hasProgressed: boolean
+  /** Nothing of the body goes on: the last commit is about to be sent. If it may yet be called back, nothing is told to stop. */
+  leaving(isCertain?: boolean): void
+  /** Nobody wants anything of the run any more. */
+  obey(wish: null): void
+  /** It was leaving and stays after all: it goes on as it was. */
+  lookAgain(phase: Phase): void
   /** The body goes no further; what there is to undo is undone, then the run ends. */
   unwind(): void
   /** The run is not this frame's any more. */
@@ -54,8 +72,13 @@ export interface ConclusionOwner extends Stage {
 export class Conclusion {
   /** How the run is to end; null while that is open. */
   ending: Ending | null = null
-  private readonly owner: ConclusionOwner
-  private readonly definition: Definition
+  private continuing: Continuing | null = null
+  /** What of the journal cannot be read here; null if nothing is known of that kind. */
+  private unread: { readonly error: HoldfastError; readonly meta: Unreadable } | null = null
+  readonly owner: ConclusionOwner
+  readonly definition: Definition
+  /** What happens instead of the pause that is on its way, should nobody want it any more. */
+  private insteadOfPause: () => void = () => undefined
 
   constructor(owner: ConclusionOwner, definition: Definition) {
     this.owner = owner
@@ -64,12 +87,30 @@ export class Conclusion {
 
   returned(value: unknown): void {
     const { owner } = this
-    if (owner.dependants.outlast(() => this.returned(value))) return
-    const unasked = owner.settler.unasked()
-    if (unasked !== undefined) return this.drifted(unasked)
+    if (this.continuing?.precedes(() => this.returned(value)) === true) return
+    owner.bodyEnded()
+    owner.warnOfForgotten()
+    // Most bodies leave nothing behind.
+    const hasNothing = owner.settler.size === 0 && owner.preparing === 0 && owner.dependants.areOver
+    if (hasNothing && owner.history.next() === undefined) return this.succeed(value)
+    const end = (): void => {
+      const unasked = owner.settler.unasked()
+      if (unasked !== undefined) this.drifted(unasked)
+      else owner.leaveBy({ leave: () => this.succeed(value), stop: null })
+    }
+    // What the body has called takes place, whether it awaits that or not.
+    owner.whenBegun(() => owner.whenStepsEnd(() => this.outlast(end)))
+  }
+
+  get isContinuing(): boolean {
+    return this.continuing?.isChecking === true
+  }
+
+  private succeed(value: unknown): void {
+    const { owner } = this
     let data: string
     try {
-      data = owner.encode(value, null)
+      data = owner.encode(value, 'succeeded', null)
     } catch (error) {
       return this.fail(error)
     }
@@ -79,17 +120,30 @@ export class Conclusion {
 
   threw(error: unknown): void {
     const { owner } = this
-    const { history, host, writer } = owner
-    const attempt = history.bodyFailures + 1
+    const { history, host } = owner
+    owner.bodyEnded()
+    const attempt = (owner.hasProgressed ? 0 : history.bodyFailures) + 1
     const next =
       owner.steps.causeOf(error) === null
         ? afterFailure(this.bodyPolicy(), attempt, error, host.ports.random)
         : { retry: false as const }
-    if (!next.retry) return owner.dependants.outlast(() => this.fail(error)) ? undefined : this.fail(error)
+    if (!next.retry) return this.fail(error)
     const ms = Math.round(host.ports.clock.monotonic() - owner.startedAt)
     const meta = { attempt, ms, delayMs: next.delayMs }
-    writer.append({ kind: 'attempt-failed', name: null, meta, data: owner.encodeFailure(error, null) })
-    if (!this.pauses()) this.leave('pending', { at: null, afterMs: next.delayMs })
+    owner.leaveBy({ leave: () => this.tryAgain(error, meta), stop: null })
+  }
+
+  private tryAgain(error: unknown, meta: RetryMeta): void {
+    const { owner } = this
+    const data = owner.encodeFailure(error, 'attempt-failed', null)
+    owner.writer.append({ kind: 'attempt-failed', name: null, meta, data })
+    const later = (): void => this.leave('pending', { at: null, afterMs: meta.delayMs })
+    if (!this.pauses(later)) later()
+  }
+
+  /** Goes on once the children have ended that the run must outlast. */
+  outlast(next: () => void): void {
+    if (!this.owner.dependants.outlast(() => this.outlast(next))) next()
   }
 
   private bodyPolicy(): RetryPolicy {
@@ -99,18 +153,22 @@ export class Conclusion {
     return { ...policy, maxAttempts: input.meta.maxAttempts }
   }
 
-  /** The run fails: at once, or when everything is undone. */
+  /** The run fails: when nothing is under way any more, everything is undone, and no child is left that it must outlast. */
   fail(error: unknown): void {
     const { owner } = this
-    const cause = owner.steps.causeOf(error)
-    if (!owner.mustUndo) {
+    const ending = { status: 'failed', error, cause: owner.steps.causeOf(error) } as const
+    this.ending = ending
+    owner.leaveBy({ leave: () => this.failNow(ending), stop: () => error })
+  }
+
+  private failNow({ error, cause }: Extract<Ending, { status: 'failed' }>): void {
+    const { owner } = this
+    if (!owner.mustUndo && owner.dependants.areOver) {
       this.appendFailed(error, cause, [])
       return this.leave('failed')
     }
-    this.ending = { status: 'failed', error, cause }
-    const data = owner.encodeFailure(error, null)
+    const data = owner.encodeFailure(error, 'failing', null)
     owner.writer.append({ kind: 'failing', name: null, meta: failedMeta(cause, []), data })
-    owner.stop(() => error)
     owner.unwind()
   }
 
@@ -158,13 +216,17 @@ export class Conclusion {
     return ms !== null
   }
 
-  /** Pauses the run here, if somebody wants that. */
-  pauses(): boolean {
-    const { wish, writer } = this.owner
+  /**
+   * Pauses the run here, if somebody wants that. If they have taken it back meanwhile, the run goes on where it was, or by what
+   * is given.
+   */
+  pauses(otherwise: (() => void) | null = null): boolean {
+    const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
     const { reason, note } = wish
     writer.append({ kind: 'paused', name: null, meta: { reason, note }, data: null })
-    this.leave('paused')
+    this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))
+    this.send({ status: 'paused', due: null, continues: null, obeys: 'pause' })
     return true
   }
 
@@ -174,11 +236,15 @@ export class Conclusion {
   }
 
   drifted(unasked: RecordedEntry): void {
+    this.owner.leaveBy({ leave: () => this.pauseForDrift(unasked), stop: null })
+  }
+
+  private pauseForDrift(unasked: RecordedEntry): void {
     const { owner } = this
     const found = foundCalls(owner.settler.all())
     owner.leaving()
-    // What the changed code said is not what the run should go on with.
-    owner.writer.discard()
+    // What the changed code said while it was replayed is not what the run should go on with. What its steps did counts.
+    if (owner.history.next() !== undefined) owner.writer.discard()
     void owner.placesOf(found).then((places) => {
       if (owner.phase !== 'leaving') return
       const meta = describeDrift(unasked, places)
@@ -190,29 +256,58 @@ export class Conclusion {
     })
   }
 
-  async continueAs(target: Definition | null, input: unknown): Promise<never> {
+  /** A payload cannot be read: nothing is begun, repeated or undone until somebody who can read it goes on. */
+  unreadable(error: HoldfastError, at: RecordedPlace): void {
+    this.unread ??= { error, meta: describeUnreadable(error, at) }
+    this.owner.leaveBy({ leave: this.pauseUnread, stop: null })
+  }
+
+  get isUnread(): boolean {
+    return this.unread !== null
+  }
+
+  /** From a cancellation no way leads to a pause: such a run is looked at again, later each time. */
+  readonly pauseUnread = (): void => {
+    const { owner, unread, ending } = this
+    if (unread === null) throw bug('A run is paused as unreadable, and nothing is', { runId: owner.runId })
+    const { error, meta } = unread
+    const { id, type } = owner.run
+    owner.host.ports.logger.error(meta.note, { run: id, type, error })
+    owner.leaving()
+    // What the body said while it was replayed it says again then. That the run fails is said once.
+    if (ending === null && owner.history.next() !== undefined) owner.writer.discard()
+    if (ending?.status === 'cancelled') return this.lookLater(error)
+    owner.writer.append({ kind: 'paused', name: null, meta, data: null })
+    this.leave('paused')
+  }
+
+  /** What it takes to learn how steps are undone is away: the run is looked at again, later each time. */
+  readonly undoLater = (): void => {
     const { owner } = this
-    const { type, version, validate } = target ?? this.definition
-    const value = await validate(input)
-    await new Promise<void>((resolve) => {
-      if (!owner.dependants.outlast(resolve)) resolve()
-    })
-    if (owner.isWriting) {
-      const unasked = owner.settler.unasked()
-      if (unasked === undefined) {
-        const data = owner.encode(value, null)
-        const unwatches = [...watchedIn(owner.resting.conditions)]
-        const attachment = unwatches.length === 0 ? null : { unwatches }
-        owner.writer.append({ kind: 'continued', name: null, meta: { type, version }, data }, attachment)
-        this.send({ status: null, due: null, continues: { type, version } })
-      } else this.drifted(unasked)
-    }
-    return new Promise(() => undefined)
+    const error = undoIsAway(owner.runId, owner.undoables.missing, owner.resources.hasFailed)
+    owner.host.ports.logger.error(error.message, { run: owner.runId, type: owner.run.type })
+    owner.leaving()
+    this.lookLater(error)
+  }
+
+  private lookLater(error: HoldfastError): void {
+    const { owner } = this
+    const attempt = owner.history.bodyFailures + 1
+    const ms = Math.round(owner.host.ports.clock.monotonic() - owner.startedAt)
+    const retry = { attempt, ms, delayMs: lookAgainMs(attempt) }
+    const data = owner.encodeFailure(error, 'attempt-failed', null)
+    owner.writer.append({ kind: 'attempt-failed', name: null, meta: retry, data })
+    this.releaseFor(retry.delayMs)
+  }
+
+  continueAs(target: Definition | null, input: unknown): Promise<never> {
+    this.continuing ??= new Continuing(this)
+    return this.continuing.begin(target, input)
   }
 
   private appendFailed(error: unknown, cause: number | null, notUndone: readonly string[]): void {
     const { owner } = this
-    const data = owner.encodeFailure(error, null)
+    const data = owner.encodeFailure(error, 'failed', null)
     owner.writer.append({ kind: 'failed', name: null, meta: failedMeta(cause, notUndone), data })
   }
 
@@ -222,16 +317,16 @@ export class Conclusion {
     this.send({ status, due, continues: null, emptyAt })
   }
 
-  private send(exit: Exit): void {
+  send(exit: Exit): void {
     const { owner } = this
-    owner.leaving()
+    owner.leaving((exit.obeys ?? null) === null)
     owner.writer.leave(exit).then(
       (answer) => this.answered(exit, answer),
       (error: unknown) => this.refused(exit, error),
     )
   }
 
-  private answered({ status, continues }: Exit, { released, at }: Acknowledged): void {
+  private answered({ status, continues, obeys }: Exit, { released, at }: Acknowledged): void {
     const { owner } = this
     const { writer } = owner
     // Meanwhile the run was lost here: whatever the answer asks for is somebody else's to do.
@@ -245,10 +340,15 @@ export class Conclusion {
       const reason = this.ending?.status === 'cancelled' ? this.ending.reason : null
       return owner.gone({ kind: 'ended', status, seq: writer.seq, data: last.data, reason })
     }
-    if (released) return owner.gone({ kind: 'released' })
+    if (released) {
+      if ((obeys ?? null) !== null) owner.leaving()
+      return owner.gone({ kind: 'released' })
+    }
     // Somebody wants the run cancelled or paused: it stays until that is done.
     if (owner.wish?.kind === 'cancel') return this.cancel(owner.wish.reason)
-    if (!this.pauses()) writer.lose(new Error('The run was neither released nor is anything wanted of it.'))
+    const giveBack = (): void =>
+      writer.lose(new Error('The run was not released, and nothing is wanted of it any more.'))
+    if (!this.pauses(giveBack)) giveBack()
   }
 
   private refused({ continues }: Exit, error: unknown): void {
@@ -258,14 +358,17 @@ export class Conclusion {
       owner.writer.takeBack()
       return this.cancel(reasonOf(owner.wish) ?? reasonOf(error.details['wish'] as Wish | null | undefined))
     }
-    if (continues === null || !isHoldfastError(error, 'RUN_EXISTS')) return owner.writer.lose(error)
+    if (isHoldfastError(error, 'RUN_RESUMED')) {
+      owner.writer.takeBack()
+      owner.obey(null)
+      return this.insteadOfPause()
+    }
+    const isFailed =
+      isHoldfastError(error, 'RUN_TIMEOUT') || (continues !== null && isHoldfastError(error, 'RUN_EXISTS'))
+    if (!isFailed) return owner.writer.lose(error)
     owner.writer.takeBack()
     this.fail(error)
   }
-}
-
-export function reasonOf(wish: Wish | null | undefined): string | null {
-  return wish?.kind === 'cancel' ? wish.reason : null
 }
 
 function failedMeta(cause: number | null, notUndone: readonly string[]): FailedMeta | null {

@@ -2,7 +2,7 @@
 // finds what it found before; a call that was not recorded yet happens now.
 
 import type { Topic } from '../core/declared-topic.ts'
-import type { TypedDefinition } from '../core/definition.ts'
+import type { Isolation, TypedDefinition } from '../core/definition.ts'
 import type { Duration } from '../core/duration.ts'
 import type { KeyScope } from '../core/key.ts'
 import type { Retry } from '../core/retry.ts'
@@ -14,7 +14,8 @@ import type { OnParentEnd, RunOutcome, TimeReached } from './way.ts'
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
 
-export interface StepOptions<Result = unknown> {
+/** `Known` is what an undo gets: nobody may know what a step returned, but a transaction was committed or it was not. */
+export interface StepOptions<Result = unknown, Known = Result | undefined> {
   /** How often, and after which delays, a failing step is tried again. @default the workflow's */
   readonly retry?: Retry
   /** How long one attempt may take. @default no limit */
@@ -24,10 +25,24 @@ export interface StepOptions<Result = unknown> {
    * and as long as the step. The undos of a run happen in the reverse order of its steps, each at least once until it has
    * succeeded or given up.
    *
+   * A step whose outcome nobody knows is undone, too, with `undefined`: its last attempt timed out, or was told to stop and then
+   * threw or did not end within `abortGrace`. Undo it by what you gave it: `step.idempotencyKey` is its own followed by `:undo`.
+   * The undo of a transaction always gets the result.
+   *
    * @example
-   * await ctx.step('book', () => book(42), { undo: (booking, step) => unbook(booking.id, { key: step.idempotencyKey }) })
+   * await ctx.step('book', (step) => book(42, { key: step.idempotencyKey }), { undo: (booking) => unbook(booking?.id ?? 42) })
    */
-  readonly undo?: (result: Result, step: StepTools) => unknown
+  readonly undo?: (result: Known, step: StepTools) => unknown
+}
+
+/** The options of a step that is a transaction. Its `timeout` counts from when the transaction has begun. */
+export interface TransactionStepOptions<Result = unknown> extends StepOptions<Result, Result> {
+  /**
+   * `serializable`: as if no other transaction of this isolation took place at the same time. One that others got in the way
+   * of (SQLSTATE 40001 or 40P01) is rolled back and tried again soon, up to 50 times, and does not count against `retry`.
+   * @default what your database has as its default
+   */
+  readonly isolation?: Isolation
 }
 
 /**
@@ -82,11 +97,16 @@ export interface UntilOptions {
 
 export type Falsy = false | 0 | 0n | '' | null | undefined
 
-export interface Context {
+/**
+ * What the body of a run is given. `Input` is the input of its workflow, as `start` takes it. Inside a step only `run`,
+ * `services`, `abortSignal` and `isCancelled` may be used: a replay does not call the functions of recorded steps, and would
+ * miss anything else.
+ */
+export interface Context<Input = unknown> {
   /** The run that this is. */
   readonly run: { readonly id: string; readonly type: string; readonly version: number }
   readonly services: Services
-  /** Aborts when the run is being cancelled, when it fails for want of time, and when it goes on elsewhere. */
+  /** Aborts when the run is being cancelled, fails or has no time left, when it has ended, and when it goes on elsewhere. */
   readonly abortSignal: AbortSignal
   /** True once the run is being cancelled: for bodies that do their work without steps. */
   isCancelled(): boolean
@@ -106,7 +126,8 @@ export interface Context {
   /**
    * A step whose writes to your own tables and whose result are committed together, exactly once: `tx` is a transaction of the
    * database that holds the runs. It is committed when the function has returned, and rolled back when it throws; then it
-   * is tried again like any step. Await everything that is done with `tx`, and leave its end to Holdfast.
+   * is tried again like any step. Await everything that is done with `tx`, and leave its end to Holdfast. When its timeout is over
+   * it is rolled back and its connection closed, whatever the function is doing.
    *
    * @example
    * await ctx.transaction('book', async (tx) => {
@@ -117,19 +138,22 @@ export interface Context {
   transaction<Result, Tx = Transaction>(
     name: string,
     perform: (tx: Tx, step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions<NoInfer<Awaited<Result>>>,
+    options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
   /** Runs part of the body in a scope of its own, so that its calls keep their identity whatever happens beside it. */
-  branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result>
+  branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result>
 
-  /** Waits for a time. The run holds no slot and no lease meanwhile, and survives any restart. */
+  /**
+   * Waits for a time, which counts from when this was called, whether it is awaited at once or later. The run holds no slot
+   * and no lease meanwhile, and survives any restart.
+   */
   sleep(duration: Duration): Wait<TimeReached>
   sleepUntil(time: Date | number): Wait<TimeReached>
 
   /**
    * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
-   * was sent to this run, and otherwise the first that the topic passed on.
+   * was sent to this run, and otherwise the first that the topic passed on. Nothing is taken before this is awaited.
    *
    * @example
    * const { by } = await ctx.signal('approved', { schema: z.object({ by: z.string() }) })
@@ -139,8 +163,9 @@ export interface Context {
   signal<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
 
   /**
-   * Waits for whatever of these comes true first; equal times go to the one that is named first. The others are withdrawn:
-   * what was sent to them stays for the next wait, and a child goes on. Steps cannot be raced, because they run to their end.
+   * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
+   * go to the one that is named first. The others are withdrawn: what was sent to them stays for the next wait, and a child
+   * goes on. Steps cannot be raced, because they run to their end.
    *
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.signal('approved'), late: ctx.sleep('2 days') })
@@ -155,7 +180,8 @@ export interface Context {
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
 
   /**
-   * Starts a run of a workflow, once, and waits for what it returns. It is started when this is awaited, alone or in a race.
+   * Starts a run of a workflow, once, and waits for what it returns. It is started by this call, with the next commit, also
+   * if it is awaited later or never.
    * A failure of it is CHILD_FAILED, with its error as the cause; CHILD_CANCELLED and CHILD_REFUSED tell why there is no result.
    *
    * @example
@@ -182,7 +208,10 @@ export interface Context {
    */
   token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
 
-  /** Shows a value to others: `holdfast.query(run, name)` gives the last one, also after the end of the run. */
+  /**
+   * Shows a value to others: `holdfast.query(run, name)` gives the last one, also after the end of the run. Of a value that
+   * cannot be stored the reason is shown instead.
+   */
   expose(name: string, value: unknown): void
 
   /**
@@ -205,7 +234,10 @@ export interface Context {
   /** A random id, the same on every replay. */
   uuid(): string
 
-  /** Writes a line to the run's journal and to the logger, once, however often the body is replayed. */
+  /**
+   * Writes a line to the run's journal and to the logger, once, however often the body is replayed. Of data that cannot be
+   * stored the reason is written instead.
+   */
   log(message: string, data?: unknown): void
   /** Tells how far the run is, from 0 to 1. */
   progress(fraction: number, text?: string): void
@@ -220,11 +252,14 @@ export interface Context {
   patched(id: string): boolean
 
   /** Ends this incarnation of the run and begins it anew, under the same id, with a new input and without its history. */
-  continueAsNew(input: unknown): Promise<never>
+  continueAsNew(...input: InputOf<Input>): Promise<never>
   /** As `continueAsNew`, but as a run of another workflow. */
-  continueAs<Input>(workflow: TypedDefinition<Input, unknown>, ...input: InputOf<Input>): Promise<never>
+  continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...input: InputOf<Other>): Promise<never>
 
-  /** Lends a resource to `use`: acquired anew on every replay, released also when the run is parked meanwhile. */
+  /**
+   * Lends a resource to `use`: acquired anew on every replay, released also when the run is parked meanwhile. A release that
+   * takes longer than 10 s is not waited for any longer, and logged as an error.
+   */
   withResource<Resource, Result>(
     acquire: () => Resource | Promise<Resource>,
     release: (resource: Resource) => unknown,

@@ -1,6 +1,6 @@
 // Children that their parent must outlast: it does not end, in whatever way, before they have. Their ends are told to it in
-// any case. A run whose body has come to its end waits for them as it waits for anything; one that undoes its steps, or is
-// being cancelled, cannot wait any more, so it looks now and then.
+// any case. A run whose body has returned waits for them as it waits for anything; one that fails or is being cancelled begins
+// nothing any more, not even a wait, so it looks now and then.
 
 import type { Host } from '../core/definition.ts'
 import type { Run } from '../core/run.ts'
@@ -38,6 +38,11 @@ export class Dependants {
   add(runId: string): void {
     if (this.ids === nobody) this.ids = new Set()
     this.ids.add(runId)
+  }
+
+  /** There is none that the run must outlast. */
+  get areOver(): boolean {
+    return this.ids.size === 0
   }
 
   has(runId: string): boolean {

@@ -4,6 +4,7 @@
 import type { RetryPolicy } from '../core/retry.ts'
 import type { Definition } from '../core/definition.ts'
 import type { Run } from '../core/run.ts'
+import type { CallPlaces } from './call-site.ts'
 import type { Conclusion } from './conclusion.ts'
 import type { Context } from './context.ts'
 import { createContext } from './function-context.ts'
@@ -13,8 +14,12 @@ import type { Stage } from './stage.ts'
 
 export interface FunctionBody {
   readonly policy: RetryPolicy
+  /** How many steps of a run may be under way at once. */
+  readonly parallel: number
   readonly body: (ctx: Context, input: never) => unknown
   readonly definition: Definition
+  /** Where its calls stand in the code. */
+  readonly places: CallPlaces
 }
 
 interface Owner extends Stage {
@@ -28,6 +33,8 @@ interface Owner extends Stage {
 export class Execution {
   /** The body has come to its end, or cannot go on. */
   hasEnded = false
+  /** The body was called. */
+  hasBegun = false
   private readonly owner: Owner
   private readonly body: FunctionBody['body']
 
@@ -44,20 +51,18 @@ export class Execution {
   }
 
   /** Calls the body of a run that fails, because its journal says so, as far as that is needed. */
-  beginFailing({ seq, meta, data }: NonNullable<Owner['history']['failing']>): void {
+  beginFailing(failing: NonNullable<Owner['history']['failing']>): void {
     const { owner } = this
-    owner.settler.fetch(data, (text) => {
-      owner.conclusion.goOnFailing(this.read(text, seq), meta?.cause ?? null)
+    owner.settler.fetch(failing.data, (text) => {
+      let failure: unknown
+      try {
+        failure = owner.decode(text, failing)
+      } catch (error) {
+        return owner.unreadable(error, failing)
+      }
+      owner.conclusion.goOnFailing(failure, failing.meta?.cause ?? null)
       this.begin()
     })
-  }
-
-  private read(text: string, seq: number): unknown {
-    try {
-      return this.owner.decode(text, seq, null)
-    } catch (error) {
-      return error
-    }
   }
 
   private call(text: string): void {
@@ -65,11 +70,12 @@ export class Execution {
     owner.stir()
     let input: unknown
     try {
-      input = owner.decode(text, owner.history.input.seq, null)
+      input = owner.decode(text, owner.history.input)
     } catch (error) {
-      return owner.unreadable(error)
+      return owner.unreadable(error, owner.history.input)
     }
     const { body } = this
+    this.hasBegun = true
     try {
       const result = body(createContext(owner, new Scope(), owner.run), input as never)
       Promise.resolve(result).then(

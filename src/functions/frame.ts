@@ -5,41 +5,26 @@
 // in which their entries were appended. Since the first execution settles by the same rule, a replay shows the body
 // exactly the order that it saw before.
 //
-//   new       → live       `start`: the body is called with the input
-//   new       → gathering  `start` of a run that is being cancelled or fails: its body is replayed, and begins nothing, so
-//                          that it tells how its steps are undone
-//   live      → parking    nothing but time or a message can move it on: a commit to `waiting` is on its way
-//   parking   → parked     that commit was answered; the lease is gone
-//   parking   → live       a message or a wish had arrived: look again
-//   parked    → live       `resume`, under a new lease, with nothing having happened to the journal in between
-//   live      → gathering  a cancellation, or an end of the time for it, before everything recorded was shown
-//   live      → unwinding  a cancellation, or a failure with something to undo: no call settles any more
-//   gathering → unwinding  the body has told all, or can tell no more
-//   unwinding → leaving    no attempt runs, and everything is undone
-//   live      → leaving    the body returned or threw, code and journal disagree, somebody wants a pause, or the run begins
-//                          anew: the last commit is on its way
-//   leaving   → gone       that commit was answered
-//   leaving   → unwinding  it was refused, because the run is being cancelled
-//   any       → gone       the lease or the journal went elsewhere, or `abort`, or the body spoiled its parked frame
+// Where it is in its life, and what moves it on, is told in phase.ts.
 //
 // Nothing is ever thrown through the body to suspend it: a parked or abandoned body just waits for a promise that does
 // not settle, and is collected with its frame.
 
 import type { Claim, Definition, Departure, Frame, Host } from '../core/definition.ts'
 import type { FoundCall } from '../core/entry.ts'
+import { isHoldfastError } from '../core/error.ts'
 import type { RetryPolicy } from '../core/retry.ts'
-import type { Run, Wish } from '../core/run.ts'
+import { isSameWish, reasonOf, type Run, type Wish } from '../core/run.ts'
 import { Alarm } from '../core/alarm.ts'
 import type { CallSites } from './call-site.ts'
-import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
-import { Conclusion, reasonOf, type ConclusionOwner } from './conclusion.ts'
+import { Conclusion, type ConclusionOwner } from './conclusion.ts'
 import { Execution, type FunctionBody } from './execution.ts'
 import { Dependants } from './dependants.ts'
-import { History, type RecordedEntry } from './history.ts'
-import { JournalText } from './journal-text.ts'
+import { Drain, type WayOut } from './drain.ts'
+import { Gathering } from './gathering.ts'
+import { History, type RecordedEntry, type RecordedPlace } from './history.ts'
+import { FrameCalls } from './frame-calls.ts'
 import { Mailbox } from './mailbox.ts'
-import { warnOfStrayCode } from './misuse.ts'
-import { Patches } from './patches.ts'
 import { Replay } from './replay.ts'
 import { Resources } from './resources.ts'
 import { Resting } from './resting.ts'
@@ -49,12 +34,11 @@ import { Settler } from './settler.ts'
 import type { Phase } from './phase.ts'
 import { StepRunner } from './step-runner.ts'
 import { Stopping } from './stopping.ts'
-import { Undoables } from './undoables.ts'
 import { Unwinding, type UnwindingOwner } from './unwinding.ts'
 import { mustLook, wakeDue } from './waking.ts'
 import { Writer } from '../core/writer.ts'
 
-export class FunctionFrame extends JournalText implements Frame, ConclusionOwner, UnwindingOwner {
+export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner, UnwindingOwner {
   readonly host: Host
   readonly policy: RetryPolicy
   readonly history: History
@@ -68,25 +52,25 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
   readonly conclusion: Conclusion
   readonly sites: CallSites | null
   readonly startedAt: number
+  readonly parallel: number
   phase: Phase = 'new'
   busy = 0
-  performing: string | null = null
   run: Run
   /** What somebody wants of the run. */
   wish: Wish | null
-  private readonly body: FunctionBody
-  private readonly claim: Claim
+  /** What the run was claimed with, until all of it was shown to the body. */
+  claim: Claim | null
   private readonly alarm: Alarm
-  private readonly execution: Execution
-  private readonly replay: Replay
-  private stirred = false
-  private warned = false
-  private undoList: Undoables | null = null
-  private patchList: Patches | null = null
+  protected readonly body: FunctionBody
+  protected readonly execution: Execution
+  protected readonly replay: Replay
   private unwinding: Unwinding | null = null
   /** The time for the run was over while it was being parked. */
   private failure: { readonly error: unknown } | null = null
   private readonly stopping: Stopping
+  private drain: Drain | null = null
+  private gathering: Gathering | null = null
+  private isGivingBack = false
   private depart: (departure: Departure) => void = () => undefined
 
   constructor(body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null = null) {
@@ -98,6 +82,7 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     this.wish = sites === null ? claim.run.wish : null
     this.sites = sites
     this.policy = body.policy
+    this.parallel = body.parallel
     this.history = new History(claim.entries)
     this.writer = new Writer(host, claim, this)
     this.mailbox = new Mailbox(this, claim.run.inbox, claim.messages)
@@ -132,7 +117,7 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
       this.obeyClaim()
       const { failing } = this.history
       if (failing === null || this.conclusion.ending !== null) return this.execution.begin()
-      this.phase = 'gathering'
+      this.gather()
       this.execution.beginFailing(failing)
     })
   }
@@ -157,20 +142,28 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
 
   obey(wish: Wish | null): void {
     const before = this.wish
-    // From a cancellation no way leads back.
-    if (wish === before || before?.kind === 'cancel') return
+    // From a cancellation no way leads back, and what was said before is no news.
+    if (before?.kind === 'cancel' || isSameWish(wish, before)) return
     this.wish = wish
     if (wish?.kind !== 'cancel') this.stir()
-    else if (this.isLive || this.phase === 'unwinding') this.conclusion.cancel(wish.reason)
+    else if (this.isLive || this.phase === 'draining' || this.phase === 'unwinding') this.conclusion.cancel(wish.reason)
   }
 
   fail(error: unknown): void {
-    if (this.phase === 'live') {
-      this.stop(() => error)
-      return this.conclusion.fail(error)
-    }
-    // A run that is parked is nobody's, and one that undoes has all the time that it needs.
+    // One that is about to end otherwise is out of time, too; one that undoes has all the time that it needs.
+    const isOpen = this.phase === 'live' || (this.phase === 'draining' && this.conclusion.ending === null)
+    if (isOpen) return this.conclusion.fail(error)
+    // A run that is parked is nobody's.
     if (this.phase === 'parking') this.failure = { error }
+  }
+
+  giveBack(): void {
+    this.isGivingBack = true
+    this.stir()
+  }
+
+  abandon(): void {
+    if (this.phase === 'live' || this.phase === 'draining') this.steps.abandon()
   }
 
   get arrived(): number | null {
@@ -200,8 +193,12 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     return this.phase === 'live'
   }
 
-  get isPausing(): boolean {
-    return this.wish?.kind === 'pause' || this.sites !== null
+  get isHalting(): boolean {
+    return this.isGivingBack || this.wish?.kind === 'pause' || this.sites !== null
+  }
+
+  get isEnding(): boolean {
+    return this.conclusion.ending !== null
   }
 
   get isCancelled(): boolean {
@@ -209,35 +206,12 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     return this.conclusion.ending?.status === 'cancelled' && this.phase !== 'gathering'
   }
 
-  get undoables(): Undoables {
-    this.undoList ??= new Undoables(this.history)
-    return this.undoList
-  }
-
-  get mustUndo(): boolean {
-    return this.history.toUndo.size > 0 || (this.undoList !== null && !this.undoList.isEmpty)
-  }
-
   get abortSignal(): AbortSignal {
     return this.stopping.abortSignal
   }
 
-  patched(id: string): boolean {
-    this.patchList ??= new Patches(this)
-    return this.patchList.has(id)
-  }
-
   continueAs(target: Definition | null, input: unknown): Promise<never> {
     return this.conclusion.continueAs(target, input)
-  }
-
-  admits(): boolean {
-    if (this.isLive) return true
-    if (this.isCancelled) return false
-    this.spoil()
-    if (!this.warned) warnOfStrayCode(this.host, this.run)
-    this.warned = true
-    return false
   }
 
   /** The body went on beside its wait: this frame has missed that, so the run can only go on by a replay. */
@@ -246,42 +220,9 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     else if (this.phase === 'parking') this.writer.lose(new Error('The body went on while its run was being parked.'))
   }
 
-  private enter(call: Call): void {
-    this.settler.enter(call)
-    this.sites?.entered(call)
-    this.stir()
-  }
-
-  enterStep(call: StepCall): void {
-    this.enter(call)
-    if (!this.history.has('step', call.name))
-      this.steps.enter(call, this.isWriting && this.replay.isOver && !this.isPausing)
-    else if (call.undo !== undefined) this.undoables.recall(call)
-  }
-
-  enterWait(call: WaitCall): void {
-    this.enter(call)
-    if (call.conditions.length > 0 && !this.history.has('wait', call.name)) this.openWait(call)
-  }
-
-  openWait(call: WaitCall): void {
-    this.resting.add(call)
-    this.stir()
-    if (call.registeredAt !== null) return
-    this.writer.whenDurable((at) => {
-      call.registeredAt = at
-      this.resting.registered()
-      this.stir()
-    })
-  }
-
-  ripen(call: Call, outcome: CallOutcome): void {
-    this.settler.ripen(call, outcome)
-    if (!this.stirred && !this.settleNext()) this.stir()
-  }
-
   stir(): void {
     this.replay.goesOn()
+    if (this.phase === 'gathering') this.gathering?.goesOn()
     if (this.stirred) return
     this.stirred = true
     this.host.ports.turns.next(this.turn)
@@ -289,17 +230,22 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
 
   private readonly turn = (): void => {
     this.stirred = false
+    if (this.isLive) this.beginMade()
+    if (this.phase === 'draining') return this.drain?.proceed()
     if (this.phase === 'unwinding') return this.unwinding?.proceed()
     if (!this.isLive) return
     if (this.resources.proceed()) return this.flush()
-    if (this.settleNext()) return
+    if (this.settleNext()) return this.flushMany()
     if (this.phase === 'gathering' && !this.mayTell) return this.unwind()
-    if (!this.replay.isOver) return this.replay.wait()
-    if (this.isPausing) return this.pauseHere()
+    if (!this.replay.isOver) return this.givesBack() ? undefined : this.replay.wait()
+    if (this.afterSteps !== null && this.settler.openSteps === 0) return this.stepsEnded(this.afterSteps)
+    if (this.isHalting) return this.haltHere()
     this.steps.beginHeldBack()
     if (this.resting.size > 0) {
       if (mustLook(this)) return this.flush()
       wakeDue(this)
+      // What a message brought has to be fetched first, or cannot be read.
+      if (!this.isLive || this.mailbox.isReading) return this.flush()
       // A step that begins may end at once and move the body on: then the next turn has it all.
       if (this.stirred || this.settleNext()) return
       if (isResting(this)) return rest(this)
@@ -308,74 +254,126 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     this.flush()
   }
 
-  /** The body, as it is replayed, may yet tell how a step is undone. */
+  /** The body, as it is replayed, may yet tell how a step is undone: it has not come to where its journal ends. */
   private get mayTell(): boolean {
-    return this.isLive && !this.execution.hasEnded && !this.replay.isOver && !this.undoables.isComplete
+    const { hasBegun, hasEnded } = this.execution
+    const isAtTheEnd = hasEnded || (hasBegun && this.replay.isOver)
+    return this.isLive && !isAtTheEnd && !this.undoables.isComplete
   }
 
   private flush(): void {
     if (this.replay.isOver) this.writer.flush()
   }
 
-  private settleNext(): boolean {
+  protected settleNext(): boolean {
     return this.isLive && !this.resources.isBusy && this.settler.settleNext()
   }
 
-  private pauseHere(): void {
-    if (!isAtCheckpoint(this) || !this.conclusion.pauses()) this.flush()
+  /** Outcomes that come by the hundreds are sent while the body still sees them one by one. */
+  private flushMany(): void {
+    if (this.writer.isCrowded) this.flush()
+  }
+
+  private haltHere(): void {
+    if (!isAtCheckpoint(this) || !(this.conclusion.pauses() || this.givesBack())) this.flush()
+  }
+
+  givesBack(): boolean {
+    if (!this.isGivingBack) return false
+    const leave = (): void => {
+      if (this.isLive || this.phase === 'unwinding') this.gone({ kind: 'given-back' })
+    }
+    // What was not shown yet will be shown elsewhere, and until then nothing new counts.
+    if (this.replay.isOver) this.writer.barrier(leave)
+    else leave()
+    return true
   }
 
   parked(): void {
     this.alarm.set(null)
+    this.claim = null
+    this.history.forgetSeen()
     this.depart({ kind: 'parked' })
   }
 
-  lookAgain(): void {
-    this.phase = 'live'
+  lookAgain(phase: Phase = 'live'): void {
+    if (this.warned) return this.writer.lose(new Error('The body went on while its run was leaving.'))
+    this.phase = phase
     if (this.wish?.kind === 'cancel') return this.conclusion.cancel(this.wish.reason)
     if (this.failure !== null) return this.conclusion.fail(this.failure.error)
     this.stir()
   }
 
   stuckAt(unasked: RecordedEntry): void {
-    if (this.phase === 'live') return this.conclusion.drifted(unasked)
-    this.execution.hasEnded = true
-    this.unwind()
+    if (this.phase === 'live') this.conclusion.drifted(unasked)
+    else this.hasToldAll()
   }
 
   placesOf(calls: readonly FoundCall[]): Promise<readonly FoundCall[]> {
+    const { claim } = this
     if (this.sites !== null) return new Promise(() => undefined)
-    return retrace(this.host, calls, (host, sites) => new FunctionFrame(this.body, host, this.claim, sites))
+    if (claim === null) return Promise.resolve(calls)
+    return retrace(this.host, calls, (host, sites) => new FunctionFrame(this.body, host, claim, sites))
   }
 
-  unreadable(error: unknown): void {
-    // Running a step again whose result cannot be read any more could do its work twice.
+  unreadable(error: unknown, at: RecordedPlace | null): void {
+    if (!this.isLive && this.phase !== 'unwinding') return
+    // Where it lies it can be fetched by others, or later.
+    if (at === null || !isHoldfastError(error, 'PAYLOAD_CORRUPT')) return this.writer.lose(error)
     this.execution.hasEnded = true
-    if (this.phase === 'live') this.conclusion.fail(error)
-    else if (this.phase === 'gathering') this.conclusion.goOnFailing(error, null)
+    this.conclusion.unreadable(error, at)
+  }
+
+  leaveBy(way: WayOut): void {
+    this.alarm.set(null)
+    this.drain ??= new Drain(this)
+    this.drain.begin(way)
+  }
+
+  tell(reason: unknown): void {
+    this.stopping.tell(reason)
   }
 
   unwind(): void {
     this.alarm.set(null)
-    if (this.mayTell) this.phase = 'gathering'
-    else this.beginUnwinding()
+    if (this.mayTell) return this.gather()
+    const stop = this.isCancelled ? () => this.conclusion.whyCancelled() : null
+    // A body that could not be shown its journal has not told how all of its steps are undone.
+    const { isUnread, pauseUnread, undoLater } = this.conclusion
+    const go = this.gathering?.isKept === true ? undoLater : this.beginUnwinding
+    this.leaveBy({ leave: isUnread ? pauseUnread : go, stop })
+  }
+
+  private gather(): void {
+    this.phase = 'gathering'
+    this.gathering ??= new Gathering(this)
     this.stir()
   }
 
-  private beginUnwinding(): void {
-    if (this.phase !== 'unwinding') {
-      this.phase = 'unwinding'
-      this.unwinding ??= new Unwinding(this)
-      // Attempts that waited for a commit before they begin will not begin.
-      this.busy = 0
-      for (const { attempt } of this.settler.steps()) if (attempt?.isOpen === true) this.busy += 1
-    }
-    if (this.isCancelled) this.stopping.tell(this.conclusion.whyCancelled())
+  hasToldAll(): void {
+    this.execution.hasEnded = true
+    this.unwind()
   }
 
-  leaving(): void {
+  /** Nothing is under way here. What was when an earlier process died is attempted once more, so that its result is known. */
+  private readonly beginUnwinding = (): void => {
+    if (!this.undoables.hasUnresolved) {
+      this.phase = 'unwinding'
+      this.unwinding ??= new Unwinding(this)
+      return this.stir()
+    }
+    this.phase = 'draining'
+    this.writer.barrier(() => {
+      if (this.phase !== 'draining') return
+      for (const call of this.undoables.takeUnresolved()) this.steps.attemptAgain(call)
+      this.leaveBy({ leave: this.beginUnwinding, stop: null, isBounded: true })
+    })
+  }
+
+  leaving(isCertain = true): void {
     this.phase = 'leaving'
-    this.stop(() => new Error(`The body of run ${this.run.id} has ended: nothing waits for this step any more.`))
+    const reason = `The body of run ${this.run.id} has ended: nothing waits for this step any more.`
+    if (isCertain) this.stop(() => new Error(reason))
   }
 
   gone(departure: Departure): void {
@@ -391,8 +389,10 @@ export class FunctionFrame extends JournalText implements Frame, ConclusionOwner
     void this.resources.releaseAll().then(() => this.depart({ kind: 'lost', reason }))
   }
 
-  stop(reason: () => unknown): void {
+  private stop(reason: () => unknown): void {
     this.alarm.set(null)
+    this.drain?.stop()
+    this.gathering?.stop()
     this.replay.goesOn()
     this.unwinding?.stop(reason)
     this.stopping.stop(reason)

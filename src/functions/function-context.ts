@@ -5,16 +5,14 @@ import { checkSignalName, isTopic, type Topic } from '../core/declared-topic.ts'
 import type { Definition, TypedDefinition } from '../core/definition.ts'
 import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
-import { HoldfastError } from '../core/error.ts'
+import { HoldfastError, messageOf } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
-import { randomFraction } from '../core/ports.ts'
-import { retryPolicy } from '../core/retry.ts'
+import { randomFraction, randomUuid } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
-import { isSchema, type Schema } from '../core/schema.ts'
-import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
-import { newSecret, tokenSignal, tokenText } from '../core/token.ts'
+import { shown } from '../core/suggest.ts'
+import { tokenSignal, tokenText } from '../core/token.ts'
 import type { StepTools } from '../core/attempt.ts'
-import { StepCall, type Perform, type Undo } from './call.ts'
+import { StepCall, type Perform } from './call.ts'
 import type {
   ChildOptions,
   Context,
@@ -23,32 +21,25 @@ import type {
   Services,
   ReceiveOptions,
   StepOptions,
+  TransactionStepOptions,
   UntilOptions,
 } from './context.ts'
-import { insideStep, notAFunction, notAWait, notAWorkflow, noTransactions } from './misuse.ts'
-import { registerWait } from './registering.ts'
+import { issueToken } from './issuing.ts'
+import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
+import { checkSchema, checkWaits, childAsk, stepAsk } from './asking.ts'
+import { never, quietly, refused, rejecting } from './promises.ts'
+import { awaitBegun, beginWait, registerWait, type NewWait } from './registering.ts'
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
 import { until, untilMs } from './until.ts'
-import { TokenWait, Wait, type Raced } from './wait.ts'
-import {
-  childWay,
-  runWay,
-  signalWay,
-  startWay,
-  timeWay,
-  type ChildAsk,
-  type OnParentEnd,
-  type RunOutcome,
-  type TimeReached,
-  type Way,
-} from './way.ts'
+import { TokenWait, Wait, type Raced, type WaitOwner } from './wait.ts'
+import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
-  return new FunctionContext(stage, scope, { id: run.id, type: run.type, version: run.version })
+  return new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
 }
 
-class FunctionContext implements Context {
+class FunctionContext<Input> implements Context<Input> {
   readonly run: Context['run']
   private readonly stage: Stage
   private readonly scope: Scope
@@ -76,66 +67,75 @@ class FunctionContext implements Context {
     perform: (step: StepTools) => Result | PromiseLike<Result>,
     options?: StepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result> {
-    checkName(name, 'A step')
-    if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
-    return this.enter(name, perform, options as StepOptions | undefined, false) as Promise<Result>
+    try {
+      checkName(name, 'A step')
+      if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
+      return this.enter(name, perform, options as TransactionStepOptions | undefined, false) as Promise<Result>
+    } catch (error) {
+      return refused(error)
+    }
   }
 
   transaction<Result>(
     name: string,
     perform: (tx: never, step: StepTools) => Result | PromiseLike<Result>,
-    options?: StepOptions<NoInfer<Awaited<Result>>>,
+    options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result> {
-    checkName(name, 'A transaction')
-    if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
-    if (this.stage.host.transact === null) throw noTransactions(name)
-    const within: Perform = (step, tx) => perform(tx as never, step)
-    return this.enter(name, within, options as StepOptions | undefined, true) as Promise<Result>
+    return rejecting(() => {
+      checkName(name, 'A transaction')
+      if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
+      if (this.stage.host.transact === null) throw noTransactions(name)
+      const within: Perform = (step, tx) => perform(tx as never, step)
+      return this.enter(name, within, options as TransactionStepOptions | undefined, true) as Promise<Result>
+    })
   }
 
   private enter(
     name: string,
     perform: Perform,
-    options: StepOptions | undefined,
+    options: TransactionStepOptions | undefined,
     isTransaction: boolean,
   ): Promise<unknown> {
     const { stage } = this
-    if (stage.performing !== null) throw insideStep(`Step "${name}"`, stage.performing)
+    const method = isTransaction ? 'transaction' : 'step'
+    this.outsideStep(method)
     if (!stage.admits()) return never()
-    let policy = stage.policy
-    let timeoutMs: number | undefined
-    let undo: Undo | undefined
-    if (options !== undefined) {
-      const where = `step "${name}"`
-      checkOptions(options, ['retry', 'timeout', 'undo'], where)
-      undo = options.undo
-      if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)
-      policy = retryPolicy(options.retry, policy, `${where}: retry`)
-      timeoutMs = options.timeout === undefined ? undefined : toMs(options.timeout, `The timeout of ${where}`)
-    }
-    const call = new StepCall(this.scope.next('step', name), perform, { policy, timeoutMs, undo, isTransaction })
-    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, isTransaction ? 'transaction' : 'step')
+    const { policy } = stage
+    const asked = options === undefined ? { policy, isTransaction } : stepAsk(name, options, policy, isTransaction)
+    const call = new StepCall(this.scope.next('step', name), perform, asked)
+    stage.places.note<Context>('step', call.name, this, method)
+    if (stage.sites !== null) call.place = stage.sites.find<Context>(this, method)
     stage.enterStep(call)
     return call.promise
   }
 
-  branch<Result>(name: string, body: (ctx: Context) => Result | PromiseLike<Result>): Promise<Result> {
+  branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result> {
+    return quietly(this.branchOut(name, body))
+  }
+
+  private async branchOut<Result>(
+    name: string,
+    body: (ctx: Context<Input>) => Result | PromiseLike<Result>,
+  ): Promise<Result> {
     checkName(name, 'A branch')
     if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
-    const ctx = new FunctionContext(this.stage, this.scope.child(name), this.run)
-    return quietly((async () => body(ctx))())
+    this.outsideStep('branch')
+    return body(new FunctionContext<Input>(this.stage, this.scope.child(name), this.run))
   }
 
   sleep(duration: Duration): Wait<TimeReached> {
-    return this.wait('sleep', [timeWay({ kind: 'delay', ms: toMs(duration, 'ctx.sleep') })], 'sleep')
+    const ms = toMs(duration, 'ctx.sleep')
+    return this.wait('sleep', [timeWay({ kind: 'delay', ms, begun: null })], 'sleep')
   }
 
   sleepUntil(time: Date | number): Wait<TimeReached> {
     const at = typeof time === 'number' ? time : time.getTime()
-    if (!Number.isFinite(at)) {
+    // What is no time for a Date is none for a store, either.
+    if (Number.isNaN(new Date(at).getTime())) {
       throw new HoldfastError('INVALID_DURATION', 'ctx.sleepUntil needs a valid Date or milliseconds since 1970.')
     }
-    return this.wait('sleep', [timeWay({ kind: 'time', at })], 'sleepUntil')
+    // Times are whole milliseconds in every store, and none fires early.
+    return this.wait('sleep', [timeWay({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
   }
 
   signal<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
@@ -145,6 +145,8 @@ class FunctionContext implements Context {
   }
 
   race<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Wait<Raced<Waits>> {
+    // Before anything is taken of waits that the body has made.
+    this.outsideStep('race')
     checkWaits(waits, 'ctx.race')
     const ways = Wait.tagged(waits)
     if (ways.length === 0 || new Set(ways.map(({ tag }) => tag)).size < ways.length) {
@@ -154,12 +156,14 @@ class FunctionContext implements Context {
   }
 
   all(waits: readonly Wait<unknown>[] | Readonly<Record<string, Wait<unknown>>>): Promise<never> {
-    checkWaits(waits, 'ctx.all')
-    if (Array.isArray(waits)) return quietly(Promise.all(waits)) as Promise<never>
-    const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
-    const values = Promise.all(entries.map(([, wait]) => wait))
-    const named = values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]])))
-    return quietly(named) as Promise<never>
+    return rejecting(() => {
+      this.outsideStep('all')
+      checkWaits(waits, 'ctx.all')
+      if (Array.isArray(waits)) return Promise.all(waits) as Promise<never>
+      const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
+      const values = Promise.all(entries.map(([, wait]) => wait))
+      return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]]))) as Promise<never>
+    })
   }
 
   waitFor<Output>(run: string | { readonly id: string }): Wait<RunOutcome<Output>> {
@@ -176,32 +180,19 @@ class FunctionContext implements Context {
   }
 
   start(workflow: Definition, input?: unknown, options?: ChildOptions): Promise<{ readonly id: string }> {
-    const ask = childAsk('start', workflow, input, options)
-    return quietly(this.wait<{ readonly id: string }>(workflow.type, [startWay(ask)], 'start').then())
+    return rejecting(() => {
+      const ask = childAsk('start', workflow, input, options)
+      return this.wait<{ readonly id: string }>(workflow.type, [startWay(ask)], 'start').then()
+    })
   }
 
   token<Payload>(options: ReceiveOptions<Payload> = {}): TokenWait<Payload> {
     const { stage } = this
     const schema = checkSchema(options, 'token')
-    this.outsideStep('token')
-    const { seq, secret } = this.issue()
-    const ways = [signalWay(tokenSignal(seq), schema)]
-    const token = tokenText({ runId: stage.runId, seq, secret })
-    return new TokenWait(token, ways, this.registration('token', 'token'))
-  }
-
-  private issue(): { readonly seq: number; readonly secret: string } {
-    const { stage } = this
-    const identity = this.scope.next('value', 'token')
-    const issued = stage.history.issued(identity)
-    if (issued !== undefined) return { seq: issued.seq, secret: this.read(issued) as string }
-    const secret = newSecret(stage.host.ports.random)
-    if (stage.admits() && stage.isWriting) {
-      const data = stage.encode(secret, identity)
-      stage.writer.append({ kind: 'issued', name: identity, meta: null, data })
-      stage.stir()
-    }
-    return { seq: stage.writer.seq, secret }
+    const owner = this.waitOwner('token', 'token')
+    const issued = issueToken(stage, this.scope.next('value', 'token'), (entry) => this.read(entry))
+    const ways = [signalWay(tokenSignal(issued.seq), schema)]
+    return new TokenWait(tokenText(issued), ways, owner)
   }
 
   expose(name: string, value: unknown): void {
@@ -209,7 +200,8 @@ class FunctionContext implements Context {
     checkName(name, 'What ctx.expose shows')
     const call = this.note('expose')
     if (call === null) return
-    stage.writer.append({ kind: 'exposed', name, meta: { call }, data: stage.encode(value, name) })
+    const data = this.encodeNote(value, (error) => error, 'exposed', name)
+    stage.writer.append({ kind: 'exposed', name, meta: { call }, data })
     stage.stir()
   }
 
@@ -218,7 +210,10 @@ class FunctionContext implements Context {
     check: (step: StepTools) => Result | PromiseLike<Result>,
     options: UntilOptions = {},
   ): Promise<Exclude<Awaited<Result>, Falsy>> {
-    return quietly(until(this, name, check, untilMs(name, options, this.stage.host)))
+    return rejecting(() => {
+      this.outsideStep('until')
+      return until(this, name, check, untilMs(name, options, this.stage.host))
+    })
   }
 
   now(): Date {
@@ -230,7 +225,7 @@ class FunctionContext implements Context {
   }
 
   uuid(): string {
-    return this.record('uuid', () => randomUuid(() => this.stage.host.ports.random.uint32()))
+    return this.record('uuid', () => randomUuid(this.stage.host.ports.random))
   }
 
   log(message: string, data?: unknown): void {
@@ -239,7 +234,9 @@ class FunctionContext implements Context {
     const name = this.note('log')
     if (name === null) return
     const line = data === undefined ? { message } : { message, data }
-    stage.writer.append({ kind: 'logged', name, meta: null, data: stage.encode(line, name) })
+    const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
+    const written = this.encodeNote(line, cut, 'logged', name)
+    stage.writer.append({ kind: 'logged', name, meta: null, data: written })
     stage.host.ports.logger.info(message, {
       run: this.run.id,
       type: this.run.type,
@@ -255,7 +252,8 @@ class FunctionContext implements Context {
     }
     const name = this.note('progress')
     if (name === null) return
-    stage.writer.append({ kind: 'progressed', name, meta: { fraction, text: text ?? null }, data: null })
+    const data = text === undefined ? null : this.encodeNote(text, (error) => error.message, 'progressed', name)
+    stage.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
     stage.stir()
   }
 
@@ -264,124 +262,121 @@ class FunctionContext implements Context {
     release: (resource: Resource) => unknown,
     use: (resource: Resource) => Promise<Result>,
   ): Promise<Result> {
-    if (!this.stage.admits()) return never()
-    return quietly(this.stage.resources.use(acquire, release, use))
+    return rejecting(() => {
+      this.outsideStep('withResource')
+      return this.stage.admits() ? this.stage.resources.use(acquire, release, use) : never()
+    })
   }
 
   patched(id: string): boolean {
     checkName(id, 'A change')
-    if (this.stage.performing !== null) throw insideStep('ctx.patched', this.stage.performing)
+    this.outsideStep('patched')
     return this.stage.patched(id)
   }
 
-  continueAsNew(input: unknown): Promise<never> {
+  continueAsNew(...[input]: InputOf<Input>): Promise<never> {
     return this.begin(null, input)
   }
 
-  continueAs<Input>(workflow: TypedDefinition<Input, unknown>, ...[input]: InputOf<Input>): Promise<never> {
+  continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...[input]: InputOf<Other>): Promise<never> {
     const { type, validate }: Partial<Definition> = workflow ?? {}
     if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
-    throw notAWorkflow('ctx.continueAs')
+    return refused(notAWorkflow('ctx.continueAs'))
   }
 
   private begin(target: Definition | null, input: unknown): Promise<never> {
-    if (this.stage.performing !== null) throw insideStep('ctx.continueAsNew', this.stage.performing)
-    return this.stage.admits() ? quietly(this.stage.continueAs(target, input)) : never()
+    return rejecting(() => {
+      this.outsideStep(target === null ? 'continueAsNew' : 'continueAs')
+      return this.stage.admits() ? this.stage.continueAs(target, input) : never()
+    })
   }
 
   private wait<Value>(name: string, ways: readonly Way[], method: keyof Context): Wait<Value> {
-    return new Wait<Value>(ways, this.registration(name, method))
+    return new Wait<Value>(ways, this.waitOwner(name, method))
   }
 
-  private registration(name: string, method: keyof Context): (ways: readonly Way[]) => Promise<unknown> {
-    // A step that returns a wait would have it awaited when it is not being called any more.
+  private waitOwner(name: string, method: keyof Context): WaitOwner {
     this.outsideStep(method)
-    const place = this.stage.sites?.find<Context>(this, method) ?? null
-    return (ways) => {
-      const { stage } = this
-      this.outsideStep(method)
-      if (!stage.admits()) return never()
-      return registerWait(stage, { name: this.scope.next('wait', name), ways, place })
+    const { stage, scope } = this
+    const place = stage.sites?.find<Context>(this, method) ?? null
+    // Its identity is taken when it is made: when it begins may depend on what the body awaits of its own.
+    const identity = scope.next('wait', name)
+    stage.places.note<Context>('wait', identity, this, method)
+    const made = (ways: readonly Way[]): NewWait => ({ name: identity, ways, place })
+    return {
+      // A step that returns a wait has it awaited when it is not being called any more.
+      refusal: () => this.refusal(method),
+      // Code that goes on beside a body that has ended begins nothing.
+      made: (wait) => {
+        if (!stage.hasBodyEnded) stage.made(wait)
+      },
+      offered: () => stage.offered({ kind: 'wait', name: identity, place }),
+      taken: () => stage.taken(identity),
+      begin: (ways) => beginWait(stage, made(ways)),
+      await: (ways, begun) => {
+        if (!stage.admits() || stage.hasBodyEnded) return never()
+        return begun === null ? registerWait(stage, made(ways)) : awaitBegun(stage, begun)
+      },
     }
   }
 
+  /** Every call takes the next identity of its kind, so one that a replay will not make would shift all that follow. */
   private outsideStep(method: string): void {
-    const { performing } = this.stage
-    if (performing !== null) throw insideStep(`ctx.${method}`, performing)
+    const refusal = this.refusal(method)
+    if (refusal !== null) throw refusal
   }
 
-  private read({ data, seq, name }: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
+  private refusal(method: string): Error | null {
+    const { inside } = this.stage
+    return inside === null ? null : insideStep(`ctx.${method}`, inside)
+  }
+
+  /** A note that cannot be stored is no reason to fail: it says why instead. */
+  private encodeNote(
+    value: unknown,
+    instead: (error: HoldfastError) => unknown,
+    kind: 'exposed' | 'logged' | 'progressed',
+    name: string,
+  ): string {
+    const { stage, run } = this
     try {
-      return this.stage.decode(data, seq, name)
+      return stage.encode(value, kind, name)
     } catch (error) {
-      this.stage.unreadable(error)
+      const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
+      stage.host.ports.logger.warn(`${reason} Run ${run.id} goes on without it.`, { run: run.id, type: run.type })
+      return stage.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
+    }
+  }
+
+  private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
+    try {
+      return this.stage.decode(entry.data, entry)
+    } catch (error) {
+      this.stage.unreadable(error, entry)
       throw error
     }
   }
 
   private record<Value>(name: string, make: () => Value): Value {
     const { stage } = this
+    this.outsideStep(name)
     const identity = this.scope.next('value', name)
     const recorded = stage.history.value(identity)
     if (recorded !== undefined) return this.read(recorded) as Value
     const value = make()
     if (stage.admits() && stage.isWriting) {
-      stage.writer.append({ kind: 'recorded', name: identity, meta: null, data: stage.encode(value, identity) })
+      const data = stage.encode(value, 'recorded', identity)
+      stage.writer.append({ kind: 'recorded', name: identity, meta: null, data })
       stage.stir()
     }
     return value
   }
 
   /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
-  private note(name: string): string | null {
+  private note(name: 'expose' | 'log' | 'progress'): string | null {
+    this.outsideStep(name)
     const identity = this.scope.next('note', name)
     const { history, isWriting } = this.stage
     return history.hasNote(identity) || !this.stage.admits() || !isWriting ? null : identity
   }
-}
-
-/** A body may begin something now and await it later. If it fails in between, that must not end the process. */
-function quietly<Value>(promise: Promise<Value>): Promise<Value> {
-  promise.catch(() => undefined)
-  return promise
-}
-
-function never<Value>(): Promise<Value> {
-  return new Promise(() => undefined)
-}
-
-function checkSchema(options: ReceiveOptions<unknown>, where: string): Schema | undefined {
-  checkOptions(options, ['schema'], where)
-  const { schema } = options
-  if (schema === undefined || isSchema(schema)) return schema
-  throw new HoldfastError('INVALID_OPTION', `The schema of ${where} must be a Standard Schema, such as one of zod.`)
-}
-
-function checkWaits(waits: Readonly<Record<string, unknown>> | readonly unknown[], what: string): void {
-  for (const [key, wait] of Object.entries(waits ?? {})) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)
-}
-
-function childAsk(
-  kind: ChildAsk['kind'],
-  workflow: Definition,
-  input: unknown,
-  given: ChildOptions | undefined,
-): ChildAsk {
-  const { type, validate }: Partial<Definition> = workflow ?? {}
-  if (typeof type !== 'string' || typeof validate !== 'function') throw notAWorkflow(`ctx.${kind}`)
-  const { onParentEnd = kind === 'child' ? 'cancel' : 'abandon', ...options } = given ?? {}
-  if (!endings.includes(onParentEnd)) {
-    const told = `Got ${shown(onParentEnd)}.${didYouMean(onParentEnd, endings)}`
-    throw new HoldfastError('INVALID_OPTION', `onParentEnd of ctx.${kind} is one of ${endings.join(', ')}. ${told}`)
-  }
-  return { kind, workflow, input, options, onParentEnd, prepared: null, runId: null }
-}
-
-const endings: readonly OnParentEnd[] = ['cancel', 'abandon', 'wait']
-
-function randomUuid(uint32: () => number): string {
-  const hex = (value: number): string => value.toString(16).padStart(8, '0')
-  const [a, b, c, d] = [hex(uint32()), hex(uint32()), hex(uint32()), hex(uint32())]
-  const variant = '89ab'[Number.parseInt(c.charAt(0), 16) & 3] ?? '8'
-  return `${a}-${b.slice(0, 4)}-4${b.slice(5)}-${variant}${c.slice(1, 4)}-${c.slice(4)}${d}`
 }

@@ -22,15 +22,24 @@ export interface Outcome {
 /** Something that the journal has, as far as it matters when the code does not ask for it. */
 export type RecordedEntry = Pick<Entry, 'kind' | 'name' | 'seq'>
 
+/** An entry, as far as it matters when its payload cannot be read. */
+export type RecordedPlace = Pick<Entry, 'name' | 'seq'>
+
 type EntryOf<Kind extends Entry['kind']> = Extract<Entry, { kind: Kind }>
 
 type OutcomeEntry = EntryOf<Outcome['kind']>
+
+/** A step that may have happened: where its result stands, if it is known. */
+export interface ToUndo {
+  readonly seq: number
+  readonly result: EntryOf<'step-succeeded' | 'amended'> | null
+}
 
 export type CallKind = 'step' | 'wait'
 
 export class History {
   readonly input: EntryOf<'started' | 'continued'>
-  private readonly recorded: Recorded | null
+  private recorded: Recorded | null
   private at = 0
 
   constructor(entries: readonly Entry[]) {
@@ -43,7 +52,7 @@ export class History {
     this.recorded = entries.length === 1 ? null : arrange(entries)
   }
 
-  /** How often the body has failed. */
+  /** How often the body has failed without having come any further. */
   get bodyFailures(): number {
     return this.recorded?.bodyFailures ?? 0
   }
@@ -65,6 +74,22 @@ export class History {
     else this.recorded?.loose.splice(loose, 1)
   }
 
+  /**
+   * Forgets what the body has seen. A frame that rests may do so for a long time, and what it needs when it goes on is only
+   * what is left to be seen or undone.
+   */
+  forgetSeen(): void {
+    const { recorded } = this
+    if (recorded === null || this.next() !== undefined) return
+    recorded.outcomes = []
+    this.at = 0
+    for (const name of recorded.settled.wait) if (!isEndName(name)) recorded.settled.wait.delete(name)
+    recorded.settled.step.clear()
+    recorded.waits.clear()
+    recorded.attempts.clear()
+    if (recorded.failing === null && recorded.cancelling === null && sizeOf(recorded) === 0) this.recorded = null
+  }
+
   /** Tells whether the journal has the outcome of this call. */
   has(kind: CallKind, name: string): boolean {
     return this.recorded?.settled[kind].has(name) ?? false
@@ -79,13 +104,14 @@ export class History {
     return this.recorded?.waits.get(name)
   }
 
+  /** What that call recorded. Each is asked for once, as the two that follow are. */
   value(name: string): EntryOf<'recorded'> | undefined {
-    return this.recorded?.values.get(name)
+    return take(this.recorded?.values, name)
   }
 
   /** The secret that a call has issued. */
   issued(name: string): EntryOf<'issued'> | undefined {
-    return this.recorded?.issued.get(name)
+    return take(this.recorded?.issued, name)
   }
 
   /** What that wait watched is watched no more: the run had ended since, and was let go on. */
@@ -99,7 +125,7 @@ export class History {
   }
 
   hasNote(name: string): boolean {
-    return this.recorded?.notes.has(name) ?? false
+    return this.recorded?.notes.delete(name) ?? false
   }
 
   hasPatch(id: string): boolean {
@@ -111,9 +137,24 @@ export class History {
     return this.recorded?.outcomes.slice(this.at).find((outcome) => !made(callKind(outcome), outcome.name))
   }
 
-  /** The outcomes of steps that say how they are undone, by name, unless that has come to an end. */
-  get toUndo(): ReadonlyMap<string, Outcome> {
+  /** What is known of steps that may have happened and say how they are undone, by name, unless that has come to an end. */
+  get toUndo(): ReadonlyMap<string, ToUndo> {
     return this.recorded?.toUndo ?? nobody
+  }
+
+  /** The journal knows of steps that may have to be undone. */
+  get mayUndo(): boolean {
+    return this.toUndo.size > 0 || this.begun.size > 0
+  }
+
+  /** Steps that can be undone and were under way when their process died: nobody knows what became of them. */
+  get begun(): ReadonlySet<string> {
+    return this.recorded?.begun ?? nobodyElse
+  }
+
+  /** It is known now what became of that step. */
+  resolve(step: string): void {
+    this.recorded?.begun.delete(step)
   }
 
   /** Steps that could not be undone. */
@@ -137,12 +178,25 @@ export class History {
   }
 }
 
+function take<Value>(map: Map<string, Value> | undefined, name: string): Value | undefined {
+  const value = map?.get(name)
+  map?.delete(name)
+  return value
+}
+
+/** How much there is that a frame may still need. */
+function sizeOf(recorded: Recorded): number {
+  const { loose, settled, values, issued, dependants, notes, patches, toUndo, begun, undoAttempts } = recorded
+  const rest = [settled.wait, values, issued, dependants, notes, patches, toUndo, begun, undoAttempts]
+  return rest.reduce((size, part) => size + part.size, loose.length + recorded.notUndone.length + recorded.bodyFailures)
+}
+
 export function callKind({ kind }: Pick<Outcome, 'kind'>): CallKind {
   return kind === 'woken' ? 'wait' : 'step'
 }
 
 const nothing: readonly never[] = []
-const nobody: ReadonlyMap<string, Outcome> = new Map()
+const nobody: ReadonlyMap<string, ToUndo> = new Map()
 const nobodyElse: ReadonlySet<string> = new Set()
 
 interface Recorded {
@@ -156,7 +210,8 @@ interface Recorded {
   readonly dependants: Set<string>
   readonly notes: Set<string>
   readonly patches: Set<string>
-  readonly toUndo: Map<string, Outcome>
+  readonly toUndo: Map<string, ToUndo>
+  readonly begun: Set<string>
   readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
   readonly notUndone: string[]
   failing: EntryOf<'failing'> | null
@@ -179,6 +234,7 @@ function arrange(entries: readonly Entry[]): Recorded {
     notes: new Set(),
     patches: new Set(),
     toUndo: new Map(),
+    begun: new Set(),
     undoAttempts: new Map(),
     notUndone: [],
     failing: null,
@@ -197,8 +253,14 @@ function add(recorded: Recorded, entry: Entry): void {
     case 'woken':
       return addOutcome(recorded, entry)
     case 'attempt-failed':
-      if (entry.name === null) recorded.bodyFailures = entry.meta.attempt
-      else recorded.attempts.set(entry.name, entry)
+      return addFailedAttempt(recorded, entry)
+    case 'begun':
+      // An earlier attempt that was abandoned may have happened all the same: it stays to be undone whatever comes of this one.
+      recorded.begun.add(entry.name)
+      return
+    case 'abandoned':
+      recorded.begun.delete(entry.name)
+      if (entry.meta.undo === true) recorded.toUndo.set(entry.name, { seq: entry.seq, result: null })
       return
     case 'waiting':
       return addWait(recorded, entry)
@@ -255,6 +317,14 @@ function addEnd(recorded: Recorded, entry: Entry): void {
   }
 }
 
+function addFailedAttempt(recorded: Recorded, entry: EntryOf<'attempt-failed'>): void {
+  if (entry.name === null) recorded.bodyFailures = entry.meta.attempt
+  else {
+    recorded.attempts.set(entry.name, entry)
+    recorded.begun.delete(entry.name)
+  }
+}
+
 function addWait({ waits, dependants }: Recorded, entry: EntryOf<'waiting'>): void {
   // A wait may be registered again. Its times count from the first.
   const first = waits.get(entry.name)
@@ -269,10 +339,19 @@ function addOutcome(recorded: Recorded, entry: OutcomeEntry): void {
   const outcome: Outcome = { kind, name, seq, entry, amended: null }
   recorded.outcomes.push(outcome)
   recorded.settled[callKind(entry)].add(name)
-  if (entry.kind === 'step-succeeded' && entry.meta.undo === true) recorded.toUndo.set(name, outcome)
+  if (entry.kind !== 'step-failed') recorded.bodyFailures = 0
+  if (entry.kind !== 'woken') addStep(recorded, entry)
   if (entry.kind !== 'woken' || isEndName(name)) return
   const { by } = entry.meta
   if (by?.ended !== undefined || by?.refused !== undefined) recorded.dependants.delete(by.name)
+}
+
+function addStep({ begun, toUndo }: Recorded, entry: EntryOf<'step-succeeded' | 'step-failed'>): void {
+  const { name, seq } = entry
+  begun.delete(name)
+  // What is known of it now counts, and no longer that an earlier attempt was abandoned.
+  if (entry.meta.undo === true) toUndo.set(name, { seq, result: entry.kind === 'step-succeeded' ? entry : null })
+  else toUndo.delete(name)
 }
 
 function drop(recorded: Recorded, { seq }: AmendedMeta): void {
@@ -292,7 +371,7 @@ function amend(recorded: Recorded, amended: EntryOf<'amended'>): void {
   if (outcome === undefined) return
   const replaced: Outcome = { ...outcome, kind: outcome.kind === 'woken' ? 'woken' : 'step-succeeded', amended }
   recorded.outcomes.push(replaced)
-  if (recorded.toUndo.has(outcome.name)) recorded.toUndo.set(outcome.name, replaced)
+  if (recorded.toUndo.has(outcome.name)) recorded.toUndo.set(outcome.name, { seq: outcome.seq, result: amended })
 }
 
 /** Takes an outcome out. What was recorded after it need not come again, now that it is another one. */

@@ -1,6 +1,7 @@
 // The payloads of a run as its journal has them: each text belongs to the place at which it stands.
 
 import type { Host } from '../core/definition.ts'
+import type { Entry, EntryKind } from '../core/entry.ts'
 import type { Run } from '../core/run.ts'
 import type { Writer } from '../core/writer.ts'
 
@@ -10,16 +11,20 @@ export abstract class JournalText {
   abstract readonly writer: Writer
 
   /** The text of a value, for the next entry. */
-  encode(value: unknown, name: string | null): string {
-    return this.host.payloads.encode(value, { runId: this.run.id, seq: this.writer.seq + 1, name })
+  encode(value: unknown, kind: EntryKind, name: string | null): string {
+    const { payloads } = this.host
+    return payloads.encode(value, payloads.place(this.run.id, this.writer.seq + 1, kind, name))
   }
 
   /** The text of whatever was thrown, for the next entry. */
-  encodeFailure(error: unknown, name: string | null): string {
-    return this.host.payloads.encodeFailure(error, { runId: this.run.id, seq: this.writer.seq + 1, name })
+  encodeFailure(error: unknown, kind: EntryKind, name: string | null): string {
+    const { payloads } = this.host
+    return payloads.encodeFailure(error, payloads.place(this.run.id, this.writer.seq + 1, kind, name))
   }
 
-  decode(text: string, seq: number, name: string | null): unknown {
-    return this.host.payloads.decode(text, { runId: this.run.id, seq, name })
+  /** The value of a text that stands in that entry. */
+  decode(text: string, { seq, kind, name }: Pick<Entry, 'seq' | 'kind' | 'name'>): unknown {
+    const { payloads } = this.host
+    return payloads.decode(text, payloads.place(this.run.id, seq, kind, name))
   }
 }

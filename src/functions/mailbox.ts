@@ -6,6 +6,7 @@
 
 import type { Host } from '../core/definition.ts'
 import { isHoldfastError } from '../core/error.ts'
+import { fetchPatiently } from '../core/fetching.ts'
 import { mailAtOnce, type Message } from '../core/message.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Writer } from '../core/writer.ts'
@@ -46,6 +47,8 @@ export class Mailbox {
   private reading: Reading | null = null
   /** More may have arrived than anybody has said. */
   private isStale = false
+  /** What the next message brought, if that lay elsewhere. */
+  private fetched: { readonly id: string; readonly text: string } | null = null
 
   constructor(owner: Owner, inbox: number, messages: readonly Message[] | null) {
     this.owner = owner
@@ -103,9 +106,9 @@ export class Mailbox {
       const inbox = writer.arrived
       const taken = new Set(writer.taken)
       try {
-        const messages = await host.mailbox(owner.runId, names)
+        const { messages, isCut } = await host.mailbox(owner.runId, names)
         this.isReading = false
-        this.learn(messages, names, inbox, taken)
+        this.learn(messages, names, inbox, taken, isCut)
         return owner.stir()
       } catch (error) {
         if (owner.phase === 'gone') return
@@ -121,8 +124,9 @@ export class Mailbox {
     names: readonly string[] | null,
     inbox: number,
     taken: ReadonlySet<string>,
+    isCut = false,
   ): void {
-    if (names === null) return this.learnAll(messages, inbox, taken)
+    if (names === null) return this.learnAll(messages, inbox, taken, isCut)
     const before = new Set<number>()
     for (const name of names) {
       for (const { position } of this.byName?.get(name) ?? []) before.add(position)
@@ -138,19 +142,19 @@ export class Mailbox {
       this.add(message)
       if (this.counted !== null && !before.has(position)) this.counted += 1
     }
-    const cut = new Set([...counts].filter(([, count]) => count >= mailAtOnce).map(([name]) => name))
+    const cut = new Set([...counts].filter(([, count]) => isCut || count >= mailAtOnce).map(([name]) => name))
     this.reading = { inbox: last, names: new Set(names), cut }
     this.owner.writer.heard(last)
   }
 
-  private learnAll(messages: readonly Message[], inbox: number, taken: ReadonlySet<string>): void {
+  private learnAll(messages: readonly Message[], inbox: number, taken: ReadonlySet<string>, isCut = false): void {
     this.byName = null
     let last = inbox
     for (const message of messages) {
       last = Math.max(last, message.position)
       if (!taken.has(message.id)) this.add(message)
     }
-    const isAll = messages.length < mailAtOnce
+    const isAll = messages.length < mailAtOnce && !isCut
     this.counted = isAll ? last : null
     if (messages.length > 0 || !isAll) this.reading = { inbox: last, names: null, cut: isAll ? nobody : null }
     this.owner.writer.heard(last)
@@ -161,6 +165,24 @@ export class Mailbox {
     const others = this.byName.get(message.name)
     if (others === undefined) this.byName.set(message.name, [message])
     else others.push(message)
+  }
+
+  /** The text of what a message brought; null if it lies elsewhere: then it is fetched, and nothing is decided meanwhile. */
+  textOf({ id }: Message, kept: string): string | null {
+    if (this.fetched?.id === id) return this.fetched.text
+    const { host, writer } = this.owner
+    const text = host.payloads.fetch(kept)
+    if (typeof text === 'string') return text
+    this.isReading = true
+    void fetchPatiently(host, text, kept, () => this.owner.phase !== 'gone').then(
+      (there) => {
+        this.isReading = false
+        this.fetched = { id, text: there }
+        this.owner.stir()
+      },
+      (error: unknown) => writer.lose(error),
+    )
+    return null
   }
 
   /** Something is there. */
@@ -184,6 +206,7 @@ export class Mailbox {
 
   /** A wait has taken it. */
   take({ name, id }: Message): void {
+    if (this.fetched?.id === id) this.fetched = null
     const messages = this.byName?.get(name) ?? []
     const at = messages.findIndex((other) => other.id === id)
     if (at !== -1) messages.splice(at, 1)

@@ -1,8 +1,10 @@
 // What is wrong with how a body uses its context, in words.
 
-import type { Host } from '../core/definition.ts'
-import { HoldfastError } from '../core/error.ts'
+import type { Host, Isolation } from '../core/definition.ts'
+import type { FoundCall } from '../core/entry.ts'
+import { HoldfastError, messageOf } from '../core/error.ts'
 import type { Run } from '../core/run.ts'
+import type { RecordedEntry } from './history.ts'
 import { shown } from '../core/suggest.ts'
 import { fatal } from '../core/verdict.ts'
 
@@ -19,6 +21,14 @@ export function noTransactions(name: string): Error {
     `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
     'keeps runs only; use ctx.step here.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
+}
+
+export function checkIsolation(isolation: unknown, name: string): Isolation | undefined {
+  if (isolation === undefined || isolation === 'serializable') return isolation
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `Transaction "${name}": isolation is 'serializable', or left out for the default of your database. Got ${shown(isolation)}.`,
+  )
 }
 
 export function notAFunction(what: string): HoldfastError {
@@ -42,5 +52,38 @@ export function warnOfStrayCode({ ports }: Host, { id, type }: Run): void {
     `Code of run ${id} went on after the run was parked, had ended or moved elsewhere. What it asks for now never ` +
       'settles here: await every promise that the body makes, and do other work inside steps.',
     { run: id, type },
+  )
+}
+
+/** Nobody can tell a body whose code has changed from one that awaits something of its own. */
+export function warnOfSilence({ ports }: Host, { id, type }: Run, { seq, kind, name }: RecordedEntry): void {
+  ports.logger.warn(
+    `Run ${id} is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
+      'something of its own: do that inside a step, so that a replay need not wait for it. Or its code has changed: then the ' +
+      'run is paused.',
+    { run: id, type },
+  )
+}
+
+/** A promise that nobody awaits is most often a forgotten `await`. */
+export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: readonly FoundCall[]): void {
+  const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
+  ports.logger.warn(
+    `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
+      'ends, and a child is treated as its onParentEnd says; nobody gets what they return. Await every promise that the ' +
+      'body makes.',
+    { run: id, type },
+  )
+}
+
+/** Whoever awaits it is told; nobody does. */
+export function warnOfUnbegun({ ports }: Host, { id, type }: Run, error: unknown): void {
+  ports.logger.error(
+    `Run ${id} asked for a child that could not be started, and did not await it: ${messageOf(error)}`,
+    {
+      run: id,
+      type,
+      error,
+    },
   )
 }

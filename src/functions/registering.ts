@@ -1,13 +1,14 @@
 // How a wait of the body comes into the journal. What it starts or watches is attached to its entry, so that all of it takes
 // place, or none. A replay finds the entry and starts nothing again.
 
-import type { StartedChild } from '../core/entry.ts'
+import type { StartedChild, WaitingMeta } from '../core/entry.ts'
 import type { Watched } from '../core/watched.ts'
 import type { NewRun } from '../core/new-run.ts'
 import type { ChildStart } from '../core/transition.ts'
 import { watchedBy, type Condition } from '../core/wait.ts'
 import { watchedKey } from '../core/attachments.ts'
 import { WaitCall } from './call.ts'
+import { warnOfUnbegun } from './misuse.ts'
 import type { Stage } from './stage.ts'
 import type { ChildAsk, Way } from './way.ts'
 
@@ -19,25 +20,43 @@ export interface NewWait {
 }
 
 /** Takes a wait of the body. Settles with what the body gets for it. */
-export function registerWait(stage: Stage, { name, ways, place }: NewWait): Promise<unknown> {
-  const call = new WaitCall(name, ways)
+export function registerWait(stage: Stage, wait: NewWait): Promise<unknown> {
+  const call = new WaitCall(wait.name, wait.ways)
+  call.isAwaited = true
+  begin(stage, call, wait)
+  return call.promise
+}
+
+/** Begins a wait that the body has made and does not await yet: what it starts is started, and time counts. */
+export function beginWait(stage: Stage, wait: NewWait): WaitCall {
+  const call = new WaitCall(wait.name, wait.ways)
+  begin(stage, call, wait)
+  return call
+}
+
+/** The body awaits what has begun. */
+export function awaitBegun(stage: Stage, call: WaitCall): Promise<unknown> {
+  call.isAwaited = true
+  stage.enterWait(call)
+  const { failure } = call
+  if (failure !== null) stage.ripen(call, { failed: true, value: failure.error, seq: null })
+  return call.promise
+}
+
+function begin(stage: Stage, call: WaitCall, { name, ways, place }: NewWait): void {
   call.place = place
   const recorded = stage.history.wait(name)
   if (recorded !== undefined) {
     const { conditions } = recorded.meta
-    if (!isSame(conditions, ways)) {
-      stage.stuckAt(recorded)
-      return new Promise(() => undefined)
-    }
-    recall(ways, conditions)
+    if (!isSame(conditions, ways)) return stage.stuckAt(recorded)
     call.register(conditions, recorded.at)
-    stage.enterWait(call)
+    recall(call, ways, conditions)
+    if (call.isAwaited) stage.enterWait(call)
     if (stage.history.hasEndedSince(recorded)) watchAgain(stage, call)
-    return call.promise
+    return
   }
-  stage.enterWait(call)
+  if (call.isAwaited) stage.enterWait(call)
   if (stage.isWriting) prepare(stage, call, ways)
-  return call.promise
 }
 
 /** A run that has ended is told nothing any more. If it is let go on, it watches again what it still waits for. */
@@ -67,10 +86,11 @@ function fits(condition: Condition, { tag, ask }: Way): boolean {
   }
 }
 
-/** What was started then is known again. */
-function recall(ways: readonly Way[], conditions: readonly Condition[]): void {
+/** What was started then is known again, and since when a time counts. */
+function recall(call: WaitCall, ways: readonly Way[], conditions: readonly Condition[]): void {
   ways.forEach(({ ask }, at) => {
     const condition = conditions[at]
+    if (ask.kind === 'delay') ask.begun ??= call
     if (isChild(ask) && condition !== undefined && 'runId' in condition) ask.runId = condition.runId
   })
 }
@@ -78,7 +98,10 @@ function recall(ways: readonly Way[], conditions: readonly Condition[]): void {
 /** Prepares the runs that are to be started, at once if that is possible, and then registers the wait. */
 function prepare(stage: Stage, call: WaitCall, ways: readonly Way[]): void {
   const asks = ways.map(({ ask }) => ask).filter(isChild)
-  const fail = (error: unknown): void => stage.ripen(call, { failed: true, value: error, seq: null })
+  const fail = (error: unknown): void => {
+    if (call.isEntered) stage.ripen(call, { failed: true, value: error, seq: null })
+    else call.failure = { error }
+  }
   try {
     const later: Promise<NewRun>[] = []
     const own = asks.filter((ask) => ask.runId === null && ask.prepared === null)
@@ -88,9 +111,15 @@ function prepare(stage: Stage, call: WaitCall, ways: readonly Way[]): void {
       if (prepared instanceof Promise) later.push(prepared)
     }
     if (later.length === 0) return register(stage, call, ways, own)
-    void Promise.all(later).then(() => {
-      if (stage.isWriting) register(stage, call, ways, own)
-    }, fail)
+    stage.preparing += 1
+    const refuse = (error: unknown): void => {
+      fail(error)
+      if (stage.hasBodyEnded && !call.isAwaited) warnOfUnbegun(stage.host, stage.run, error)
+    }
+    void Promise.all(later).then(
+      () => stage.prepared(() => register(stage, call, ways, own)),
+      (error: unknown) => stage.prepared(() => refuse(error)),
+    )
   } catch (error) {
     fail(error)
   }
@@ -123,21 +152,31 @@ function register(stage: Stage, call: WaitCall, ways: readonly Way[], own: reado
     if (isOutlasted) stage.dependants.add(run.id)
   }
   const conditions = ways.map(conditionOf)
+  for (const { ask } of ways) if (ask.kind === 'delay') ask.begun ??= call
   const watches = new Map<string, Watched>()
   for (const condition of conditions) {
     const watched = watchedBy(condition)
     if (watched === null || (watched.kind === 'run' && watched.runId in started)) continue
     watches.set(watchedKey(watched), watched)
   }
-  const meta = starts.length === 0 ? { conditions } : { conditions, started }
+  const meta: WaitingMeta = {
+    conditions,
+    ...(call.isEntered ? {} : { unawaited: true }),
+    ...(starts.length === 0 ? {} : { started }),
+  }
   const reaches = starts.length > 0 || watches.size > 0
   const attachment = reaches ? { starts, watches: [...watches.values()] } : null
   stage.writer.append({ kind: 'waiting', name: call.name, meta, data: null }, attachment)
   call.register(conditions, null)
-  stage.openWait(call)
+  stage.registered(call)
+  if (call.isEntered) stage.openWait(call)
 }
 
 function conditionOf({ tag, ask }: Way): Condition {
+  if (ask.kind === 'delay') {
+    const since = ask.begun?.registeredAt ?? null
+    return since === null ? { tag, kind: 'delay', ms: ask.ms } : { tag, kind: 'time', at: since + ask.ms }
+  }
   if (!isChild(ask)) return { tag, ...ask }
   return { tag, kind: ask.kind === 'child' ? 'run' : 'start', runId: ask.runId ?? '' }
 }

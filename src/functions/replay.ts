@@ -1,10 +1,14 @@
 // What the journal has and the body has not seen yet. Until the body has seen it all, nothing new is begun or written. If it
-// does not ask for something that was recorded, and nothing else can move it on, it is given some time and then given up.
+// does not ask for something that was recorded, and nothing else can move it on, then either it awaits something of its own or
+// its code has changed. After a second that is said. A body that asks for something which it cannot have asked for then has
+// changed, and is given up soon; one that does not is waited for much longer, and for ever if it asks for nothing.
 
-import type { Host } from '../core/definition.ts'
+import type { Claim, Host } from '../core/definition.ts'
 import type { Cancel } from '../core/ports.ts'
-import { driftGraceMs } from './drift.ts'
+import type { Run } from '../core/run.ts'
+import { driftGraceMs, hasChanged, ownWorkMs, silenceMs } from './drift.ts'
 import type { History, Outcome } from './history.ts'
+import { warnOfSilence } from './misuse.ts'
 import type { Resources } from './resources.ts'
 import type { Settler } from './settler.ts'
 
@@ -13,7 +17,10 @@ interface Owner {
   readonly history: History
   readonly settler: Settler
   readonly resources: Resources
+  /** What the run was claimed with. */
+  readonly claim: Claim | null
   readonly isLive: boolean
+  readonly run: Run
   /** The journal has this, and the body does not ask for it. */
   stuckAt(unasked: Outcome): void
 }
@@ -30,19 +37,34 @@ export class Replay {
     return this.owner.history.next() === undefined
   }
 
-  /** The journal has an outcome that no call of the body asks for, and nothing else can move the body on. */
-  private get isStuck(): boolean {
-    const { settler, resources, isLive } = this.owner
-    return isLive && !this.isOver && settler.size > 0 && !resources.isBusy
+  /** Nothing keeps the body from going on but itself. */
+  private get isSilent(): boolean {
+    const { resources, isLive } = this.owner
+    return isLive && !this.isOver && !resources.isBusy
   }
 
   /** Nothing could be settled: waits for the body, if it is its turn, and gives it up in the end. */
   wait(): void {
-    if (!this.isStuck) return
-    this.cancel ??= this.owner.host.ports.clock.after(driftGraceMs, () => {
+    if (!this.isSilent || this.cancel !== null) return
+    const { owner } = this
+    const giveUp = (unasked: Outcome): void => owner.stuckAt(unasked)
+    this.after(silenceMs, (first) => {
+      warnOfSilence(owner.host, owner.run, first)
+      // Only what it awaits of its own can move it on, and nobody can tell whether that ever comes.
+      if (owner.settler.size === 0) return
+      this.after(driftGraceMs - silenceMs, (unasked) => {
+        if (hasChanged(owner.claim?.entries ?? [], unasked, owner.settler.all())) giveUp(unasked)
+        else this.after(ownWorkMs - driftGraceMs, giveUp)
+      })
+    })
+  }
+
+  /** The body has been silent for so long. */
+  private after(ms: number, next: (unasked: Outcome) => void): void {
+    this.cancel = this.owner.host.ports.clock.after(ms, () => {
       this.cancel = null
-      const unasked = this.isStuck ? this.owner.settler.unasked() : undefined
-      if (unasked !== undefined) this.owner.stuckAt(unasked)
+      const unasked = this.isSilent ? this.owner.settler.unasked() : undefined
+      if (unasked !== undefined) next(unasked)
     })
   }
 

@@ -3,8 +3,19 @@
 //
 // Acquiring and releasing take real time, which no journal knows of. So they happen one at a time, in the order in which
 // the body asked for them, and while one is under way no call of the body settles: the order stays the same on replay.
+//
+// A release is waited for, because the next holder may need what it gives back, but not for ever: the run holds a slot meanwhile.
 
 import type { Host } from '../core/definition.ts'
+import { formatMs } from '../core/duration.ts'
+import type { Cancel } from '../core/ports.ts'
+
+/**
+ * How long a release may take. Connections, files and locks are let go in milliseconds, or after a timeout of their own of a
+ * few seconds; this is half of the time that a worker has by default to shut down.
+ */
+const longestReleaseMs = 10_000
+const late = Symbol('late')
 
 interface Owner {
   readonly host: Host
@@ -21,6 +32,8 @@ interface Held {
 const none: never[] = []
 
 export class Resources {
+  /** Something could not be acquired. */
+  hasFailed = false
   private readonly owner: Owner
   private held: Held[] = none
   private asked: (() => Promise<void>)[] = none
@@ -57,7 +70,14 @@ export class Resources {
     release: (resource: Resource) => unknown,
     body: (resource: Resource) => Promise<Result>,
   ): Promise<Result> {
-    const resource = await this.inOrder(acquire)
+    const resource = await this.inOrder(async () => {
+      try {
+        return await acquire()
+      } catch (error) {
+        this.hasFailed = true
+        throw error
+      }
+    })
     const held: Held = { release: () => release(resource) }
     if (this.held.length === 0) this.held = [held]
     else this.held.push(held)
@@ -82,10 +102,22 @@ export class Resources {
     const at = this.held.indexOf(held)
     if (at === -1) return
     this.held.splice(at, 1)
+    const { host, runId } = this.owner
+    const { clock, logger } = host.ports
+    let cancel: Cancel = () => undefined
     try {
-      await held.release()
+      const released = held.release()
+      if (!isPromiseLike(released)) return
+      const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
+      if ((await Promise.race([released, over])) !== late) return
+      const ms = formatMs(longestReleaseMs)
+      logger.error(
+        `A resource of run ${runId} was not released within ${ms}: its release hangs. The run goes on without it.`,
+      )
     } catch (error) {
-      this.owner.host.ports.logger.error(`A resource of run ${this.owner.runId} could not be released.`, { error })
+      logger.error(`A resource of run ${runId} could not be released.`, { error })
+    } finally {
+      cancel()
     }
   }
 
@@ -103,4 +135,8 @@ export class Resources {
       this.owner.stir()
     })
   }
+}
+
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
 }

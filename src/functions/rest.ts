@@ -1,4 +1,5 @@
-// When a run rests. It is at a checkpoint when no attempt runs and the body has seen all there is: there it may be paused.
+// When a run rests. It is at a checkpoint when no attempt runs and the body has seen all there is: there it may be paused, or
+// given back, and a child that is still being prepared is prepared again by whoever goes on.
 // It rests when, besides, only time or a message can move its body on: then it is parked.
 
 import type { Phase } from './phase.ts'
@@ -10,11 +11,13 @@ import type { Writer } from '../core/writer.ts'
 
 interface Owner {
   readonly busy: number
+  readonly preparing: number
   readonly resting: Resting
   readonly settler: Settler
   readonly steps: StepRunner
   readonly resources: Resources
   readonly writer: Writer
+  readonly conclusion: { readonly isContinuing: boolean }
 }
 
 interface Parking extends Owner {
@@ -26,14 +29,15 @@ interface Parking extends Owner {
   lookAgain(): void
 }
 
-export function isAtCheckpoint({ busy, settler, resources }: Owner): boolean {
-  return busy === 0 && settler.size > 0 && settler.isIdle && !resources.isBusy
+export function isAtCheckpoint({ busy, preparing, settler, resources, conclusion }: Owner): boolean {
+  const isBusy = busy > 0 || resources.isBusy || conclusion.isContinuing
+  return !isBusy && (settler.size > 0 || preparing > 0) && settler.isIdle
 }
 
 export function isResting(owner: Owner): boolean {
-  const { resting, settler, steps } = owner
+  const { resting, settler, steps, preparing } = owner
   const isOnlyWaiting = resting.size === settler.size && !resting.isStarting && steps.inlineDelays === 0
-  return isOnlyWaiting && isAtCheckpoint(owner)
+  return isOnlyWaiting && preparing === 0 && isAtCheckpoint(owner)
 }
 
 /** Parks the run, as soon as nothing of it is on its way to the store. */
@@ -46,7 +50,7 @@ async function park(owner: Parking): Promise<void> {
   const { writer, resting, resources } = owner
   owner.phase = 'parking'
   try {
-    const isParked = await writer.park(resting.parkedDue())
+    const isParked = await writer.park(resting.parkedDue(), resting.names)
     if (owner.phase !== 'parking') return
     if (!isParked) return owner.lookAgain()
   } catch (error) {

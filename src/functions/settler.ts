@@ -9,10 +9,10 @@
 // a large part of what a run costs.
 
 import type { Host } from '../core/definition.ts'
-import { bug } from '../core/error.ts'
+import type { Entry } from '../core/entry.ts'
 import { fetchPatiently } from '../core/fetching.ts'
 import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from './call.ts'
-import { callKind, type History, type Outcome } from './history.ts'
+import { callKind, type History, type Outcome, type RecordedPlace } from './history.ts'
 
 export interface SettlerOwner {
   readonly host: Host
@@ -23,8 +23,9 @@ export interface SettlerOwner {
   stir(): void
   /** Knows which errors the body got, and which entries tell of them. */
   readonly steps: { remember(error: unknown, seq: number): void }
-  /** A recorded outcome cannot be read. */
-  unreadable(error: unknown): void
+  /** The payload of that entry cannot be read, or not be fetched if that is null. */
+  unreadable(error: unknown, at: RecordedPlace | null): void
+  decode(text: string, entry: Pick<Entry, 'seq' | 'kind' | 'name'>): unknown
 }
 
 /** What an empty list is before its first member. */
@@ -33,6 +34,8 @@ const none: never[] = []
 export class Settler {
   /** How many calls of the body have not settled. */
   size = 0
+  /** How many of them are steps. */
+  openSteps = 0
   private readonly owner: SettlerOwner
   private first: Call | null = null
   private last: Call | null = null
@@ -41,7 +44,7 @@ export class Settler {
   /** Calls whose live outcome the body has not seen yet. */
   private ripe: Call[] = none
   /** A recorded outcome is on its way from where large values are kept. */
-  private fetching = false
+  isFetching = false
 
   constructor(owner: SettlerOwner) {
     this.owner = owner
@@ -51,7 +54,7 @@ export class Settler {
 
   /** Nothing is there to settle now. */
   get isIdle(): boolean {
-    return this.ripe.length === 0 && !this.fetching && this.owner.history.next() === undefined
+    return this.ripe.length === 0 && !this.isFetching && this.owner.history.next() === undefined
   }
 
   *all(): Iterable<Call> {
@@ -72,6 +75,7 @@ export class Settler {
     else this.last.next = call
     this.last = call
     this.size += 1
+    if (call.kind === 'step') this.openSteps += 1
     this.byName?.set(keyOf(call.kind, call.name), call)
   }
 
@@ -102,7 +106,7 @@ export class Settler {
 
   /** Settles the next call whose turn has come. False if there is none. */
   settleNext(): boolean {
-    if (this.fetching) return true
+    if (this.isFetching) return true
     const call = this.ripe[0]
     const recorded = call?.outcome?.seq === null ? undefined : this.nextRecorded()
     if (recorded !== undefined) return this.settleRecorded(recorded)
@@ -136,13 +140,13 @@ export class Settler {
     const { owner } = this
     const text = owner.host.payloads.fetch(kept)
     if (typeof text === 'string') return use(text)
-    this.fetching = true
+    this.isFetching = true
     void fetchPatiently(owner.host, text, kept, () => owner.isLive).then(
       (fetched) => {
-        this.fetching = false
+        this.isFetching = false
         if (owner.isLive) use(fetched)
       },
-      (error: unknown) => owner.unreadable(error),
+      (error: unknown) => owner.unreadable(error, null),
     )
   }
 
@@ -151,19 +155,20 @@ export class Settler {
     if (call === undefined) return false
     const { entry, seq } = recorded
     this.owner.history.seen(recorded)
-    if (entry.kind === 'woken') this.readWoken(call as WaitCall, entry, seq, recorded.amended)
-    else this.fetch((recorded.amended ?? entry).data ?? '', (text) => this.replay(call, recorded, text))
+    if (entry.kind === 'woken') {
+      const { meta, data } = entry
+      this.readWoken(call as WaitCall, { meta, data, isKept: true }, seq, recorded.amended)
+    } else this.fetch((recorded.amended ?? entry).data ?? '', (text) => this.replay(call, recorded, text))
     return true
   }
 
   private replay(call: Call, { kind, entry, amended, seq }: Outcome, text: string): void {
     const { owner } = this
-    const place = amended ?? entry
     let value: unknown
     try {
-      value = owner.host.payloads.decode(text, { runId: owner.runId, seq: place.seq, name: place.name })
+      value = owner.decode(text, amended ?? entry)
     } catch (error) {
-      return owner.unreadable(error)
+      return owner.unreadable(error, amended ?? entry)
     }
     this.settle(call, { failed: kind === 'step-failed', value, seq })
   }
@@ -171,24 +176,25 @@ export class Settler {
   /** The body gets what the way that came true makes of what the message brought. */
   private readWoken(
     call: WaitCall,
-    { meta, data }: WokenOutcome,
+    { meta, data, isKept }: WokenOutcome,
     seq: number | null,
     amended: Outcome['amended'],
   ): void {
     const { owner } = this
     const kept = amended?.data ?? data
     if (kept === null) return this.conclude(call, meta, undefined, seq)
-    const place = amended === null ? meta.by?.place : { runId: owner.runId, seq: amended.seq, name: amended.name }
-    if (place === undefined) throw bug('A payload has no place', { seq })
-    this.fetch(kept, (text) => {
+    const entry = amended ?? { seq: seq ?? 0, kind: 'woken' as const, name: call.name }
+    const use = (text: string): void => {
       let value: unknown
       try {
-        value = owner.host.payloads.decode(text, place)
+        value = owner.decode(text, entry)
       } catch (error) {
-        return owner.unreadable(error)
+        return owner.unreadable(error, entry)
       }
       this.conclude(call, meta, value, seq)
-    })
+    }
+    if (isKept || amended !== null) this.fetch(kept, use)
+    else use(kept)
   }
 
   private conclude(call: WaitCall, meta: WokenOutcome['meta'], value: unknown, seq: number | null): void {
@@ -197,9 +203,9 @@ export class Settler {
     try {
       const read = call.read(meta, value)
       if (!(read instanceof Promise)) return this.settle(call, { failed: false, value: read, seq })
-      this.fetching = true
+      this.isFetching = true
       const over = (settle: (result: unknown) => void) => (result: unknown) => {
-        this.fetching = false
+        this.isFetching = false
         if (owner.isLive) settle(result)
       }
       read.then(
@@ -224,6 +230,7 @@ export class Settler {
     if (call.next === null) this.last = call.previous
     else call.next.previous = call.previous
     this.size -= 1
+    if (call.kind === 'step') this.openSteps -= 1
     this.byName?.delete(keyOf(call.kind, call.name))
   }
 }

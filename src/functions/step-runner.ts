@@ -1,16 +1,19 @@
 // Runs the steps of one frame: attempts, their results and errors, and the delays between them.
 // An attempt begins only when every earlier entry of the run is durable (the barrier), and what it gives back reaches the
 // body as it will be read from the journal, so that the first execution and a replay see the same.
-// What nobody may begin now is held back: while recorded outcomes are being shown, and while the run is to be paused.
+// What nobody may begin now is held back, in the order of the calls: while recorded outcomes are being shown, while the run is
+// to be paused or given back, and while as many are under way as the workflow allows at once; a transaction also until the waits
+// of its turn have begun.
 
-import type { Place } from '../core/codec.ts'
 import type { Draft, Entry } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import { afterFailure } from '../core/retry.ts'
+import type { Place } from '../core/place.ts'
+import { afterFailure, type AfterFailure } from '../core/retry.ts'
 import { Attempt, type Undertaking } from '../core/attempt.ts'
 import type { Delay, RecordedOutcome, StepCall } from './call.ts'
 import type { Settler } from './settler.ts'
 import type { Stage } from './stage.ts'
+import { conflictDelay, isConflict, mostConflicts } from './conflict.ts'
 import { Transacting } from './transacting.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
@@ -20,6 +23,8 @@ const nobody: StepCall[] = []
 
 interface Owner extends Stage {
   readonly settler: Settler
+  /** How many steps of the run may be under way at once. */
+  readonly parallel: number
 }
 
 export class StepRunner implements Undertaking<StepCall> {
@@ -28,6 +33,10 @@ export class StepRunner implements Undertaking<StepCall> {
   private readonly stage: Owner
   /** Steps without an outcome that could not begin when the body asked for them. */
   private heldBack = nobody
+  /** Where those begin: what is before has begun. */
+  private front = 0
+  /** Steps that can be undone and are under way, as long as the journal does not say so. */
+  private unnoted: Set<StepCall> | null = null
   /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
   private failures: Map<unknown, number> | null = null
   private transacting: Transacting | null = null
@@ -36,18 +45,28 @@ export class StepRunner implements Undertaking<StepCall> {
     this.stage = stage
   }
 
-  /** Takes a step that has no outcome yet. What was held back goes first. */
+  /**
+   * Takes a step that has no outcome yet. What was held back goes first, and a transaction begins when the turn is over: what the
+   * body makes beside it could not be committed before the transaction is.
+   */
   enter(call: StepCall, mayBegin: boolean): void {
-    if (mayBegin && this.heldBack.length === 0) this.admit(call)
+    if (mayBegin && !call.isTransaction && this.heldBack.length === 0) this.admit(call)
     else this.hold(call)
   }
 
-  /** Begins what was held back. */
+  /** Begins what was held back, as far as there is room. */
   beginHeldBack(): void {
-    if (this.heldBack.length === 0) return
     const calls = this.heldBack
-    this.heldBack = nobody
-    for (const call of calls) this.admit(call)
+    if (calls.length === 0) return
+    const end = calls.length
+    while (this.front < end && !this.isFull) this.admit(calls[this.front++] as StepCall)
+    if (2 * this.front < calls.length) return
+    this.heldBack = this.front === calls.length ? nobody : calls.slice(this.front)
+    this.front = 0
+  }
+
+  private get isFull(): boolean {
+    return this.stage.busy >= this.stage.parallel
   }
 
   /** Runs a step now, or after the delay that its last attempt announced. */
@@ -67,6 +86,7 @@ export class StepRunner implements Undertaking<StepCall> {
 
   begin(call: StepCall): void {
     const { stage } = this
+    if (this.isFull) return this.hold(call)
     if (call.delay !== null && this.isInline(call.delay.ms)) this.inlineDelays -= 1
     call.delay = null
     stage.busy += 1
@@ -74,13 +94,13 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   private beginWhenDurable(call: StepCall): void {
-    const { writer, isWriting, isPausing } = this.stage
+    const { writer, isWriting, isHalting } = this.stage
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
     if (!writer.isDurable) return writer.barrier(() => this.beginWhenDurable(call))
-    // A run has one transaction at a time; when that is over, the frame stirs.
-    const mustWait = call.isTransaction && writer.isHeld
-    if (!isPausing && !mustWait) return this.attempt(call)
+    // A run has one transaction at a time; when that is over, the frame stirs. So it does when what the body has made has begun.
+    const mustWait = call.isTransaction && (writer.isHeld || this.stage.isMaking)
+    if (!isHalting && !mustWait) return this.attempt(call)
     this.stage.busy -= 1
     this.hold(call)
     if (!mustWait) this.stage.stir()
@@ -99,8 +119,13 @@ export class StepRunner implements Undertaking<StepCall> {
   private attempt(call: StepCall): void {
     const { stage } = this
     const attempt = new Attempt(stage, call.name, call.failures + 1)
-    if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(call, attempt, error))
+    // A transaction may have to wait for a connection first.
+    if (!call.isTransaction) this.limit(call, attempt)
     call.attempt = attempt
+    if (call.undo !== undefined && !call.isTransaction && !stage.history.begun.has(call.name)) {
+      this.unnoted ??= new Set()
+      this.unnoted.add(call)
+    }
     if (call.isTransaction) {
       this.transacting ??= new Transacting(stage, this)
       return this.transacting.begin(call, attempt)
@@ -113,13 +138,19 @@ export class StepRunner implements Undertaking<StepCall> {
     }
   }
 
+  limit(call: StepCall, attempt: Attempt): void {
+    if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(call, attempt, error))
+  }
+
   succeeded(call: StepCall, attempt: Attempt, value: unknown): void {
     const { stage } = this
     const { name } = call
     let data: string
     let decoded: unknown
+    // First, because it takes places in the journal, and the result is written for the one that comes then.
+    this.noteOthers(call)
     try {
-      data = stage.encode(value, name)
+      data = stage.encode(value, 'step-succeeded', name)
       decoded = this.readBack(data, name)
     } catch (error) {
       return this.failed(call, attempt, error)
@@ -129,12 +160,71 @@ export class StepRunner implements Undertaking<StepCall> {
     stage.ripen(call, { failed: false, value: decoded, seq })
   }
 
+  /** How many attempts are under way. */
+  get open(): number {
+    let open = 0
+    for (const { attempt } of this.stage.settler.steps()) if (attempt?.isOpen === true) open += 1
+    return open
+  }
+
+  /**
+   * Notes which steps are under way that can be undone. What is recorded next may lead the body another way, and if the process
+   * died then, nobody would know of them.
+   */
+  noteBegun(): void {
+    if (this.unnoted === null || this.unnoted.size === 0) return
+    for (const { name } of this.unnoted) this.stage.writer.append({ kind: 'begun', name, meta: null, data: null })
+    this.unnoted.clear()
+  }
+
+  /** Notes which others are under way: what becomes of that one is recorded now. */
+  private noteOthers(call: StepCall): void {
+    if (this.unnoted === null) return
+    this.unnoted.delete(call)
+    this.noteBegun()
+  }
+
+  /** Attempts a step once more that was under way when its process died, so that it is known what became of it. */
+  attemptAgain(call: StepCall): void {
+    const failed: AttemptFailed | undefined = this.stage.history.failedAttempt(call.name)
+    if (failed !== undefined && call.failures === 0) call.failures = failed.meta.attempt
+    this.stage.busy += 1
+    this.attempt(call)
+  }
+
+  /** Waits no longer for what is under way: each attempt is told to stop, and what it comes to means nothing. */
+  abandon(): void {
+    for (const call of this.stage.settler.steps()) {
+      const { attempt } = call
+      if (attempt === null || !attempt.isOpen) continue
+      attempt.abort(new Error(`Step "${call.name}" of run ${this.stage.runId} is not waited for any longer.`))
+      // One whose result is being committed with the user's own writes comes to its end.
+      if (attempt.isOpen) continue
+      this.over(call)
+      this.recordAbandoned(call, attempt)
+    }
+    this.stage.stir()
+  }
+
+  /** Nobody knows what the step did. */
+  private recordAbandoned(call: StepCall, attempt: Attempt): void {
+    const { stage } = this
+    const { name } = call
+    this.noteBegun()
+    const meta = { attempt: attempt.attempt, ms: attempt.ms }
+    const isUndoable = call.undo !== undefined && !call.isTransaction
+    stage.writer.append({ kind: 'abandoned', name, meta: isUndoable ? { ...meta, undo: true } : meta, data: null })
+    stage.history.resolve(name)
+    if (isUndoable) stage.undoables.add(call, stage.writer.seq, null)
+  }
+
   /** Appends what a step gave back. */
   private record(call: StepCall, attempt: Attempt, data: string): number {
     const { stage } = this
     const { name } = call
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined
+    stage.history.resolve(name)
     stage.writer.append({ kind: 'step-succeeded', name, meta: isUndoable ? { ...meta, undo: true } : meta, data })
     const { seq } = stage.writer
     if (isUndoable) stage.undoables.add(call, seq, data)
@@ -143,7 +233,8 @@ export class StepRunner implements Undertaking<StepCall> {
 
   /** Appends what a transaction gave back, which is not certain before it is committed. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
-    const data = this.stage.encode(value, call.name)
+    this.noteOthers(call)
+    const data = this.stage.encode(value, 'step-succeeded', call.name)
     const decoded = this.readBack(data, call.name)
     const seq = this.record(call, attempt, data)
     this.stage.settler.expect(call)
@@ -159,29 +250,62 @@ export class StepRunner implements Undertaking<StepCall> {
   /** `place` is where the result stands if it was appended before: the failure takes its place. */
   failed(call: StepCall, attempt: Attempt, error: unknown, place: number | null = null): void {
     const { stage } = this
-    const { name } = call
     this.over(call)
-    // It was told to stop, and nothing comes after it: its error is no news.
-    if (place === null && attempt.wasTold && stage.isCancelled) return stage.stir()
-    const number = attempt.attempt
-    // A result that cannot be stored would be no better the next time, and the work has been done.
-    const next = isHoldfastError(error, 'NOT_STORABLE')
-      ? { retry: false as const }
-      : afterFailure(call.policy, number, error, stage.host.ports.random)
+    const isOfNoUse = stage.isEnding && (attempt.wasTold || stage.history.begun.has(call.name))
+    if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
+    if (place === null) this.noteBegun()
+    const { name } = call
+    const next = this.afterFailure(call, attempt, error)
+    const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
+    if (next.retry && mayHaveHappened && !stage.undoables.isUnsure(call)) this.recordAbandoned(call, attempt)
     const at = place ?? stage.writer.seq + 1
-    const where = { runId: stage.runId, seq: at, name }
-    const data = stage.host.payloads.encodeFailure(nameStep(error, name), where)
-    const meta = { attempt: number, ms: attempt.ms }
+    const { payloads } = stage.host
+    const where = payloads.place(stage.runId, at, next.retry ? 'attempt-failed' : 'step-failed', name)
+    const data = payloads.encodeFailure(nameStep(error, name), where)
+    const meta = { attempt: attempt.attempt, ms: attempt.ms }
+    stage.history.resolve(name)
     if (next.retry) {
-      call.failures = number
+      call.failures = attempt.attempt
       const { delayMs } = next
       this.write({ kind: 'attempt-failed', name, meta: { ...meta, delayMs }, data }, attempt, place)
       if (place !== null) stage.settler.dismiss(call)
       return this.delay(call, delayMs)
     }
     const decoded = this.readFailureBack(data, where, error)
-    this.write({ kind: 'step-failed', name, meta, data }, attempt, place)
+    this.write(
+      { kind: 'step-failed', name, meta: mayHaveHappened ? { ...meta, undo: true } : meta, data },
+      attempt,
+      place,
+    )
+    if (mayHaveHappened) stage.undoables.add(call, at, null)
     stage.ripen(call, { failed: true, value: decoded, seq: at })
+  }
+
+  /**
+   * It is to be undone though it failed: an attempt that ran out of time or was abandoned may have done its work all the same, and
+   * one whose result cannot be stored has.
+   */
+  private mayHaveHappened(call: StepCall, { hasTimedOut }: Attempt, error: unknown): boolean {
+    if (call.undo === undefined || call.isTransaction) return false
+    return hasTimedOut || isHoldfastError(error, 'NOT_STORABLE') || this.stage.undoables.isUnsure(call)
+  }
+
+  private afterFailure(call: StepCall, { attempt }: Attempt, error: unknown): AfterFailure {
+    // A result that cannot be stored would be no better the next time, and the work has been done.
+    if (isHoldfastError(error, 'NOT_STORABLE')) return { retry: false, because: 'fatal' }
+    const { random } = this.stage.host.ports
+    if (call.isolation !== undefined && isConflict(error) && call.conflicts < mostConflicts) {
+      call.conflicts += 1
+      return { retry: true, delayMs: conflictDelay(call.conflicts, random) }
+    }
+    return afterFailure(call.policy, attempt - call.conflicts, error, random)
+  }
+
+  /** It was told to stop and nothing comes after it, so its error is no news; but it may have happened all the same. */
+  private failedAtTheEnd(call: StepCall, attempt: Attempt): void {
+    const isUndoable = call.undo !== undefined && !call.isTransaction
+    if (attempt.hasTimedOut || isUndoable) this.recordAbandoned(call, attempt)
+    this.stage.stir()
   }
 
   private write(draft: Draft, attempt: Attempt, place: number | null): void {
@@ -208,15 +332,15 @@ export class StepRunner implements Undertaking<StepCall> {
   private readBack(data: string, name: string): unknown {
     const { stage } = this
     try {
-      return stage.decode(data, stage.writer.seq + 1, name)
+      return stage.decode(data, { seq: stage.writer.seq + 1, kind: 'step-succeeded', name })
     } catch (cause) {
       throw new HoldfastError('NOT_STORABLE', 'The codec cannot read what it wrote.', { cause })
     }
   }
 
-  private readFailureBack(data: string, { seq, name }: Place, error: unknown): unknown {
+  private readFailureBack(data: string, where: Place, error: unknown): unknown {
     try {
-      return this.stage.decode(data, seq, name)
+      return this.stage.host.payloads.decode(data, where)
     } catch {
       return error
     }
@@ -224,7 +348,9 @@ export class StepRunner implements Undertaking<StepCall> {
 
   private over(call: StepCall): void {
     call.attempt = null
+    this.unnoted?.delete(call)
     this.stage.busy -= 1
+    if (this.heldBack.length > 0) this.stage.stir()
   }
 
   private isInline(ms: number): boolean {

@@ -1,6 +1,7 @@
 // Steps that are transactions: what the function writes through `tx` and the entry that tells of it are committed together,
 // or not at all.
 //
+//   waiting  → begun      the store has a connection for it: from here on its timeout counts, and not while it waits in line
 //   begun    → performed  the transaction is open and the function has returned: the attempt is sealed, so that no timeout
 //                         or end of the run can take its outcome from it any more
 //   performed → placed    its entry has its place, and is committed inside the transaction with all that gathered before it
@@ -8,13 +9,14 @@
 //   begun    → failed     the function threw, or its result cannot be stored: rolled back, an attempt like any other
 //   placed   → failed     the entry or the COMMIT failed, and it is certain that nothing was written: the failure takes the
 //                         place of the result
-//   begun    → over       the attempt was aborted: whoever did that has told its outcome, and the transaction is rolled back
-//                         as soon as the function has noticed
+//   waiting, begun → over the attempt was aborted: whoever did that has told its outcome. The transaction is torn down at once,
+//                         whether its function notices or not
 //   placed   → lost       the store refused the entry (rolled back), or nobody knows what became of COMMIT. The run is given
 //                         up here. Whoever claims it next finds the entry in the journal, or finds that it never will be there:
 //                         until COMMIT is decided, the transaction holds the row of the run
 //
-// From the first moment to the last nothing else of the run is sent: the store could not tell what comes first.
+// From the first moment to the last nothing else of the run is sent: the store could not tell what comes first. So it begins when
+// the turn is over and everything that the body has made in it is durable (step-runner.ts).
 
 import type { Attempt } from '../core/attempt.ts'
 import type { Acknowledged, Host } from '../core/definition.ts'
@@ -23,6 +25,8 @@ import type { RecordedOutcome, StepCall } from './call.ts'
 import type { Stage } from './stage.ts'
 
 interface Steps {
+  /** The attempt begins, and with it the time that it may take. */
+  limit(call: StepCall, attempt: Attempt): void
   /** Appends what the function gave back. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome
   landed(call: StepCall, outcome: RecordedOutcome): void
@@ -47,19 +51,23 @@ export class Transacting {
 
   begin(call: StepCall, attempt: Attempt): void {
     const { stage } = this
+    const torn = new AbortController()
     stage.writer.hold(attempt)
-    attempt.onAbort = () => this.letGo(attempt)
-    void this.run(call, attempt).catch((error: unknown) => stage.writer.lose(error))
+    attempt.onAbort = () => {
+      torn.abort(attempt.toldBecause)
+      this.letGo(attempt)
+    }
+    void this.run(call, attempt, torn.signal).catch((error: unknown) => stage.writer.lose(error))
   }
 
-  private async run(call: StepCall, attempt: Attempt): Promise<void> {
+  private async run(call: StepCall, attempt: Attempt, signal: AbortSignal): Promise<void> {
     const { transact } = this.stage.host
     if (transact === null) throw bug('A transaction began where there are none')
     const progress: Progress = { placed: null, answer: null, isRefused: false }
-    const done = await transact(
-      (tx, commit) => this.perform(call, attempt, { tx, commit }, progress),
-      () => attempt.isOpen,
-    )
+    const done = await transact((tx, commit) => this.perform(call, attempt, { tx, commit }, progress), {
+      signal,
+      isolation: call.isolation,
+    })
     const { placed, answer, isRefused } = progress
     if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
     if (done.outcome === 'in-doubt' || isRefused) return this.stage.writer.lose(done.error)
@@ -78,6 +86,7 @@ export class Transacting {
   ): Promise<void> {
     // A run that is being cancelled begins nothing.
     if (attempt.wasTold) throw attempt.toldBecause
+    this.steps.limit(call, attempt)
     const value = await this.call(call, attempt, tx)
     if (!attempt.seal()) throw attempt.toldBecause
     const placed = this.steps.place(call, attempt, value)

@@ -2,7 +2,7 @@
 // signal and a sleep, and each check is a step of its own, so that a replay does not check again.
 
 import type { Host } from '../core/definition.ts'
-import { toMs } from '../core/duration.ts'
+import { someTime, toMs } from '../core/duration.ts'
 import { checkOptions } from '../core/suggest.ts'
 import type { StepTools } from '../core/attempt.ts'
 import type { Context, Falsy, UntilOptions } from './context.ts'
@@ -11,7 +11,7 @@ import { notAFunction } from './misuse.ts'
 export function untilMs(name: string, options: UntilOptions, host: Host): number {
   const where = `until "${name}"`
   checkOptions(options, ['every'], where)
-  return options.every === undefined ? host.pauseCheckMs : toMs(options.every, `every of ${where}`)
+  return options.every === undefined ? host.pauseCheckMs : toMs(options.every, `every of ${where}`, someTime)
 }
 
 export async function until<Result>(

@@ -1,5 +1,5 @@
-// The undo work of a run that fails or is cancelled: its recorded steps are undone in reverse order, one after the other,
-// each durably. It begins when no attempt of the body runs any more.
+// The undo work of a run that fails or is cancelled: steps that may have happened are undone in reverse order, one after the
+// other, each durably. It begins when no attempt of the body runs any more (drain.ts).
 //
 // An undo begins only when everything before it is durable, and ends for ever with `undone` or `undo-failed`: what could
 // not be undone is told at the end of the run and keeps no other from being undone. Between two attempts the run waits in
@@ -16,6 +16,8 @@ import type { Undoable, Undoables } from './undoables.ts'
 export interface UnwindingOwner extends Stage {
   /** The undo work is still to be done here while this is `unwinding`. */
   readonly phase: Phase
+  /** A point between two attempts: true if the run is given back here. */
+  givesBack(): boolean
   readonly conclusion: {
     /** A point between two attempts: true if the run is paused here. */
     pauses(): boolean
@@ -46,11 +48,11 @@ export class Unwinding implements Undertaking<Undoable> {
   proceed(): void {
     const { owner } = this
     const { writer } = owner
-    if (owner.busy > 0 || this.isBusy) return writer.flush()
+    if (this.isBusy) return writer.flush()
     this.current ??= this.undoables.takeLast()
     const { current } = this
     if (current === undefined) return owner.conclusion.unwound([...this.notUndone, ...this.undoables.missing])
-    if (owner.conclusion.pauses()) return
+    if (owner.conclusion.pauses() || owner.givesBack()) return
     // Asked anew each time: in between, more may have been appended.
     if (!writer.isDurable) return writer.barrier(() => owner.stir())
     const ms = current.dueAt === null ? 0 : current.dueAt - owner.host.now()
@@ -72,23 +74,25 @@ export class Unwinding implements Undertaking<Undoable> {
   private begin(current: Undoable): void {
     const { host } = this.owner
     this.isBusy = true
-    const text = current.isKept ? host.payloads.fetch(current.data) : current.data
-    if (typeof text === 'string') return this.perform(current, text)
-    void fetchPatiently(host, text, current.data, () => this.owner.phase === 'unwinding').then(
+    const { data } = current
+    const text = data !== null && current.isKept ? host.payloads.fetch(data) : data
+    if (text === null || typeof text === 'string') return this.perform(current, text)
+    void fetchPatiently(host, text, data ?? '', () => this.owner.phase === 'unwinding').then(
       (fetched) => this.perform(current, fetched),
-      (error: unknown) => this.giveUp(current, error),
+      (error: unknown) => this.owner.unreadable(error, null),
     )
   }
 
-  private perform(current: Undoable, text: string): void {
+  private perform(current: Undoable, text: string | null): void {
     const { owner } = this
     if (owner.phase !== 'unwinding') return
     const { call, place } = current
     let result: unknown
     try {
-      result = owner.decode(text, place.seq, place.name)
+      if (text !== null) result = owner.decode(text, place)
     } catch (error) {
-      return this.giveUp(current, error)
+      // What it did is not known here, and may be elsewhere, or once the key is back: nothing is given up for that.
+      return owner.unreadable(error, place)
     }
     const attempt = new Attempt(owner, call.name, current.failures + 1, ':undo')
     this.attempt = attempt
@@ -114,7 +118,12 @@ export class Unwinding implements Undertaking<Undoable> {
     if (!next.retry) return this.giveUp(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
-    owner.writer.append({ kind: 'undo-attempt-failed', name, meta, data: owner.encodeFailure(error, name) })
+    owner.writer.append({
+      kind: 'undo-attempt-failed',
+      name,
+      meta,
+      data: owner.encodeFailure(error, 'undo-attempt-failed', name),
+    })
     current.failures = attempt.attempt
     owner.writer.whenDurable((at) => {
       current.dueAt = at + delayMs
@@ -126,12 +135,20 @@ export class Unwinding implements Undertaking<Undoable> {
     else owner.stir()
   }
 
-  private giveUp(current: Undoable, error: unknown, attempt: Attempt | null = null): void {
+  private giveUp(current: Undoable, error: unknown, attempt: Attempt): void {
     const { owner } = this
     const { name } = current.call
     if (owner.phase !== 'unwinding') return
-    const meta = { attempt: attempt?.attempt ?? current.failures + 1, ms: attempt?.ms ?? 0 }
-    owner.writer.append({ kind: 'undo-failed', name, meta, data: owner.encodeFailure(error, name) })
+    const meta = { attempt: attempt.attempt, ms: attempt.ms }
+    owner.writer.append({ kind: 'undo-failed', name, meta, data: owner.encodeFailure(error, 'undo-failed', name) })
+    owner.host.ports.logger.error(
+      `Step "${name}" of run ${owner.runId} could not be undone: somebody must look at it.`,
+      {
+        run: owner.runId,
+        step: name,
+        error,
+      },
+    )
     this.notUndone.push(name)
     this.over()
   }

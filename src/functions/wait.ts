@@ -1,46 +1,94 @@
-// A wait as a value: nothing happens until it is awaited, alone or in a race, and then the run may be parked for as long as it
-// takes. A race is a wait, too.
+// A wait as a value. It begins when it is made: at the end of the turn in which the body made it, a child is started and a
+// relative time begins to count, also if nobody awaits it yet. What is awaited or handed to a race before that begins with it,
+// in one entry. A message is taken only by a wait that is awaited, alone or in a race; then the run may be parked for as long
+// as it takes. A race is a wait, too.
 
+import type { WaitCall } from './call.ts'
 import type { Way } from './way.ts'
 
-/** Something that a run can wait on. It is registered when it is awaited, not when it is made. */
+/** What a wait asks of the run that made it. */
+export interface WaitOwner {
+  /** Why the wait cannot be awaited where this is called, inside a step; null if it can. The body still may. */
+  refusal(): Error | null
+  /** Takes note of a wait that begins when it is made: it is asked to `begin` when the turn ends. */
+  made(wait: Wait<unknown>): void
+  /** Takes note of one that begins when it is awaited, so that it is known if it never is. */
+  offered(): void
+  /** It was awaited, or handed to a race. */
+  taken(): void
+  /** Starts what is to be started, and lets time count. */
+  begin(ways: readonly Way[]): WaitCall
+  /** Waits: on what was begun before, or on what begins now. */
+  await(ways: readonly Way[], begun: WaitCall | null): Promise<unknown>
+}
+
+/** Something that a run can wait on. */
 export class Wait<Value> implements PromiseLike<Value> {
   private readonly ways: readonly Way[]
-  private readonly register: (ways: readonly Way[]) => Promise<unknown>
-  private registered: Promise<Value> | undefined
+  private readonly owner: WaitOwner
+  /** It was awaited or handed to a race, or has begun by itself. */
+  private isTaken = false
+  private begun: WaitCall | null = null
+  private awaited: Promise<Value> | undefined
 
-  constructor(ways: readonly Way[], register: (ways: readonly Way[]) => Promise<unknown>) {
+  constructor(ways: readonly Way[], owner: WaitOwner) {
     this.ways = ways
-    this.register = register
+    this.owner = owner
+    if (ways.some(beginsWhenMade)) owner.made(this)
+    else owner.offered()
   }
 
-  // oxlint-disable-next-line unicorn/no-thenable -- awaiting a wait is what registers it
+  // oxlint-disable-next-line unicorn/no-thenable -- awaiting a wait is what makes the run wait
   then<Fulfilled = Value, Rejected = never>(
     onFulfilled?: ((value: Value) => Fulfilled | PromiseLike<Fulfilled>) | null,
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Fulfilled | Rejected> {
-    this.registered ??= this.begin()
-    return this.registered.then(onFulfilled, onRejected)
+    const refusal = this.awaited === undefined ? this.owner.refusal() : null
+    if (refusal !== null) return Promise.reject<Value>(refusal).then(onFulfilled, onRejected)
+    this.awaited ??= this.await()
+    return this.awaited.then(onFulfilled, onRejected)
   }
 
   // Awaiting must not throw: it rejects.
-  private async begin(): Promise<Value> {
-    return this.register(this.ways) as Promise<Value>
+  private async await(): Promise<Value> {
+    this.take()
+    return this.owner.await(this.ways, this.begun) as Promise<Value>
+  }
+
+  private take(): void {
+    if (!this.isTaken) this.owner.taken()
+    this.isTaken = true
+  }
+
+  /** The turn is over in which it was made. Gives back what has begun; null if it began with something else. */
+  static begin(wait: Wait<unknown>): WaitCall | null {
+    if (wait.isTaken) return null
+    wait.isTaken = true
+    wait.begun = wait.owner.begin(wait.ways)
+    return wait.begun
   }
 
   /** The ways of several waits, each under its tag: what is won says which it was. */
   static tagged(waits: Readonly<Record<string, Wait<unknown>>>): readonly Way[] {
-    return Object.entries(waits).flatMap(([tag, { ways }]) =>
-      ways.map(({ tag: inner, ask, read }) => ({
+    return Object.entries(waits).flatMap(([tag, wait]) => {
+      const { ways } = wait
+      wait.take()
+      if (wait.begun !== null) wait.begun.isAwaited = true
+      return ways.map(({ tag: inner, ask, read }) => ({
         tag: ways.length === 1 ? tag : `${tag}/${inner}`,
         ask,
         read: (meta, value): unknown => {
           const won = read(meta, value)
           return won instanceof Promise ? won.then((later) => ({ tag, value: later as unknown })) : { tag, value: won }
         },
-      })),
-    )
+      }))
+    })
   }
+}
+
+/** What must not wait until somebody awaits it. */
+function beginsWhenMade({ ask: { kind } }: Way): boolean {
+  return kind === 'child' || kind === 'delay'
 }
 
 /** A wait that somebody outside completes. */
@@ -48,8 +96,8 @@ export class TokenWait<Value> extends Wait<Value> {
   /** What lets somebody complete it, once: `holdfast.complete(token, value)`. It is the same on every replay. */
   readonly token: string
 
-  constructor(token: string, ways: readonly Way[], register: (ways: readonly Way[]) => Promise<unknown>) {
-    super(ways, register)
+  constructor(token: string, ways: readonly Way[], owner: WaitOwner) {
+    super(ways, owner)
     this.token = token
   }
 }

@@ -1,29 +1,36 @@
 // Decides which open waits are over, and journals that, in the order in which they came true. A message leaves the mailbox
-// with the entry that tells of it. What the losers of a decided race watched is watched no more, unless another open wait
+// with the entry that tells of it, and what it brought is written anew for that entry. What the losers of a decided race watched is watched no more, unless another open wait
 // watches the same; what lies in the mailbox for them stays there for the next wait.
 
 import { watchedKey, type Attachment } from '../core/attachments.ts'
+import { corrupt } from '../core/codec.ts'
 import type { Host } from '../core/definition.ts'
 import type { WokenBy, WokenMeta } from '../core/entry.ts'
 import { targetOf, type Watched } from '../core/watched.ts'
-import { placeOf, type Ended, type Message, type Refused } from '../core/message.ts'
-import { mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
+import type { Ended, Message, Refused } from '../core/message.ts'
+import { endPlace, messagePlace, type Place } from '../core/place.ts'
+import { byArrival, mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
 import type { Writer } from '../core/writer.ts'
 import type { WaitCall } from './call.ts'
 import type { Dependants } from './dependants.ts'
+import type { RecordedPlace } from './history.ts'
 import type { Mailbox } from './mailbox.ts'
 import type { Resting } from './resting.ts'
 import type { Settler } from './settler.ts'
 import type { StepRunner } from './step-runner.ts'
 
 interface Owner {
+  hasProgressed: boolean
   readonly host: Host
+  readonly runId: string
   readonly resting: Resting
   readonly mailbox: Mailbox
   readonly dependants: Dependants
   readonly settler: Settler
   readonly steps: StepRunner
   readonly writer: Writer
+  /** What a message brought cannot be read: it stays in the mailbox. */
+  unreadable(error: unknown, at: RecordedPlace | null): void
 }
 
 interface Candidate {
@@ -57,9 +64,13 @@ export function wakeDue(owner: Owner): void {
   let open = inOrder(resting.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {
     const { call, winner } = open[at] as Decided
+    const brought = winner.message === null ? nothing : receive(owner, call, winner.message)
+    if (brought === 'unreadable') return
+    // What came later comes later in the journal, too.
+    if (brought === 'on its way') break
     resting.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
-    wake(owner, call, winner, now)
+    wake(owner, call, { winner, brought, now })
     if (winner.message === null || !resting.isWanted(winner.message.name)) continue
     // What another wait would have won with is gone: it may come later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
@@ -70,33 +81,90 @@ export function wakeDue(owner: Owner): void {
 
 /** Those that are over, in the order in which they came true; equal ones in the order of the calls. */
 function inOrder(open: readonly Candidate[]): Decided[] {
-  return open.filter(isDecided).sort((one, other) => one.winner.trueAt - other.winner.trueAt)
+  return open.filter(isDecided).sort((one, other) => byArrival(one.winner, other.winner))
 }
 
 function isDecided(candidate: Candidate): candidate is Decided {
   return candidate.winner !== null
 }
 
-function wake(owner: Owner, call: WaitCall, { tag, trueAt, message }: Winner, now: number): void {
+function wake(
+  owner: Owner,
+  call: WaitCall,
+  { winner, brought, now }: { readonly winner: Winner; readonly brought: Brought; readonly now: number },
+): void {
   const { writer, settler, dependants } = owner
-  const { by, data } = message === null ? nothing : broughtBy(message)
+  const { tag, trueAt, message } = winner
+  const { by, data, isKept } = brought
   const seenAt = Math.max(now, trueAt)
   const meta: WokenMeta = { winner: tag, trueAt, seenAt, ...(by === null ? {} : { by }) }
-  writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(owner, call, message))
+  owner.steps.noteBegun()
+  owner.hasProgressed = true
+  writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(owner, call, message), isKept)
   if (by?.ended !== undefined || by?.refused !== undefined) dependants.ended(by.name)
-  settler.ripen(call, { failed: false, value: { meta, data }, seq: writer.seq })
+  settler.ripen(call, { failed: false, value: { meta, data, isKept }, seq: writer.seq })
 }
 
-const nothing = { by: null, data: null }
+interface Brought {
+  readonly by: WokenBy | null
+  readonly data: string | null
+  /** The data is as the journal keeps it. */
+  readonly isKept: boolean
+}
 
-function broughtBy(message: Message): { readonly by: WokenBy; readonly data: string | null } {
+const nothing: Brought = { by: null, data: null, isKept: false }
+
+/**
+ * What a message brings, written anew for the entry that is about to be appended: its sender wrote it for another place. What
+ * lies elsewhere is fetched first; what cannot be read stays in the mailbox.
+ */
+function receive(owner: Owner, call: WaitCall, message: Message): Brought | 'on its way' | 'unreadable' {
+  const { payloads } = owner.host
+  try {
+    const { by, data, from } = broughtBy(payloads.namespace, message)
+    if (data === null || payloads.isMovable(data)) return { by, data, isKept: true }
+    const text = owner.mailbox.textOf(message, data)
+    if (text === null) return 'on its way'
+    // First, because it takes places in the journal.
+    owner.steps.noteBegun()
+    const to = payloads.place(owner.runId, owner.writer.seq + 1, 'woken', call.name)
+    return { by, data: payloads.received(text, from, to), isKept: false }
+  } catch (error) {
+    owner.unreadable(error, { seq: owner.writer.seq + 1, name: call.name })
+    return 'unreadable'
+  }
+}
+
+interface Sent {
+  readonly by: WokenBy
+  readonly data: string | null
+  /** Where its sender wrote the data. */
+  readonly from: Place
+}
+
+function broughtBy(namespace: string, message: Message): Sent {
   const { id, kind, name, data } = message
-  const by: WokenBy = { id, kind, name, place: placeOf(message) }
-  if (kind === 'refused') return { by: { ...by, refused: JSON.parse(data) as Refused }, data: null }
-  if (kind !== 'ended') return { by, data }
-  const ended = JSON.parse(data) as Ended
-  if (ended.status === 'not-found') return { by: { ...by, ended: { status: ended.status, reason: null } }, data: null }
-  return { by: { ...by, ended: { status: ended.status, reason: ended.reason } }, data: ended.data }
+  const by: WokenBy = { id, kind, name }
+  const from = messagePlace(namespace, message)
+  if (kind === 'refused') return { by: { ...by, refused: parse(message, from) as Refused }, data: null, from }
+  if (kind !== 'ended') return { by, data, from }
+  const ended = parse(message, from) as Ended
+  const { status } = ended
+  if (status === 'not-found') return { by: { ...by, ended: { status, reason: null } }, data: null, from }
+  return {
+    by: { ...by, ended: { status, reason: ended.reason } },
+    data: ended.data,
+    from: endPlace(namespace, name, ended),
+  }
+}
+
+/** What the engine itself wrote, as long as nobody else did. */
+function parse({ data }: Message, place: Place): unknown {
+  try {
+    return JSON.parse(data)
+  } catch (cause) {
+    throw corrupt(place, 'it is not what the engine writes', cause)
+  }
 }
 
 /** What goes with the end of a wait: the message leaves, and what only this wait watched is watched no more. */

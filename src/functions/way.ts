@@ -18,10 +18,18 @@ export interface Way {
 
 export type Ask =
   | { readonly kind: 'time'; readonly at: number }
-  | { readonly kind: 'delay'; readonly ms: number }
+  | DelayAsk
   | { readonly kind: 'signal'; readonly name: string; readonly topic?: TopicRules }
   | { readonly kind: 'run'; readonly runId: string }
   | ChildAsk
+
+/** A time that counts from when it was first registered, alone or in a race. */
+export interface DelayAsk {
+  readonly kind: 'delay'
+  readonly ms: number
+  /** The wait that it was first registered with. */
+  begun: { readonly registeredAt: number | null } | null
+}
 
 /** Another run is to be started, and waited for if it is a `child`. However often it is waited for, it is started once. */
 export interface ChildAsk {

@@ -1,12 +1,15 @@
 // `workflow()`: the definition of a durable function.
 
 import type { Claim, Host, TypedDefinition } from '../core/definition.ts'
-import { toMs, type Duration } from '../core/duration.ts'
+import { leaseBounds, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import { checkMetadata, checkTags, readMetadata } from '../core/labels.ts'
 import { retryPolicy, retryPresets, type Retry } from '../core/retry.ts'
 import { isSchema, validate, type Schema } from '../core/schema.ts'
-import { checkOptions } from '../core/suggest.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
+import { CallPlaces } from './call-site.ts'
+import { leastMaxCrashes } from '../core/suspect.ts'
+import type { OnCrashes } from '../core/takeover.ts'
 import type { Context } from './context.ts'
 import { FunctionFrame } from './frame.ts'
 import { checkUnique, type UniqueOptions } from './unique.ts'
@@ -23,6 +26,15 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
    * this process is alive. @default no limit of its own
    */
   readonly lease?: Duration
+  /** How many steps of one run may be under way at once; the others begin in the order of their calls. @default 500 */
+  readonly parallel?: number
+  /**
+   * How many processes may die of one of its runs before `onCrashes` happens. From the third on the run is performed alone,
+   * and only that counts. @default that of the worker
+   */
+  readonly maxCrashes?: number
+  /** What becomes of a run at that bound: it is paused until somebody resumes it, or fails. @default 'pause' */
+  readonly onCrashes?: OnCrashes
   /** What its runs are about, such as `{ key: 'orderid' }`: only one run of each value is live in that scope. */
   readonly unique?: UniqueOptions
   /** Each of its runs has these, besides those that its start gives. */
@@ -35,11 +47,12 @@ export interface Workflow<Input, Output> extends TypedDefinition<Input, Output> 
   readonly style: 'function'
 }
 
-export type Body<Input, Returned> = (ctx: Context, input: Input) => Returned
+/** `Given` is the input as `start` takes it, `Input` what the schema made of it. */
+export type Body<Input, Returned, Given = Input> = (ctx: Context<NoInfer<Given>>, input: Input) => Returned
 
 /** A body that is an object: its method is called with the object as `this`. */
-export interface Runnable<Input, Returned> {
-  run(ctx: Context, input: Input): Returned
+export interface Runnable<Input, Returned, Given = Input> {
+  run(ctx: Context<NoInfer<Given>>, input: Input): Returned
 }
 
 /**
@@ -55,7 +68,7 @@ export interface Runnable<Input, Returned> {
 export function workflow<Input, Validated, Returned>(
   type: string,
   options: WorkflowOptions<Input, Validated> & { readonly input: Schema<Input, Validated> },
-  body: Body<Validated, Returned> | Runnable<Validated, Returned>,
+  body: Body<Validated, Returned, Input> | Runnable<Validated, Returned, Input>,
 ): Workflow<Input, Awaited<Returned>>
 export function workflow<Input = void, Returned = unknown>(
   type: string,
@@ -76,16 +89,34 @@ export function workflow(
   const body = bodyOf(isBodyOnly ? optionsOrBody : bodyOrNothing)
   checkType(type)
   const where = `workflow "${type}"`
-  checkOptions(options, ['input', 'version', 'retry', 'lease', 'unique', 'tags', 'metadata'], where)
+  const optionNames = [
+    'input',
+    'version',
+    'retry',
+    'lease',
+    'parallel',
+    'maxCrashes',
+    'onCrashes',
+    'unique',
+    'tags',
+    'metadata',
+  ]
+  checkOptions(options, optionNames, where)
   if (body === undefined) {
     throw new HoldfastError(
       'INVALID_OPTION',
       `The last argument of ${where} must be its body: a function (ctx, input), or an object with a method run(ctx, input).`,
     )
   }
-  const { input, version = 1, retry, lease } = options
+  const { input, version = 1, retry, lease, parallel = 500 } = options
   if (!Number.isInteger(version) || version < 1) {
     throw new HoldfastError('INVALID_OPTION', `The version of ${where} must be a whole number from 1. Got ${version}.`)
+  }
+  if (!Number.isInteger(parallel) || parallel < 1) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `parallel of ${where} must be a whole number from 1: how many steps of a run go on at once. Got ${shown(parallel)}.`,
+    )
   }
   if (input !== undefined && !isSchema(input)) {
     throw new HoldfastError(
@@ -94,18 +125,40 @@ export function workflow(
     )
   }
   const policy = retryPolicy(retry, retryPresets.simpleWorkflow, `${where}: retry`)
+  const places = new CallPlaces()
   const definition: Workflow<never, unknown> = {
     type,
     version,
     style: 'function',
-    leaseMs: lease === undefined ? null : toMs(lease, `The lease of ${where}`),
+    leaseMs: lease === undefined ? null : toMs(lease, `The lease of ${where}`, leaseBounds),
+    ...checkCrashes(options, where),
     unique: checkUnique(options.unique, where),
     tags: checkTags(options.tags ?? [], `The tags of ${where}`),
     metadata: readMetadata(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)),
     validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
-    open: (host: Host, claim: Claim) => new FunctionFrame({ policy, body, definition }, host, claim),
+    open: (host: Host, claim: Claim) => new FunctionFrame({ policy, parallel, body, definition, places }, host, claim),
   }
   return definition
+}
+
+function checkCrashes(
+  { maxCrashes, onCrashes = 'pause' }: WorkflowOptions,
+  where: string,
+): { readonly maxCrashes: number | null; readonly onCrashes: OnCrashes } {
+  if (maxCrashes !== undefined && !(Number.isInteger(maxCrashes) && maxCrashes >= leastMaxCrashes)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The maxCrashes of ${where} must be a whole number from ${leastMaxCrashes}: a run is performed alone from its third ` +
+        `try on, and only that can tell. Got ${shown(maxCrashes)}.`,
+    )
+  }
+  if (onCrashes !== 'pause' && onCrashes !== 'fail') {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The onCrashes of ${where} is 'pause' or 'fail'. Got ${shown(onCrashes)}.`,
+    )
+  }
+  return { maxCrashes: maxCrashes ?? null, onCrashes }
 }
 
 type AnyBody = Body<never, unknown> | Runnable<never, unknown>

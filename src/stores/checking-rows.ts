@@ -14,7 +14,8 @@ const wrongLease = `
   or (status = 'cancelling' and wish not like '{"kind":"cancel"%')`
 
 const wrongReadiness = `
-  (readiness <> 'blocked' and (readiness in ('ready', 'timed')) <> (due is not null))
+  (readiness <> 'blocked' and (readiness in ('ready', 'timed', 'apart')) <> (due is not null))
+  or (readiness = 'apart' and (status not in ('pending', 'cancelling') or crashes < 2))
   or (readiness = 'idle' and session is null and deleted_at is null and status in ('pending', 'cancelling'))
   or (readiness <> 'idle' and session is null and (deleted_at is not null or status = 'paused' or ${isOver}))`
 
@@ -33,7 +34,7 @@ export const wrongStatusFields = [wrongLease, wrongReadiness, wrongBounds, wrong
 
 /** The text that is unique among live runs, as `uniqueText` makes it. */
 const uniqueKey = `case key_scope when 'workflow' then 'workflow ' || type || ' ' || key
-  when 'version' then 'version ' || type || ' ' || version || ' ' || key
+  when 'version' then 'version ' || type || ' ' || cast(version as text) || ' ' || key
   when 'global' then 'global ' || key end`
 
 export const wrongKeyText = `coalesce(unique_key, '') <> coalesce(${uniqueKey}, '')`

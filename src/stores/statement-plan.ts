@@ -35,6 +35,8 @@ const toOthers = 'a message is put into a mailbox by a rule'
 const giveUps = 'a run ends with messages that it has not read'
 const newWaits = 'a wait begins, or is over'
 const toTopics = 'something is sent to a topic, or taken from it'
+const leftToDo = 'there is more to write for others than one transaction may'
+const taken = 'a chore was taken'
 
 /** Nothing is executed for an empty batch, and everything from the start again after 40P01 and 23505. */
 export const statementPlan = {
@@ -77,7 +79,7 @@ export const statementPlan = {
 
   load: [
     { name: 'load.entries', kind: 'look', when: 'entries are asked for' },
-    { name: 'load.messages', kind: 'look', when: null },
+    { name: 'load.messages', kind: 'look', when: 'messages are asked for' },
   ],
 
   commit: [
@@ -101,6 +103,7 @@ export const statementPlan = {
     { name: 'commit.settle', kind: 'write', when: giveUps },
     { name: 'commit.waits', kind: 'write', when: newWaits },
     { name: 'commit.broadcasts', kind: 'write', when: toTopics },
+    { name: 'commit.chores', kind: 'write', when: leftToDo },
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
     { name: 'commit.feed', kind: 'write', when: newEntries },
     // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
@@ -121,6 +124,7 @@ export const statementPlan = {
     { name: 'deliver.settle', kind: 'write', when: 'its run is over, and its policy says what becomes of it' },
     { name: 'deliver.waits', kind: 'write', when: newWaits },
     { name: 'deliver.broadcasts', kind: 'write', when: toTopics },
+    { name: 'deliver.chores', kind: 'write', when: leftToDo },
     // Who finds only under the lock that a run is over, and that something becomes of its mail, begins again.
     { name: 'deliver.commit', kind: 'end', when: null, backTo: ['deliver.candidates', 'deliver.lock'] },
   ],
@@ -137,6 +141,7 @@ export const statementPlan = {
     { name: 'steer.settle', kind: 'write', when: giveUps },
     { name: 'steer.waits', kind: 'write', when: newWaits },
     { name: 'steer.broadcasts', kind: 'write', when: toTopics },
+    { name: 'steer.chores', kind: 'write', when: leftToDo },
     { name: 'steer.feed', kind: 'write', when: newEntries },
     { name: 'steer.commit', kind: 'end', when: null },
   ],
@@ -144,10 +149,14 @@ export const statementPlan = {
   beat: [
     // Opens the session or keeps it, in one statement on one row: whoever ends it at the same time comes before or after.
     { name: 'beat.session', kind: 'write', when: null },
-    { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
-    // Apart from the extension, which may have waited for whoever took a run away.
-    { name: 'beat.look', kind: 'look', when: null },
+    // A transaction of its own: whatever is locked, whoever lives is kept.
     { name: 'beat.commit', kind: 'end', when: null },
+    // Judges the rows that are named, and passes over what others have locked: the next beat says it again.
+    { name: 'beat.extend', kind: 'write', when: 'a deadline is to be moved' },
+    { name: 'beat.extend-commit', kind: 'end', when: 'a statement does not commit by itself' },
+    // Apart from the extension: whom it passed over may have taken a run away. Each run is looked up by its id.
+    { name: 'beat.look', kind: 'look', when: 'runs are listed' },
+    { name: 'beat.strays', kind: 'look', when: 'strays are asked for' },
   ],
 
   rescue: [
@@ -158,8 +167,8 @@ export const statementPlan = {
     { name: 'rescue.pick', kind: 'look', when: null },
     { name: 'rescue.candidates', kind: 'look', when: 'something was picked that is watched, or has mail' },
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
-    // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over, unless
-    // somebody else is to be locked with it: then all are taken in order.
+    // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over; so is
+    // what concerns somebody who is locked, once that is known: then all of it begins again without that.
     { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick'] },
     { name: 'rescue.lock-topics', kind: 'lock', when: topics },
     // Only what ends, and is watched or has mail, has anybody to look for.
@@ -170,8 +179,10 @@ export const statementPlan = {
     { name: 'rescue.settle', kind: 'write', when: giveUps },
     { name: 'rescue.waits', kind: 'write', when: newWaits },
     { name: 'rescue.broadcasts', kind: 'write', when: toTopics },
+    { name: 'rescue.chores', kind: 'write', when: leftToDo },
     { name: 'rescue.feed', kind: 'write', when: newEntries },
-    { name: 'rescue.commit', kind: 'end', when: null },
+    // Each transaction takes what it can: another one follows as long as others have locked all that was picked.
+    { name: 'rescue.commit', kind: 'end', when: null, backTo: ['rescue.pick'] },
     { name: 'rescue.next', kind: 'look', when: null },
   ],
 
@@ -187,8 +198,28 @@ export const statementPlan = {
     { name: 'release.settle', kind: 'write', when: giveUps },
     { name: 'release.waits', kind: 'write', when: newWaits },
     { name: 'release.broadcasts', kind: 'write', when: toTopics },
+    { name: 'release.chores', kind: 'write', when: leftToDo },
     { name: 'release.feed', kind: 'write', when: newEntries },
     { name: 'release.commit', kind: 'end', when: null },
+  ],
+
+  doChores: [
+    // A transaction of its own: a page that fails must not come first again and again. What others have locked is passed over.
+    { name: 'chore.pick', kind: 'write', when: null },
+    { name: 'chore.pick-commit', kind: 'end', when: null },
+    { name: 'chore.next', kind: 'look', when: 'there was none to be taken' },
+    { name: 'chore.candidates', kind: 'look', when: taken },
+    { name: 'chore.lock', kind: 'lock', when: taken },
+    { name: 'chore.lock-topics', kind: 'lock', when: topics },
+    // Apart from the locks: somebody else may have gone on with the same chore, and runs may have subscribed or gone.
+    { name: 'chore.look', kind: 'look', when: taken, backTo: ['chore.candidates'] },
+    { name: 'chore.write', kind: 'write', when: 'a run gets something' },
+    { name: 'chore.put', kind: 'write', when: toOthers },
+    { name: 'chore.settle', kind: 'write', when: giveUps },
+    { name: 'chore.waits', kind: 'write', when: newWaits },
+    { name: 'chore.broadcasts', kind: 'write', when: toTopics },
+    { name: 'chore.chores', kind: 'write', when: 'nobody has gone on with it meanwhile' },
+    { name: 'chore.commit', kind: 'end', when: taken },
   ],
 
   get: [{ name: 'get.read', kind: 'look', when: null }],
@@ -214,6 +245,15 @@ export const statementPlan = {
     // Judges and changes one row: of two that replay a letter, one is told that it did.
     { name: 'dead.settle', kind: 'write', when: null },
     { name: 'dead.commit', kind: 'end', when: 'a statement does not commit by itself' },
+  ],
+
+  otherKeys: [{ name: 'otherKeys.read', kind: 'look', when: null }],
+
+  rewritePayloads: [
+    // Tells by the row itself who holds it, and where its journal is.
+    { name: 'rewritePayloads.lock', kind: 'lock', when: null },
+    { name: 'rewritePayloads.write', kind: 'write', when: 'nobody holds the run' },
+    { name: 'rewritePayloads.commit', kind: 'end', when: null },
   ],
 
   check: [{ name: 'check.read', kind: 'look', when: null }],

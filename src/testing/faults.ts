@@ -87,7 +87,8 @@ export function withFaults<Target extends Store>(
       const value: unknown = Reflect.get(target, key)
       if (typeof value !== 'function') return value
       const bound = value.bind(target) as Call
-      if (key === 'close' || key === 'within') return bound
+      // Neither these nor a limit are calls over a wire.
+      if (key === 'close' || key === 'within' || key === 'limit') return bound
       const method = key as FaultyMethod
       // A connection cannot be copied, and a transaction hands out nothing else.
       if (method === 'transact') return (...request: unknown[]) => call(method, () => bound(...request))

@@ -9,7 +9,7 @@ import type { Cancel, Clock } from '../core/ports.ts'
 export interface VirtualClock extends Clock {
   /** How many timers are set. */
   readonly pending: number
-  /** Lets time pass, and fires on the way what comes due. */
+  /** Lets time pass, and fires on the way what comes due. Two calls at once let the time of both pass, one after the other. */
   advance(duration: Duration): Promise<void>
   /** Lets time pass from timer to timer until the condition holds; false if it does not within the duration. */
   runUntil(condition: () => boolean, within: Duration): Promise<boolean>
@@ -68,10 +68,19 @@ export function createVirtualClock(startMs: number = defaultStartMs, rest: () =>
     }
   }
 
-  async function moveTo(until: number, stop: () => boolean): Promise<boolean> {
+  async function moveBy(ms: number, stop: () => boolean): Promise<boolean> {
+    const until = now + ms
     if (await run(until, stop)) return true
     now = until
     return run(until, stop)
+  }
+
+  let last: Promise<unknown> = Promise.resolve()
+  /** Time is moved by one at a time, in the order of the calls: two who let an hour pass let two pass. */
+  function inTurn<Result>(move: () => Promise<Result>): Promise<Result> {
+    const moved = last.then(move)
+    last = moved.catch(() => undefined)
+    return moved
   }
 
   return {
@@ -86,11 +95,15 @@ export function createVirtualClock(startMs: number = defaultStartMs, rest: () =>
       return timers.size
     },
     async advance(duration) {
-      await moveTo(now + toMs(duration, 'advance()'), () => false)
+      const ms = toMs(duration, 'advance()')
+      await inTurn(() => moveBy(ms, () => false))
     },
-    runUntil: (condition, within) => moveTo(now + toMs(within, 'runUntil()'), condition),
+    async runUntil(condition, within) {
+      const ms = toMs(within, 'runUntil()')
+      return inTurn(() => moveBy(ms, condition))
+    },
     async runUntilIdle() {
-      await run(Number.POSITIVE_INFINITY, () => false)
+      await inTurn(() => run(Number.POSITIVE_INFINITY, () => false))
     },
   }
 }

@@ -1,21 +1,49 @@
 // Asks the store for work whenever there may be some and a slot is free: when a hint or a freed slot wakes it, when the
 // next run that it knows of comes due, and now and then in any case, because hints may be lost.
+//
+//   idle      asks nothing. A hint, a start here or a timer wakes it; a freed slot does if it knows of work that waits.
+//   woken     asks in the next turn, once, however often it was woken; with no free slot it is idle again, and starved.
+//   claiming  waits for the answer, with as many slots taken as it asked for. What wakes it now makes it ask again.
+//   stopped   asks no more. What the last claim brought is given back.
+//
+// While it is backlogged it also asks for runs that no slot is free for yet (`ahead.ts`): those begin as soon as slots are freed,
+// whatever it does meanwhile.
+//
+// What an answer says about the next question:
+//
+//   runs, and more are left    backlogged: it asks again as soon as a slot is free
+//   no runs, but some are left contended: others hold the rows of all that are ready, claimers who were quicker or strangers
+//                              for as long as they like. It asks again after a pause with jitter, longer each time, and no
+//                              freed slot shortens that; a hint does, for it tells of something new
+//   runs or none, none left    it rests until it is woken or until the next run comes due
+//   an error                   it asks again after a pause, longer each time
 
 import { isHoldfastError, type HoldfastError } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import { randomFraction, type Cancel } from '../core/ports.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Run } from '../core/run.ts'
 import type { ClaimSelector } from '../store.ts'
+import { Ahead, type Batch } from './ahead.ts'
+import type { KnownKeys } from './known-keys.ts'
 import type { Performer } from './performer.ts'
 import type { Slots } from './slots.ts'
 
 const shortestPollMs = 25
 
+/** The pauses after claims that found nothing but what others hold: those who were quicker are done in a few milliseconds. */
+const contended = { firstMs: 5, longestMs: 500 } as const
+
 export interface ClaimerOptions {
   readonly selectors: readonly ClaimSelector[]
   readonly pollMs: number
+  readonly keys: KnownKeys
   /** The store does not work with this code any more. */
   readonly refused: (reason: HoldfastError) => void
+  /** A claim failed, which may have leased something all the same. */
+  readonly unanswered: () => void
+  /** Called when nothing more was found to claim. */
+  readonly rested: () => void
 }
 
 export class Claimer {
@@ -23,14 +51,23 @@ export class Claimer {
   private readonly slots: Slots
   private readonly performer: Performer
   private readonly selectors: readonly ClaimSelector[]
+  private readonly keys: KnownKeys
   private readonly longestPollMs: number
   private readonly refused: ClaimerOptions['refused']
+  private readonly rested: ClaimerOptions['rested']
+  private readonly unanswered: ClaimerOptions['unanswered']
+  private readonly ahead: Ahead
+  /** The deadline of a claim would pass while its run waits for a slot. */
+  private readonly mayClaimAhead: boolean
+  private isFilling = false
   private pollMs: number
   private paused = false
   private state: 'idle' | 'woken' | 'claiming' | 'stopped' = 'idle'
   private wokenMeanwhile = false
   /** The last claim left some that were ready. */
   private backlogged = false
+  /** How long to pause because the last claim found only what others hold; null if it did not. */
+  private contendedMs: number | null = null
   /** There may be something to claim, but no slot was free. */
   private starved = false
   private cancelTimer: Cancel | null = null
@@ -42,19 +79,25 @@ export class Claimer {
     this.slots = slots
     this.performer = performer
     this.selectors = options.selectors
+    this.keys = options.keys
     this.longestPollMs = Math.max(1, options.pollMs)
     this.refused = options.refused
+    this.rested = options.rested
+    this.unanswered = options.unanswered
+    this.ahead = new Ahead(engine.ports.clock, (run) => performer.decline(run))
+    this.mayClaimAhead = options.selectors.every(({ leaseMs }) => leaseMs === null)
     this.pollMs = this.firstPollMs
   }
 
   /** Others have waited longer than a run that is started now. */
   get hasBacklog(): boolean {
-    return this.backlogged
+    return this.backlogged || this.contendedMs !== null
   }
 
   /** Takes nothing until it is resumed. */
   pause(): void {
     this.paused = true
+    this.ahead.clear()
   }
 
   resume(): void {
@@ -66,8 +109,23 @@ export class Claimer {
     return this.paused
   }
 
+  /** Nothing is being claimed, and nothing is known to wait for that. */
+  get isResting(): boolean {
+    return this.state === 'idle' && !this.paused && !this.backlogged && !this.starved && this.ahead.size === 0
+  }
+
+  /** Tells whether that run was claimed and waits for a slot. */
+  holds(runId: string): boolean {
+    return this.ahead.has(runId)
+  }
+
   /** A slot was freed. */
   slotFreed(): void {
+    this.ahead.slotFreed()
+    if (this.ahead.size > 0 && !this.isFilling) {
+      this.isFilling = true
+      this.engine.ports.turns.next(this.fill)
+    }
     if (this.backlogged || this.starved) this.wake()
   }
 
@@ -88,44 +146,82 @@ export class Claimer {
   /** Settles when no claim is on its way any more. */
   stop(): Promise<void> {
     this.cancelTimer?.()
+    this.ahead.clear()
     const wasClaiming = this.state === 'claiming'
     this.state = 'stopped'
     return wasClaiming ? new Promise((resolve) => (this.stopping = resolve)) : Promise.resolve()
   }
 
   private async claim(): Promise<void> {
-    const { engine, slots, selectors } = this
-    this.starved = slots.free === 0
+    const { engine, slots } = this
+    const selectors = this.performer.claimable(this.selectors)
+    this.fill()
+    const room = this.backlogged && this.mayClaimAhead ? this.ahead.room : 0
+    this.starved = slots.free + room === 0
     if (this.starved || this.paused) {
       this.state = 'idle'
       return
     }
     // Half of the free slots, so that runs that are started here meanwhile find one, too; but while others wait longer,
     // none is begun at its start.
-    const limit = this.backlogged ? slots.free : Math.ceil(slots.free / 2)
+    const reserved = this.hasBacklog ? slots.free : Math.ceil(slots.free / 2)
+    const limit = reserved + room
     this.state = 'claiming'
     this.cancelTimer?.()
-    slots.take(limit)
+    slots.take(reserved)
     let begun = 0
     let dueInMs: number | null = null
     try {
       const { session } = engine
-      const { runs, fresh, more, nextDue, now } = await engine.store.claim({ session, selectors, limit })
+      const keys = this.keys.named
+      const request = { session, selectors, limit, ...(keys === undefined ? {} : { keys }) }
+      const { runs: claimed, fresh = [], more, nextDue, now } = await engine.store.claim(request)
       engine.clock.observe(now)
-      begun = runs.length
-      if (begun > 0) this.pollMs = this.firstPollMs
-      this.backlogged = more
+      const runs = keys === undefined ? this.readable(claimed) : claimed
+      begun = Math.min(runs.length, reserved)
+      if (runs.length > 0) this.pollMs = this.firstPollMs
+      this.backlogged = more && runs.length > 0
+      this.contendedMs = more && runs.length === 0 ? this.longer(this.contendedMs) : null
       dueInMs = nextDue === null ? null : nextDue - now
       this.backOff = null
-      await this.performer.beginAll(runs, fresh)
+      this.keep({ runs: runs.slice(reserved), fresh })
+      await this.performer.beginAll(runs.slice(0, reserved), fresh)
     } catch (error) {
+      this.unanswered()
       if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.refused(error)
       else engine.ports.logger.warn('The store did not give out work; asking again soon.', { error })
       this.backOff ??= growingPauses(engine.ports)
       await this.backOff()
     }
-    slots.give(limit - begun)
+    slots.give(reserved - begun)
     this.rest(dueInMs)
+  }
+
+  /** Runs that no slot was free for when they were asked for: by now there may be, or nothing may begin any more. */
+  private keep(batch: Batch): void {
+    this.ahead.put(batch)
+    if (this.paused || (this.state as string) === 'stopped') this.ahead.clear()
+    else this.fill()
+  }
+
+  /** Begins what was claimed ahead, in all slots that are free. */
+  private readonly fill = (): void => {
+    this.isFilling = false
+    const count = Math.min(this.slots.free, this.ahead.size)
+    if (count <= 0) return
+    this.slots.take(count)
+    const { runs, fresh } = this.ahead.take(count)
+    void this.performer.beginAll(runs, fresh)
+    // A claim may be worth it before the next slot is freed.
+    if (this.backlogged && this.state === 'idle') this.wake()
+  }
+
+  /** Those that this worker can read. The others are given back, and are not claimed here again. */
+  private readable(claimed: readonly Run[]): readonly Run[] {
+    const readable = claimed.filter((run) => this.keys.admits(run))
+    if (readable.length === claimed.length) return claimed
+    for (const run of claimed) if (!readable.includes(run)) this.performer.decline(run)
+    return readable
   }
 
   private rest(dueInMs: number | null): void {
@@ -138,10 +234,24 @@ export class Claimer {
       this.wokenMeanwhile = false
       return this.wake()
     }
-    const jittered = Math.round(this.pollMs * (0.75 + 0.5 * randomFraction(this.engine.ports.random)))
-    this.pollMs = Math.min(this.longestPollMs, 2 * this.pollMs)
+    const jittered = this.contendedMs === null ? this.nextPoll() : this.contendedMs * (0.5 + this.fraction())
     const ms = Math.max(0, dueInMs === null ? jittered : Math.min(jittered, dueInMs))
-    this.cancelTimer = this.engine.ports.clock.after(ms, this.wake)
+    this.cancelTimer = this.engine.ports.clock.after(Math.round(ms), this.wake)
+    this.rested()
+  }
+
+  private nextPoll(): number {
+    const jittered = this.pollMs * (0.75 + 0.5 * this.fraction())
+    this.pollMs = Math.min(this.longestPollMs, 2 * this.pollMs)
+    return jittered
+  }
+
+  private longer(ms: number | null): number {
+    return ms === null ? contended.firstMs : Math.min(2 * ms, contended.longestMs, this.longestPollMs)
+  }
+
+  private fraction(): number {
+    return randomFraction(this.engine.ports.random)
   }
 
   /** A store that tells of new work is asked seldom; any other often at first, and less and less while nothing comes. */

@@ -9,6 +9,11 @@
 //   any     → refused   the store is ahead of this code and says so, for good: the worker stops in good order, and beats
 //                       go on meanwhile, for a store that keeps the lease of whoever is about to leave
 //
+// Runs that the session holds and nobody here knows of, strays, are looked for with every sixth beat only, because the store
+// walks over all that the session holds for it; and with the next beats after a call that may have leased something was not
+// answered. A look that the store could not make is no look that found none: the next beat asks again. What a beat could not do
+// because somebody has locked a row, the next one does, and that comes soon.
+//
 // Others judge this process by the store's clock. It judges itself by its own, counted from when the last beat that
 // succeeded was sent, and so never believes longer than the others do. A beat that is never answered is no success, so a
 // timer of its own watches the lease.
@@ -23,6 +28,8 @@ import type { Beat, HeldClaim } from '../store.ts'
 export interface HeartbeatOwner {
   /** What is held here, and whose deadline should move on. */
   claims(): readonly HeldClaim[]
+  /** The beat that carried the last of these claims has succeeded, but for those that somebody has locked. */
+  claimsKept(busy: readonly string[]): void
   /** No lease may be taken now; or it may again. */
   pause(): void
   resume(): void
@@ -42,6 +49,12 @@ export interface HeartbeatOwner {
   runTimedOut(runId: string): void
 }
 
+/** So many beats go by between two looks for strays, if nothing speaks for some. */
+const straysEvery = 6
+
+/** Until the next beat, if the last one failed or somebody was in its way. */
+const soonMs = 1_000
+
 export class Heartbeat {
   private readonly engine: Engine
   private readonly owner: HeartbeatOwner
@@ -51,6 +64,10 @@ export class Heartbeat {
   /** A session that is given up and not ended yet. */
   private givenUp: string | null = null
   private beatAt = 0
+  /** In so many beats strays are looked for. */
+  private straysIn = straysEvery
+  /** Somebody had a row locked that the last beat was about. */
+  private isBusy = false
   /** The number of the last beat that was set. */
   private turn = 0
   private cancel: Cancel | null = null
@@ -70,9 +87,19 @@ export class Heartbeat {
     this.schedule(this.everyMs)
   }
 
+  /** The last beat succeeded: the session is known to the store, and leases may be taken under it. */
+  get isHealthy(): boolean {
+    return this.state === 'healthy'
+  }
+
   /** The next beat comes at once. */
   hurry(): void {
     this.schedule(0)
+  }
+
+  /** A call that may have leased something to this session was not answered: the next beats look for strays. */
+  seekStrays(): void {
+    this.straysIn = 0
   }
 
   /** Ends the session; what it held must have been given back before. */
@@ -99,13 +126,15 @@ export class Heartbeat {
     if (this.isOverdue && this.state === 'healthy') this.lose('This process stood still for longer than its lease.')
     try {
       await this.beat()
-      if (turn === this.turn) this.schedule(this.everyMs)
+      if (turn === this.turn) this.schedule(this.isBusy ? Math.min(this.everyMs, soonMs) : this.everyMs)
     } catch (error) {
       if (this.stopped || turn !== this.turn) return
       this.turnUnsure()
+      // Others than this call may not have been answered either.
+      this.seekStrays()
       if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.owner.refused(error)
       else this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
-      this.schedule(Math.min(this.everyMs, 1_000))
+      this.schedule(Math.min(this.everyMs, soonMs))
     }
   }
 
@@ -118,7 +147,10 @@ export class Heartbeat {
     }
     const sentAt = engine.ports.clock.monotonic()
     const held = owner.claims()
-    const { alive, lost, strays, wished, mail, timedOut, now } = await store.beat({ session, leaseMs, held })
+    const seeksStrays = this.straysIn <= 0
+    this.straysIn = (seeksStrays ? straysEvery : this.straysIn) - 1
+    const told = await store.beat({ session, leaseMs, held, seeksStrays })
+    const { alive, lost, busy = [], strays, straysUnknown = false, wished, mail, timedOut, now } = told
     engine.clock.observe(now)
     if (this.stopped) return
     // The session was given up while this beat was on its way: whoever did that beats for the next one.
@@ -129,8 +161,12 @@ export class Heartbeat {
     }
     this.beatAt = sentAt
     this.watch()
+    this.isBusy = busy.length > 0
+    owner.claimsKept(busy)
+    if (seeksStrays && !straysUnknown) owner.strayed(strays)
+    // Whether they are strays indeed shows with the next look, a beat later.
+    if (strays.length > 0 || straysUnknown) this.straysIn = 0
     if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) owner.claimLost(claim)
-    owner.strayed(strays)
     for (const { runId, wish } of wished) owner.runWished(runId, wish)
     for (const { runId, inbox } of mail) owner.runMailed(runId, inbox)
     for (const runId of timedOut) owner.runTimedOut(runId)

@@ -1,10 +1,12 @@
 // The end of a run that the engine cannot move on: it fails by itself, or is cancelled if that was asked for, and harms no
-// other. Nothing is undone, because whoever would do that is what failed.
+// other. Nothing is undone, because whoever would do that is what failed; but its last entry names the steps of its journal that
+// stay as they are. What was done and never recorded, nobody knows.
 
 import type { Draft } from '../core/entry.ts'
 import { isHoldfastError } from '../core/error.ts'
 import type { Lease, Run, TerminalStatus } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
+import { stepsNotUndone } from './not-undone.ts'
 
 /** Never rejects: what cannot even be failed is logged, and left to the lease. */
 export async function giveUp(engine: Engine, run: Run, lease: Lease, error: unknown): Promise<void> {
@@ -20,7 +22,7 @@ async function commitEnd(engine: Engine, runId: string, lease: Lease, error: unk
   for (;;) {
     const [run] = await engine.store.get([runId])
     if (run === undefined) return
-    const { status, entry } = endOf(engine, run, error)
+    const { status, entry } = endOf(engine, run, error, await leftBehind(engine, run))
     try {
       const { seq } = await engine.commit({
         id: engine.transitionId(),
@@ -44,14 +46,33 @@ async function commitEnd(engine: Engine, runId: string, lease: Lease, error: unk
   }
 }
 
-function endOf(engine: Engine, run: Run, error: unknown): { status: TerminalStatus; entry: Draft } {
+/** A journal that can never be read must not keep its run from ending. */
+async function leftBehind(engine: Engine, run: Run): Promise<readonly string[]> {
+  try {
+    return await stepsNotUndone(engine.store, run)
+  } catch (error) {
+    if (isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
+    const message = `What run ${run.id} leaves without undoing it could not be read.`
+    engine.ports.logger.error(message, { run: run.id, error })
+    return []
+  }
+}
+
+function endOf(
+  engine: Engine,
+  run: Run,
+  error: unknown,
+  notUndone: readonly string[],
+): { status: TerminalStatus; entry: Draft } {
   if (run.status === 'cancelling') {
     const reason = run.wish?.kind === 'cancel' ? run.wish.reason : null
     return {
       status: 'cancelled',
-      entry: { kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null },
+      entry: { kind: 'cancelled', name: null, meta: { reason, notUndone }, data: null },
     }
   }
-  const data = engine.payloads.encodeFailure(error, { runId: run.id, seq: run.seq + 1, name: null })
-  return { status: 'failed', entry: { kind: 'failed', name: null, meta: null, data } }
+  const { payloads } = engine
+  const data = payloads.encodeFailure(error, payloads.place(run.id, run.seq + 1, 'failed', null))
+  const meta = notUndone.length === 0 ? null : { cause: null, notUndone }
+  return { status: 'failed', entry: { kind: 'failed', name: null, meta, data } }
 }

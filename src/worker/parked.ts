@@ -1,5 +1,5 @@
 // Frames of runs that wait, kept in memory so that waking them needs no replay. Bounded: the one that has rested longest
-// goes first. Losing a frame costs a replay, never correctness.
+// goes first. Losing a frame costs a replay, never correctness. One that can never be resumed is not kept.
 
 import type { Frame } from '../core/definition.ts'
 
@@ -20,8 +20,8 @@ export class Parked {
   }
 
   put(runId: string, frame: Frame): void {
-    if (this.limit === 0) return
     this.frames.delete(runId)
+    if (this.limit === 0 || frame.seq === null) return
     this.frames.set(runId, frame)
     if (this.frames.size <= this.limit) return
     const [oldest] = this.frames.keys()

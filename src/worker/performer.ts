@@ -4,30 +4,26 @@
 import type { Claim, Departure, Frame, Host } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
-import { growingPauses } from '../core/pause.ts'
+import { isPortMissing } from '../core/payload.ts'
+import type { Cancel } from '../core/ports.ts'
 import type { Lease, Run, Wish } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Fresh, HeldClaim, Loaded, LoadRequest } from '../store.ts'
-import { mailRequest } from '../engine/mail-reader.ts'
-import { noMail } from '../engine/mail.ts'
-import { Isolation } from './isolation.ts'
+import type { ClaimSelector, Fresh, GivenBack, HeldClaim } from '../store.ts'
+import { DeferredReleases } from './deferred-releases.ts'
 import { giveUp } from './last-resort.ts'
+import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './loading.ts'
 import { Parked } from './parked.ts'
+import { Releases } from './releases.ts'
 import type { Slots } from './slots.ts'
 
-/** As long as this process lives, a run that it cannot give back is nobody's. */
-const releaseTries = 20
-/** How much of a journal is read at once. */
-const entriesAtOnce = 1_000
-
-const nothing: Loaded = { entries: [], messages: [] }
+/** How soon a run that is over time is told so again. */
+const tellAgainMs = 1_000
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
   readonly parked: number
-  /** Called when nothing new may be taken, and when it may again. */
-  readonly pause: () => void
-  readonly resume: () => void
+  /** Called when the time for a run that is moving here is over, and again while it goes on all the same. */
+  readonly timedOut: (runId: string) => void
 }
 
 interface Held {
@@ -38,13 +34,8 @@ interface Held {
   departed: Promise<void>
   /** When it was last known to be alive, for workflows whose claims have a deadline. */
   aliveAt: number
-}
-
-/** A claimed run about which something has to be read; its frame, if that is kept here. */
-interface Unread {
-  readonly run: Run
-  readonly frame: Frame | null
-  readonly request: LoadRequest
+  /** Of the time for the whole run. */
+  cancelTimeout: Cancel
 }
 
 export interface Claims {
@@ -53,30 +44,45 @@ export interface Claims {
   readonly overdue: readonly HeldClaim[]
 }
 
-export class Performer {
+export class Performer implements Reader {
   private readonly engine: Engine
   private readonly host: Host
   private readonly slots: Slots
   private readonly parked: Parked
-  private readonly isolation: Isolation
+  private readonly timedOut: PerformerOptions['timedOut']
   private readonly held = new Map<string, Held>()
+  private readonly releases: Releases
+  private readonly deferred: DeferredReleases
   /** Claims that were given back without having begun, and whose run may still be on its way here. */
   private readonly disowned = new Set<string>()
+  /** Nothing may begin any more, and what moves is to be given back. */
+  private isGivingBack = false
 
   constructor(engine: Engine, host: Host, slots: Slots, options: PerformerOptions) {
     this.engine = engine
     this.host = host
     this.slots = slots
     this.parked = new Parked(options.parked)
-    const { pause, resume } = options
-    const held = this.held
-    this.isolation = new Isolation({
-      pause,
-      resume,
-      get moving() {
-        return held.size
-      },
-    })
+    this.releases = new Releases(engine)
+    this.deferred = new DeferredReleases(engine, (run, lease) => this.releases.release(run, lease))
+    this.timedOut = options.timedOut
+  }
+
+  /** Begins a suspect, in a slot that is already taken. What it counts was written before. */
+  beginApart(run: Run): Promise<void> {
+    this.releases.apart = run
+    return this.beginAll([run])
+  }
+
+  /** Gives a claimed suspect back that never began. */
+  giveBack(run: Run): void {
+    this.releases.apart = run
+    this.releases.release(run, leaseOf(run))
+  }
+
+  /** Gives a claimed run back that never began: it cannot be read here, or no slot was free for it. */
+  decline(run: Run): void {
+    this.releases.release(run, leaseOf(run))
   }
 
   /**
@@ -86,35 +92,23 @@ export class Performer {
   async beginAll(claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
     const unread: Unread[] = []
     const firsts = new Map(fresh.map(({ runId, entry }) => [runId, entry]))
-    for (const run of await this.admitted(claimed)) {
+    for (const run of claimed) {
       if (this.isStillLeaving(run, fresh)) continue
       this.supersede(run.id)
       const parked = this.parked.take(run.id)
       const frame = parked !== undefined && parked.seq === run.seq ? parked : null
       const first = firsts.get(run.id)
       if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
-      else if (frame !== null) unread.push({ run, frame, request: mailRequest(run.id, frame.wants) })
-      else if (first !== undefined) void this.beginLoaded(run, { entries: [first], messages: [] })
-      else unread.push({ run, frame, request: { runId: run.id, after: run.base - 1, limit: entriesAtOnce } })
+      else if (frame !== null) unread.push(unreadMail(run, frame))
+      else if (first !== undefined) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
+      else unread.push(unreadJournal(run))
     }
-    if (unread.length === 0) return
-    try {
-      const loaded = await this.engine.store.load(unread.map(({ request }) => request))
-      unread.forEach(({ run, frame }, index) => {
-        const read = loaded[index] ?? nothing
-        if (frame === null) void this.beginLoaded(run, read)
-        else this.resume(run, frame, read.messages)
-      })
-    } catch (error) {
-      for (const { run } of unread) void this.unreadable(run, error)
-    }
+    await loadAll(this.engine.store, unread, this)
   }
 
   /** Begins a run that was just started here, in a slot that is already taken. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void {
-    if (!this.isolation.isAlone) return this.open({ run, lease, entries, messages: run.inbox === 0 ? [] : null })
-    this.slots.give(1)
-    void this.release(run, lease)
+    this.open({ run, lease, entries, messages: run.inbox === 0 ? [] : null })
   }
 
   /** A claim that nobody here knew of is given back: should its run be about to begin after all, it must not. */
@@ -122,7 +116,7 @@ export class Performer {
     this.disowned.add(`${runId} ${token}`)
   }
 
-  private open(claim: Claim): void {
+  open(claim: Claim): void {
     const { run, lease } = claim
     if (this.isVoid(run, lease)) return
     const definition = this.engine.registry.find(run.type, run.version)
@@ -133,21 +127,52 @@ export class Performer {
     } catch (error) {
       void giveUp(this.engine, run, lease, error)
       this.slots.give(1)
-      this.isolation.left()
     }
   }
 
   /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
-  private isVoid({ id }: Run, { session, token }: Lease): boolean {
-    const isDisowned = this.disowned.delete(`${id} ${token}`)
-    if (!isDisowned && session === this.engine.session) return false
+  private isVoid(run: Run, lease: Lease): boolean {
+    const { session, token } = lease
+    const isDisowned = this.disowned.delete(`${run.id} ${token}`)
+    const isOurs = !isDisowned && session === this.engine.session
+    if (isOurs && !this.isGivingBack) return false
+    if (isOurs) this.releases.release(run, lease)
     this.slots.give(1)
-    this.isolation.left()
     return true
   }
 
-  isMoving(runId: string): boolean {
-    return this.held.has(runId)
+  /** A run that may be moving here leaves at its next checkpoint, and goes on where there is time for it. */
+  leave(runId: string): void {
+    this.held.get(runId)?.frame.giveBack()
+  }
+
+  /** Every run leaves at its next checkpoint, and none begins. */
+  giveBackAll(): void {
+    this.isGivingBack = true
+    for (const { frame } of this.held.values()) frame.giveBack()
+  }
+
+  /** What is still under way is not waited for any longer. Tells how many runs that is of. */
+  abandonAll(): number {
+    const held = [...this.held.values()]
+    for (const { frame } of held) frame.abandon()
+    return held.length
+  }
+
+  /** Settles when everything that was left has been tried to be given back. */
+  gaveBack(): Promise<void> {
+    return this.releases.settled()
+  }
+
+  /** What may be claimed of these now. */
+  claimable(selectors: readonly ClaimSelector[]): readonly ClaimSelector[] {
+    return this.deferred.claimable(selectors)
+  }
+
+  /** Tells whether that run is moving here, or any. */
+  isMoving(runId?: string): boolean {
+    if (runId === undefined) return this.held.size > 0
+    return this.held.has(runId) || this.deferred.has(runId)
   }
 
   isParked(runId: string): boolean {
@@ -155,7 +180,7 @@ export class Performer {
   }
 
   /** What is moving here. The deadlines of the lively move on. */
-  claims(lively: ReadonlySet<string>): Claims {
+  claims(lively: ReadonlyMap<string, number>): Claims {
     const now = this.engine.ports.clock.monotonic()
     const [claims, overdue]: [HeldClaim[], HeldClaim[]] = [[], []]
     for (const [runId, held] of this.held) {
@@ -178,8 +203,8 @@ export class Performer {
     if (token === null || held?.lease.token === token) held?.frame.abort(reason)
   }
 
-  /** Somebody wants a run that may be moving here cancelled or paused. */
-  obey(runId: string, wish: Wish): void {
+  /** Somebody wants a run that may be moving here cancelled or paused, or nothing of it any more. */
+  obey(runId: string, wish: Wish | null): void {
     this.held.get(runId)?.frame.obey(wish)
   }
 
@@ -194,12 +219,13 @@ export class Performer {
   }
 
   /** Stops everything at once and says what was held. */
-  abort(reason: unknown): readonly (Lease & { readonly runId: string })[] {
+  abort(reason: unknown): readonly GivenBack[] {
     const held = [...this.held.values()]
     this.held.clear()
     for (const { frame } of held) frame.abort(reason)
     this.parked.clear()
-    return held.map(({ run, lease }) => ({ ...lease, runId: run.id }))
+    const leases = held.map(({ run, lease }) => this.releases.of(run, lease))
+    return [...leases, ...this.releases.takeLeft(), ...this.deferred.clear()]
   }
 
   /**
@@ -226,58 +252,48 @@ export class Performer {
     this.lost(held.run, held.lease, reason)
   }
 
-  /** What may begin of what was claimed; the rest is given back before. */
-  private async admitted(claimed: readonly Run[]): Promise<readonly Run[]> {
-    const chosen = this.isolation.choose(claimed)
-    if (chosen.length === claimed.length) return claimed
-    const others = claimed.filter((run) => !chosen.includes(run))
-    this.slots.give(others.length)
-    await Promise.all(others.map((run) => this.release(run, leaseOf(run))))
-    return chosen
-  }
-
-  private async beginLoaded(run: Run, { entries: first, messages }: Loaded): Promise<void> {
-    try {
-      const entries = [...first]
-      while (entries.length < run.seq - run.base + 1) {
-        const after = run.base - 1 + entries.length
-        const [page] = await this.engine.store.load([{ runId: run.id, after, limit: entriesAtOnce, mail: noMail }])
-        if (page === undefined || page.entries.length === 0) throw bug('A journal is shorter than its run says')
-        entries.push(...page.entries)
-      }
-      this.open({ run, lease: leaseOf(run), entries, messages })
-    } catch (error) {
-      await this.unreadable(run, error)
-    }
-  }
-
-  private async unreadable(run: Run, error: unknown): Promise<void> {
+  unreadable(run: Run, error: unknown): void {
     this.engine.ports.logger.warn(`The journal of run ${run.id} could not be read now; it is given back.`, { error })
     this.slots.give(1)
-    this.isolation.left()
-    await this.release(run, leaseOf(run))
+    this.releases.release(run, leaseOf(run))
   }
 
-  private resume(run: Run, frame: Frame, messages: Claim['messages']): void {
+  resume(run: Run, frame: Frame, messages: Claim['messages']): void {
     const lease = leaseOf(run)
     if (this.isVoid(run, lease)) return
     this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages }))
   }
 
   private hold(run: Run, lease: Lease, frame: Frame): Held {
-    return { run, lease, frame, departed: Promise.resolve(), aliveAt: this.engine.ports.clock.monotonic() }
+    const aliveAt = this.engine.ports.clock.monotonic()
+    return { run, lease, frame, departed: Promise.resolve(), aliveAt, cancelTimeout: () => undefined }
+  }
+
+  /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
+  private watchTimeout(held: Held): void {
+    const { timeoutAt, id } = held.run
+    if (timeoutAt === null) return
+    const { clock, ports } = this.engine
+    const leftMs = timeoutAt - clock.now()
+    if (leftMs <= 0) this.timedOut(id)
+    // A frame that just begins may not hear it, and a timer may run fast.
+    const ms = leftMs <= 0 ? tellAgainMs : Math.max(1, leftMs)
+    held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
   }
 
   private follow(held: Held, departure: Promise<Departure>): void {
     const { id } = held.run
     this.held.set(id, held)
+    this.watchTimeout(held)
     held.departed = departure.then((how) => {
+      held.cancelTimeout()
       const wasHeld = this.held.get(id) === held && this.held.delete(id)
       if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
       this.slots.give(1)
       // What was aborted is given back by whoever aborted it.
       if (wasHeld) this.depart(held, how)
-      this.isolation.left()
+      // Nobody holds it any more, and its time goes on.
+      if (held.run.timeoutAt !== null && how.kind !== 'ended') this.engine.onDeadline(held.run.timeoutAt)
     })
   }
 
@@ -286,8 +302,7 @@ export class Performer {
     const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, inbox, undo: 'none', crashes: 0 }
     if (this.engine.registry.find(as.type, as.version) === undefined) {
       this.slots.give(1)
-      this.isolation.left()
-      return void this.release(anew, lease)
+      return this.releases.release(anew, lease)
     }
     // At once, without a look at the mailbox: between two frames the run would be known to nobody here.
     this.open({ run: anew, lease, entries: [input], messages: inbox === 0 ? [] : null })
@@ -306,6 +321,8 @@ export class Performer {
       // The run was aborted while it began anew: whoever aborted it has given it back.
       case 'continued':
         return this.engine.onReady()
+      case 'given-back':
+        return this.releases.release(run, lease)
       case 'lost':
         return this.lost(run, lease, departure.reason)
     }
@@ -318,25 +335,13 @@ export class Performer {
       logger.info(`Run ${run.id} was cancelled at once: what was being done here is aborted.`, details)
     } else if (isHoldfastError(reason) && reason.family === 'conflict') {
       logger.warn(`Run ${run.id} went on elsewhere: what was done here since the last commit is not recorded.`, details)
+    } else if (isPortMissing(reason)) {
+      this.deferred.add(run, lease, reason)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
       void giveUp(this.engine, run, lease, reason)
     } else {
       logger.warn(`Run ${run.id} was stopped here and is given back.`, details)
-      void this.release(run, lease)
-    }
-  }
-
-  private async release(run: Run, lease: Lease): Promise<void> {
-    const pause = growingPauses(this.engine.ports)
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await this.engine.store.release([{ ...lease, runId: run.id }])
-      } catch (error) {
-        const { logger } = this.engine.ports
-        if (tries === releaseTries)
-          return logger.error(`Run ${run.id} could not be given back.`, { run: run.id, error })
-        await pause()
-      }
+      this.releases.release(run, lease)
     }
   }
 }
@@ -344,9 +349,4 @@ export class Performer {
 /** Something has come that the frame may wait for. */
 function hasMail({ arrived, wants }: Frame, { inbox }: Run): boolean {
   return arrived !== null && inbox > arrived && wants?.length !== 0
-}
-
-function leaseOf(run: Run): Lease {
-  if (run.session === null) throw bug('A claimed run has no holder', { runId: run.id })
-  return { session: run.session, token: run.token }
 }

@@ -1,11 +1,18 @@
 // Looks for holders that died and takes their runs over, and ends runs whose time is over. Every worker does this; the
 // store sees to it that each run is taken over once. An error here is logged and harms nothing but the time until the
 // next look.
+//
+// A look comes when something is known to run out: the store says what that is with each answer, and whoever hears of a new
+// deadline tells. Where others cannot tell, it comes at least once a second, so that a deadline is a deadline: that costs
+// one read, and nobody is held up by it.
 
+import type { Definition } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
+import { nearDeadlineMs } from '../core/deadline.ts'
 import type { Cancel } from '../core/ports.ts'
+import type { CrashRule } from '../core/takeover.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { RescueFailure } from '../store.ts'
+import type { RescueFailure, Rescued } from '../store.ts'
 
 export interface TookOver {
   /** How many sessions were found dead. */
@@ -14,32 +21,55 @@ export interface TookOver {
   readonly runs: number
 }
 
-/** A run whose holders died so many times in a row is given up. */
-const maxCrashes = 5
+export interface RescuerOptions {
+  readonly leaseMs: number
+  /** How many crashes a run may have, unless its workflow says so. */
+  readonly maxCrashes: number
+  readonly definitions: readonly Definition[]
+  /** Called after every look: in how many milliseconds a suspect is due, null if there is none. */
+  readonly suspects: (dueInMs: number | null) => void
+  /** Called when a worker was found dead: it may have left something half done. */
+  readonly onDeath?: () => void
+}
+
 const runsAtOnce = 500
 /** Its own session is often what would run out next, and a beat will come before that. */
 const shortestPauseMs = 100
 /** After an error: a database that restarts is back in seconds, and whoever waits has waited a whole lease already. */
 const soonMs = 1_000
+/** How often it looks where nobody tells of new deadlines. */
+const untoldMs = 1_000
 
 export class Rescuer {
   private readonly engine: Engine
+  private readonly options: RescuerOptions
   private readonly everyMs: number
+  private readonly workflows: readonly CrashRule[]
   private readonly failures: Readonly<Record<RescueFailure, string>>
-  private nextInMs: number | null = null
+  /** When it last looked, and when it looks next, in the time of this process. */
+  private lookedAt = Number.NEGATIVE_INFINITY
+  private nextAt = Number.POSITIVE_INFINITY
+  private isLooking = false
+  /** The earliest deadline that it was told of while it looked, in store time. */
+  private toldAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
   private stopped = false
 
-  constructor(engine: Engine, leaseMs: number) {
+  constructor(engine: Engine, options: RescuerOptions) {
     this.engine = engine
-    this.everyMs = leaseMs / 2
+    this.options = options
+    // Deadlines that are further away are told to nobody.
+    this.everyMs = Math.min(options.leaseMs / 2, nearDeadlineMs / 2)
+    this.workflows = options.definitions.map(({ type, version, maxCrashes = null, onCrashes = 'pause' }) => {
+      return { type, version, maxCrashes, onCrashes }
+    })
     // One text for any number of runs: it has no place that a codec could bind it to.
     const { payloads } = engine
     this.failures = {
       crashed: payloads.plain(
         new HoldfastError(
           'RUN_CRASHED',
-          `The process that performed this run died ${maxCrashes} times in a row, so it is not tried again. ` +
+          'The processes that performed this run died too many times in a row, so it is not tried again. ' +
             'Look for what ends the process: memory, a native module, process.exit.',
         ),
       ),
@@ -54,9 +84,12 @@ export class Rescuer {
 
   /** Looks once, and then regularly. Gives back what the first look took over. */
   async start(): Promise<TookOver> {
-    const tookOver = await this.rescue()
-    this.schedule()
-    return tookOver
+    try {
+      return await this.look()
+    } catch (error) {
+      this.stop()
+      throw error
+    }
   }
 
   stop(): void {
@@ -64,42 +97,93 @@ export class Rescuer {
     this.cancel?.()
   }
 
-  /** The next look comes when something is known to run out, and now and then in any case. */
-  private schedule(): void {
+  /** The time of a run that nobody holds is over at this time of the store. */
+  readonly expect = (at: number): void => {
+    if (this.isLooking) this.toldAt = Math.min(this.toldAt, at)
+    else this.schedule(Math.max(0, at - this.engine.clock.now()))
+  }
+
+  /** The next look comes in so many milliseconds, unless one comes sooner. */
+  private schedule(ms: number): void {
     if (this.stopped) return
-    const ms = Math.min(this.everyMs, Math.max(this.nextInMs ?? this.everyMs, shortestPauseMs))
-    this.cancel = this.engine.ports.clock.after(ms, () => void this.tick())
+    const { clock } = this.engine.ports
+    const now = clock.monotonic()
+    const at = Math.max(now + ms, this.lookedAt + shortestPauseMs)
+    if (at >= this.nextAt) return
+    this.nextAt = at
+    this.cancel?.()
+    this.cancel = clock.after(at - now, () => void this.tick())
   }
 
   private async tick(): Promise<void> {
     try {
-      await this.rescue()
+      await this.look()
     } catch (error) {
       this.engine.ports.logger.warn('Could not look for work to take over; looking again soon.', { error })
-      this.nextInMs = soonMs
     }
-    this.schedule()
   }
 
-  private async rescue(): Promise<TookOver> {
-    const { engine, failures } = this
-    let [sessions, runs, more] = [0, 0, true]
-    while (more && !this.stopped) {
-      const rescued = await engine.store.rescue({ limit: runsAtOnce, maxCrashes, failures })
+  private async look(): Promise<TookOver> {
+    this.isLooking = true
+    this.nextAt = Number.POSITIVE_INFINITY
+    let nextInMs = soonMs
+    try {
+      const { next, tookOver } = await this.rescue()
+      nextInMs = next
+      return tookOver
+    } finally {
+      this.isLooking = false
+      this.lookedAt = this.engine.ports.clock.monotonic()
+      const { capabilities } = this.engine.store
+      const longestMs = capabilities.notifies
+        ? this.everyMs
+        : Math.min(this.everyMs, this.engine.pollMs ?? untoldMs, untoldMs)
+      const told = this.toldAt - this.engine.clock.now()
+      this.toldAt = Number.POSITIVE_INFINITY
+      this.schedule(Math.max(0, Math.min(nextInMs, longestMs, told)))
+    }
+  }
+
+  private async rescue(): Promise<{ readonly next: number; readonly tookOver: TookOver }> {
+    const { engine, failures, workflows } = this
+    const { maxCrashes } = this.options
+    let [sessions, runs] = [0, 0]
+    for (;;) {
+      const rescued = await engine.store.rescue({ limit: runsAtOnce, maxCrashes, workflows, failures })
+      const { next, suspects, now } = rescued
+      engine.clock.observe(now)
       sessions += rescued.sessionsEnded
+      if (rescued.sessionsEnded > 0) this.options.onDeath?.()
       runs += rescued.takenOver.length
-      more = rescued.more
-      this.nextInMs = rescued.next === null ? null : rescued.next - rescued.now
-      for (const { runId, type, reason } of rescued.ended) {
-        const how = reason === 'cancelled' ? 'The holder of a run that was being cancelled died' : 'A run was given up'
-        engine.ports.logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
-        engine.endings.hinted(runId)
+      this.tell(rescued)
+      if (rescued.more && !this.stopped) continue
+      if (runs > 0) {
+        engine.ports.logger.warn(`Recovered ${runs === 1 ? '1 run' : `${runs} runs`} from dead workers.`, {
+          runs,
+          sessions,
+        })
+        engine.onReady()
       }
+      if (!this.stopped) this.options.suspects(suspects === null ? null : suspects - now)
+      return { next: next === null ? Number.POSITIVE_INFINITY : next - now, tookOver: { sessions, runs } }
     }
-    if (runs > 0) {
-      engine.ports.logger.warn(`Took over ${runs} of the runs of holders that died.`, { runs, sessions })
-      engine.onReady()
+  }
+
+  private tell({ ended, paused, takenOver }: Rescued): void {
+    const { logger } = this.engine.ports
+    for (const { runId, type, reason } of ended) {
+      const how = reason === 'cancelled' ? 'The holder of a run that was being cancelled died' : 'A run was given up'
+      logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
+      this.engine.endings.hinted(runId)
     }
-    return { sessions, runs }
+    for (const { runId, type, crashes } of takenOver) {
+      if (!paused.includes(runId)) continue
+      const why = `its process died ${crashes} times in a row, at last while it performed nothing else`
+      logger.error(`Run ${runId} is paused: ${why}. Find what ends the process, then resume it.`, {
+        run: runId,
+        type,
+        crashes,
+      })
+    }
   }
 }

@@ -1,41 +1,31 @@
 // A worker: what makes the runs of one process move. It claims what it can perform, performs it in a bounded number of
-// slots, keeps its leases, takes over from workers that died, and lets go of everything in good order when it is stopped.
+// slots, keeps its leases, takes over from workers that died, and gives everything back gracefully when it is stopped.
 
-import type { Definition, Host } from '../core/definition.ts'
-import { toMs, type Duration } from '../core/duration.ts'
+import type { Host } from '../core/definition.ts'
+import { leaseBounds, patienceBounds, toMs } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
+import { within } from '../core/pause.ts'
 import type { Lease, Run, Wish } from '../core/run.ts'
-import { checkOptions, shown } from '../core/suggest.ts'
+import { leastMaxCrashes } from '../core/suspect.ts'
+import { checkOptions } from '../core/suggest.ts'
 import type { Desk, Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
 import { Claimer } from './claimer.ts'
+import { farewell } from './farewell.ts'
 import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
+import { Isolation, type IsolationOwner } from './isolation.ts'
+import { KnownKeys } from './known-keys.ts'
 import { Performer } from './performer.ts'
+import { Housekeeper } from './housekeeper.ts'
 import { Rescuer, type TookOver } from './rescuer.ts'
 import { Slots } from './slots.ts'
-
-export interface WorkOptions {
-  /** How many runs move at once; a run that waits does not count. @default 100 */
-  readonly concurrency?: number
-  /** How long this process may be silent before others take over what it holds. @default 30 s */
-  readonly lease?: Duration
-  /** How often it says that it is alive. @default a third of the lease */
-  readonly heartbeat?: Duration
-  /** How many waiting runs stay in memory, so that waking them needs no replay. @default 10,000 */
-  readonly parked?: number
-  /** Retry delays up to this are waited in memory; longer ones release the run. @default 1 s */
-  readonly inlineRetry?: Duration
-  /** How long `stop()` waits for runs that are moving before it aborts and gives them back. @default 30 s */
-  readonly shutdownTimeout?: Duration
-  /** Whether SIGTERM and SIGINT close this Holdfast in good order before the process ends. @default true */
-  readonly signals?: boolean
-}
-
-const optionNames = ['concurrency', 'lease', 'heartbeat', 'parked', 'inlineRetry', 'shutdownTimeout', 'signals']
+import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
 /** How long the answer to a last commit may take to get here after the store has said that the run is not held here. */
 const lostGraceMs = 1_000
 
+/** How long a worker that has to stop waits for its last commits: those of runs that leave, and then all that is left. */
+const lastWordsMs = 2_000
 /** How long an idle worker sleeps at most: hints may be lost, and other processes may give none. */
 const longestPollMs = 3_000
 
@@ -44,11 +34,17 @@ export class Worker implements HeartbeatOwner {
   private readonly slots: Slots
   private readonly performer: Performer
   private readonly claimer: Claimer
+  private readonly keys: KnownKeys
+  private readonly isolation: Isolation
   private readonly heartbeat: Heartbeat
   private readonly rescuer: Rescuer
+  private readonly housekeeper: Housekeeper
   private readonly shutdownMs: number
-  /** Runs whose steps said that they are alive since the last heartbeat. */
-  private readonly lively = new Set<string>()
+  private readonly leaseMs: number
+  /** How often the steps of a run said that they are alive, until a heartbeat that tells of it has succeeded. */
+  private readonly lively = new Map<string, number>()
+  /** What of that the last heartbeat told. */
+  private toldLively: ReadonlyMap<string, number> = new Map()
   /** Claims that the last heartbeat told of and nobody here knows. */
   private strays: ReadonlySet<string> = new Set()
   /** For how many reasons nothing new may be taken. */
@@ -62,60 +58,108 @@ export class Worker implements HeartbeatOwner {
   readonly ended = new Promise<HoldfastError | null>((resolve) => (this.settle = resolve))
 
   constructor(engine: Engine, services: unknown, options: WorkOptions = {}) {
-    checkOptions(options, optionNames, 'work()')
-    const { concurrency = 100, parked = 10_000, inlineRetry = '1s', shutdownTimeout = '30s', lease = '30s' } = options
+    checkOptions(options, workOptionNames, 'work()')
+    const { concurrency = 100, parked = 10_000, inlineRetry = '2s', lease = '30s' } = options
+    const { abortGrace = '30s', shutdownTimeout = '20s' } = options
     this.engine = engine
-    this.shutdownMs = toMs(shutdownTimeout, 'shutdownTimeout')
+    this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
     const host: Host = {
       ports: engine.ports,
       payloads: engine.payloads,
       services,
-      inlineRetryMs: toMs(inlineRetry, 'inlineRetry'),
-      heartbeat: (runId) => void this.lively.add(runId),
+      inlineRetryMs: toMs(inlineRetry, 'work({ inlineRetry })', patienceBounds),
+      abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
+      heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
       now: () => engine.clock.now(),
       pauseCheckMs: engine.pauseCheckMs,
       mailbox: engine.mailbox,
       prepare: (child) => engine.prepare(child),
       transitionId: engine.transitionId,
-      commit: engine.commit,
+      commit: (transition) => {
+        const committed = engine.commit(transition)
+        this.isolation.sent(transition.runId, committed)
+        return committed
+      },
       transact: engine.transact,
+      get tokenKey() {
+        return engine.tokenKey
+      },
     }
     this.slots = new Slots(count('concurrency', concurrency, 1), () => this.slotFreed())
     this.performer = new Performer(engine, host, this.slots, {
       parked: count('parked', parked, 0),
-      pause: () => this.pause(),
-      resume: () => this.resume(),
+      timedOut: (runId) => this.runTimedOut(runId),
     })
     const definitions = engine.registry.all()
     const selectors = definitions.map(({ type, version, leaseMs }) => ({ type, version, leaseMs }))
+    this.keys = new KnownKeys(engine)
     this.claimer = new Claimer(engine, this.slots, this.performer, {
       selectors,
+      keys: this.keys,
       pollMs: engine.pollMs ?? longestPollMs,
       refused: (reason) => this.refused(reason),
+      rested: () => this.isolation.look(),
+      unanswered: () => this.heartbeat.seekStrays(),
     })
-    const leaseMs = toMs(lease, 'lease')
+    const leaseMs = toMs(lease, 'work({ lease })', leaseBounds)
+    this.leaseMs = leaseMs
     const everyMs = heartbeatMs(options, leaseMs, definitions)
     this.heartbeat = new Heartbeat(engine, this, { leaseMs, everyMs })
-    this.rescuer = new Rescuer(engine, leaseMs)
+    const { claimer, heartbeat } = this
+    const owner: IsolationOwner = {
+      get isFree() {
+        return claimer.isResting
+      },
+      get mayLease() {
+        return heartbeat.isHealthy
+      },
+      pause: () => this.close(),
+      resume: () => this.reopen(),
+    }
+    this.isolation = new Isolation(engine, this.slots, this.performer, owner, { selectors, leaseMs })
+    this.housekeeper = new Housekeeper(engine)
+    this.rescuer = new Rescuer(engine, {
+      leaseMs,
+      maxCrashes: count('maxCrashes', options.maxCrashes ?? 5, leastMaxCrashes),
+      definitions,
+      suspects: (dueInMs) => this.isolation.told(dueInMs),
+      onDeath: this.housekeeper.look,
+    })
   }
 
   /** Opens the session, takes over from workers that died, and begins to claim. */
   async start(): Promise<TookOver> {
-    await this.heartbeat.start()
+    // Before it holds anything: who may not read it can perform no run that issues tokens.
+    await this.engine.readTokenKey()
+    this.engine.leaseFor(this.leaseMs)
+    await this.heartbeat.start().catch((error: unknown) => {
+      this.engine.leaseFor(null)
+      throw error
+    })
     const tookOver = await this.rescuer.start().catch(async (error: unknown) => {
       // Nobody will stop a worker that never started.
       await this.stop()
       throw error
     })
+    await this.keys.look()
     this.engine.desk = this.desk
     this.engine.onReady = this.claimer.wake
+    this.engine.onDeadline = this.rescuer.expect
+    this.engine.onChore = this.housekeeper.look
+    this.housekeeper.look()
     this.claimer.start()
     return tookOver
   }
 
-  /** Stops claiming, waits for what is moving, then aborts and gives back what is left. Calling it again is fine. */
+  /**
+   * Stops claiming and begins no step. Gives each run back when its steps under way have ended, and abandons what is left after
+   * the shutdown timeout. Calling it again is fine.
+   */
   stop(): Promise<void> {
-    this.stopped ??= this.shutDown().finally(() => this.settle(this.refusal))
+    this.stopped ??= this.shutDown().finally(() => {
+      this.engine.leaseFor(null)
+      this.settle(this.refusal)
+    })
     return this.stopped
   }
 
@@ -134,18 +178,35 @@ export class Worker implements HeartbeatOwner {
 
   claims(): readonly HeldClaim[] {
     const { claims, overdue } = this.performer.claims(this.lively)
-    this.lively.clear()
+    this.toldLively = new Map(this.lively)
     // Others may have taken these over. A step that hangs would never ask, so it is told.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
     return claims
   }
 
+  claimsKept(busy: readonly string[]): void {
+    // Who said so again meanwhile is told with the next one, and so is who was not heard because somebody has the row.
+    for (const [runId, times] of this.toldLively) {
+      if (this.lively.get(runId) === times && !busy.includes(runId)) this.lively.delete(runId)
+    }
+  }
+
   pause(): void {
+    this.close()
+  }
+
+  resume(): void {
+    this.reopen()
+    // A suspect may have waited for the session, too.
+    this.isolation.look()
+  }
+
+  private close(): void {
     this.pauses += 1
     this.claimer.pause()
   }
 
-  resume(): void {
+  private reopen(): void {
     this.pauses -= 1
     if (this.pauses === 0) this.claimer.resume()
   }
@@ -164,7 +225,7 @@ export class Worker implements HeartbeatOwner {
     const seen = new Set<string>()
     const stray: (Lease & { readonly runId: string })[] = []
     for (const { runId, token } of strays) {
-      if (this.performer.isMoving(runId)) continue
+      if (this.performer.isMoving(runId) || this.claimer.holds(runId)) continue
       const claim = `${runId} ${token}`
       // One that was leased a moment ago begins soon. One that is still unknown a beat later is nobody's: whoever leased it
       // here was told that this had failed.
@@ -207,15 +268,19 @@ export class Worker implements HeartbeatOwner {
       return { session: this.engine.session, token: 1 }
     },
     begin: (run, lease, entries) => this.performer.begin(run, lease, entries),
-    cancel: () => this.slots.give(1),
+    cancel: () => {
+      this.slots.give(1)
+      // It may have failed after it took effect.
+      this.heartbeat.seekStrays()
+    },
     steered: (run) => this.steered(run),
     mailed: (runId) => this.performer.mailed(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
 
   private steered(run: Run): void {
-    if (run.wish !== null) return this.performer.obey(run.id, run.wish)
-    if (run.status !== 'cancelled') return
+    // Also when nobody wants anything any more: a pause that was taken back must not be obeyed.
+    if (run.status !== 'cancelled') return this.performer.obey(run.id, run.wish)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })
@@ -224,63 +289,62 @@ export class Worker implements HeartbeatOwner {
 
   private slotFreed(): void {
     this.claimer.slotFreed()
-    if (this.slots.inUse === 0) this.idle?.()
+    if (this.slots.inUse === 0) this.isolation.look()
+    this.idle?.()
   }
 
   private async shutDown(): Promise<void> {
     const { engine } = this
     if (engine.desk === this.desk) engine.desk = null
     engine.onReady = () => undefined
+    engine.onDeadline = () => undefined
+    engine.onChore = () => undefined
+    // Before anything is waited for: what arrives later is given back, too.
+    this.performer.giveBackAll()
     this.rescuer.stop()
-    await this.claimer.stop()
-    await this.quiet(this.shutdownMs)
+    this.housekeeper.stop()
+    // What a claim leases that is answered later is given back when the answer comes, or by others once the session is over.
+    const { clock } = engine.ports
+    const leftOf = (ms: number): (() => number) => {
+      const end = clock.monotonic() + ms
+      return () => Math.max(0, end - clock.monotonic())
+    }
+    const shutdown = leftOf(this.shutdownMs)
+    await within(clock, lastWordsMs, Promise.all([this.claimer.stop(), this.isolation.stop()]))
+    await this.quiet(shutdown(), () => !this.performer.isMoving())
+    const late = this.performer.abandonAll()
+    await this.quiet(lastWordsMs, () => this.slots.inUse === 0)
+    const lastWords = leftOf(lastWordsMs)
+    await within(clock, lastWords(), this.performer.gaveBack())
     const leases = this.performer.abort(new Error('The worker is shutting down.'))
-    await engine.drain(this.shutdownMs)
-    try {
-      await engine.store.release(leases)
-      if (leases.length > 0) {
-        const runs = leases.length === 1 ? '1 run' : `${leases.length} runs`
-        engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
-      }
-    } catch (error) {
-      engine.ports.logger.warn('What was held could not be given back; others take it over.', { error })
+    await engine.drain(lastWords())
+    const locked = await farewell(
+      engine.ports,
+      engine.store.release(leases),
+      'What was held could not be given back; others take it over.',
+    )
+    if (locked !== undefined && locked.length > 0) {
+      engine.ports.logger.warn(
+        `Somebody else has locked ${locked.length} of the runs held here; others take them over.`,
+      )
     }
-    try {
-      await this.heartbeat.stop()
-    } catch (error) {
-      engine.ports.logger.warn('The session could not be ended; it ends with its lease.', { error })
+    if (locked !== undefined && late > 0) {
+      const runs = late === 1 ? '1 run' : `${late} runs`
+      engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
     }
+    await farewell(engine.ports, this.heartbeat.stop(), 'The session could not be ended; it ends with its lease.')
   }
 
-  /** Settles when no slot is in use, or after a time. */
-  private quiet(ms: number): Promise<void> {
-    if (this.slots.inUse === 0) return Promise.resolve()
+  /** Settles when that is so after a slot was freed, or after a time. */
+  private quiet(ms: number, isSo: () => boolean): Promise<void> {
+    if (isSo()) return Promise.resolve()
     return new Promise((resolve) => {
       const cancel = this.engine.ports.clock.after(ms, () => resolve())
       this.idle = () => {
+        if (!isSo()) return
         cancel()
         resolve()
       }
     })
   }
-}
-
-/** Often enough for the shortest of all leases. */
-function heartbeatMs(options: WorkOptions, leaseMs: number, definitions: readonly Definition[]): number {
-  const shortest = Math.min(leaseMs, ...definitions.map((definition) => definition.leaseMs ?? leaseMs))
-  if (options.heartbeat === undefined) return shortest / 3
-  const everyMs = toMs(options.heartbeat, 'heartbeat')
-  if (everyMs > 0 && 2 * everyMs <= shortest) return everyMs
-  throw new HoldfastError(
-    'INVALID_OPTION',
-    'work({ heartbeat }) must be at most half of the shortest lease, so that one late beat does no harm.',
-  )
-}
-
-function count(name: string, value: number, least: number): number {
-  if (Number.isInteger(value) && value >= least) return value
-  throw new HoldfastError(
-    'INVALID_OPTION',
-    `work({ ${name} }) must be a whole number from ${least}. Got ${shown(value)}.`,
-  )
 }

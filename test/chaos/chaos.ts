@@ -13,7 +13,7 @@ import { dump } from './dump.ts'
 import { readDeadLetters, readRuns, type Violation } from './evidence.ts'
 import { openField, type Plant, type StoreKind, type StrikeField } from './field.ts'
 import { History, operationsOf } from './history.ts'
-import { clockTime, tableOf, total } from './report.ts'
+import { clockTime, tablesOf, total, type Format } from './report.ts'
 import { startStorm, type Storm } from './storm.ts'
 import { untilDone, Watch } from './watch.ts'
 import { chaosWorkflows } from './workload.ts'
@@ -26,6 +26,10 @@ export interface ChaosOptions {
   readonly plant: Plant
   /** Only these nemeses strike. @default all that the store has */
   readonly only?: readonly string[] | undefined
+  /** Everything is written into a folder at the end, also if nothing was wrong. @default false */
+  readonly keep?: boolean
+  /** How the tables at its end are written. @default 'text' */
+  readonly format?: Format
   readonly print: (line: string) => void
   /** Is told how far it is. */
   readonly onProgress?: (line: string) => void
@@ -60,10 +64,11 @@ export async function performChaos(options: ChaosOptions): Promise<ChaosOutcome>
   try {
     const outcome = await chaos.perform()
     const { violations } = outcome
-    if (violations.length === 0) return { ...outcome, command, dumped: null }
+    if (violations.length === 0 && options.keep !== true) return { ...outcome, command, dumped: null }
     for (const { name, text } of violations.slice(0, 30)) print(`  ✗ ${name}: ${text}`)
     const dumped = await dump({ field, violations, history: { path, events: history.events }, command })
-    print(`  ${violations.length} violations. Everything about them: ${dumped}`)
+    const found = violations.length === 0 ? 'Nothing was wrong.' : `${violations.length} violations.`
+    print(`  ${found} Everything about it: ${dumped}`)
     print(`  Again: ${command}`)
     return { ...outcome, command, dumped }
   } finally {
@@ -145,10 +150,13 @@ class Chaos {
       runs: await readRuns(reader),
       deadLetters: await readDeadLetters(reader),
       happened: history.events.filter(({ type }) => type === 'info'),
+      calls: field.calls(),
+      leaseMs: field.leaseMs,
     })
     const { looks, skipped } = watch
     const seconds = (Date.now() - this.began) / 1000
-    options.print(tableOf({ seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped }))
+    const report = { seconds, faults: storm.counts, counts: verdict.counts, looks, skippedLooks: skipped }
+    options.print(tablesOf(report, options.format ?? 'text'))
     return { violations: [...stuck, ...found, ...verdict.violations], verdict, faults }
   }
 
@@ -186,7 +194,7 @@ async function finishDeploy({ crew }: StrikeField): Promise<void> {
 
 function commandOf({ minutes, seed, store, workers, plant, only }: ChaosOptions): string {
   const rest = [
-    ...(only === undefined ? [] : [`--only ${only.join(',')}`]),
+    ...(only === undefined ? [] : [only.includes('restarts') ? '--restarts' : `--only ${only.join(',')}`]),
     ...(plant === 'none' ? [] : [`--plant ${plant}`]),
   ]
   return [`npm run chaos -- --minutes ${minutes} --seed ${seed} --store ${store} --workers ${workers}`, ...rest].join(

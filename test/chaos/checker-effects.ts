@@ -1,6 +1,15 @@
 // Judges what was done by what the sink saw: it has one clock for all, and knows nothing of the store.
 
-import { entries, grouped, inputOf, isPoisoned, traceOf, type Evidence, type Violation } from './evidence.ts'
+import {
+  entries,
+  grouped,
+  inputOf,
+  isPoisoned,
+  traceOf,
+  type Evidence,
+  type FinalRun,
+  type Violation,
+} from './evidence.ts'
 import type { Effect } from './field.ts'
 import { undoOf } from './workload.ts'
 import { valueOf } from './workload-answers.ts'
@@ -98,7 +107,7 @@ export function* undone({ effects, runs }: Evidence): Iterable<Violation> {
   for (const run of runs) {
     // One that was given up in the middle says itself what it did not undo.
     if (run.kind !== 'saga' || isPoisoned(run) || !['failed', 'cancelled'].includes(run.status)) continue
-    const steps = entries(run, 'step-succeeded').map(({ name }) => name)
+    const steps = stepsToUndo(run)
     const found = entries(run, 'undone').map(({ name }) => name)
     if (found.join() !== steps.toReversed().join()) {
       const text = `${run.id} undid ${found.join(', ') || 'nothing'} of ${steps.join(', ')}`
@@ -109,6 +118,20 @@ export function* undone({ effects, runs }: Evidence): Iterable<Violation> {
       yield { name: 'undo_once', text: `${run.id} says that it undid ${name}, and did not`, runs: [run.id] }
     }
   }
+}
+
+/** Those that happened, and those of which nobody knows, in the order of what is known last of each. */
+function stepsToUndo(run: FinalRun): readonly string[] {
+  const uncertain = [...entries(run, 'abandoned'), ...entries(run, 'step-failed')].filter(
+    ({ meta }) => meta.undo === true,
+  )
+  const known = [...entries(run, 'step-succeeded'), ...uncertain].toSorted((one, other) => one.seq - other.seq)
+  const last = new Map<string, number>()
+  for (const { name, seq } of known) {
+    last.delete(name)
+    last.set(name, seq)
+  }
+  return [...last.keys()]
 }
 
 /** Nothing begins in a run that is paused. */

@@ -18,6 +18,8 @@ const nothing: Made = {
   runs: [],
   deadLetters: [],
   happened: [],
+  calls: [],
+  leaseMs: 2_000,
 }
 
 const date = (at: number): Date => new Date(at)

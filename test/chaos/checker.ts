@@ -4,8 +4,9 @@
 import { exclusive, founded, keyed, owned, resting, timely, undone } from './checker-effects.ts'
 import { answered, cancelled, growing, keyedOnce, retried, started, told } from './checker-runs.ts'
 import { queued, signalled } from './checker-signals.ts'
-import { entries, grouped, isPoisoned, type Evidence, type Violation } from './evidence.ts'
+import { entries, grouped, isBlamed, type Evidence, type Violation } from './evidence.ts'
 import { unknownOutcomes } from './history.ts'
+import { recoveries, type Recovery } from './recovery.ts'
 
 export interface Verdict {
   readonly violations: readonly Violation[]
@@ -21,15 +22,15 @@ export interface Counts {
   /** Executions of a body beyond the first of their attempt. */
   readonly repeatedEffects: number
   readonly takeovers: number
-  /** Runs that were given up because their holders died five times in a row. */
+  /** Runs that were paused or given up because their holders died five times in a row. */
   readonly givenUp: number
   /** Runs that were paused because the other build had performed them. */
   readonly drifted: number
   readonly lost: number
   readonly doubled: number
   readonly unknown: number
-  /** From the loss of a tenure to the next thing that happened in each run that was taken from it, sorted. */
-  readonly recoveryMs: readonly number[]
+  /** From the loss of a holder until somebody went on with the run, each with its causes. */
+  readonly recoveries: readonly Recovery[]
 }
 
 const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
@@ -49,6 +50,7 @@ const checks: readonly ((evidence: Evidence) => Iterable<Violation>)[] = [
   timely,
   undone,
   resting,
+  blameless,
   struck,
 ]
 
@@ -70,37 +72,27 @@ export function judge(evidence: Evidence): Verdict {
       effects: effects.length,
       repeatedEffects: effects.length - executions.size,
       takeovers: sum(runs.map((run) => entries(run, 'crashed').length)),
-      givenUp: runs.filter(isPoisoned).length,
+      givenUp: runs.filter(isBlamed).length,
       drifted: runs.filter((run) => entries(run, 'paused').some(({ meta }) => meta.reason === 'drift')).length,
       lost: count(lost),
       doubled: count(doubled),
       unknown: unknownOutcomes(operations).length,
-      recoveryMs: recoveries(evidence),
+      recoveries: recoveries(evidence),
     },
+  }
+}
+
+/** Nothing in the workload ends its process: whatever killed a worker, no run is blamed for it. */
+function* blameless({ runs }: Evidence): Iterable<Violation> {
+  for (const run of runs) {
+    if (!isBlamed(run)) continue
+    yield { name: 'crashes_not_blamed', text: `${run.id} was stopped for the deaths of others`, runs: [run.id] }
   }
 }
 
 /** What the field itself has seen go wrong, such as a worker that did not stop when it was told to. */
 function* struck({ happened }: Evidence): Iterable<Violation> {
   for (const { proc, f } of happened) if (proc === 'violation') yield { name: 'field', text: f, runs: [] }
-}
-
-function recoveries({ effects, runs, goneAt }: Evidence): readonly number[] {
-  const byRun = grouped(effects, ({ run }) => run)
-  const found: number[] = []
-  for (const run of runs) {
-    const done = byRun.get(run.id) ?? []
-    for (const { seq, at } of entries(run, 'crashed')) {
-      const taken = at.getTime()
-      const gone = goneAt.get(done.findLast(({ began }) => began <= taken)?.hand ?? '')
-      const effect = done.find(({ began }) => began > taken)?.began
-      const entry = run.journal.find((one) => one.seq > seq && one.kind !== 'crashed')?.at.getTime()
-      const next = Math.min(effect ?? Infinity, entry ?? Infinity)
-      // Its last holder may have held it only, and done nothing in it.
-      if (gone !== undefined && gone <= taken && next < Infinity) found.push(next - gone)
-    }
-  }
-  return found.sort((a, b) => a - b)
 }
 
 function sum(numbers: readonly number[]): number {

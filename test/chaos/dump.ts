@@ -38,6 +38,7 @@ export async function dump({ field, violations, history, command }: DumpOptions)
       .join(''),
   )
   write('effects.ndjson', lines(field.effects().filter(({ run }) => runs.includes(run))))
+  write('calls.ndjson', lines(field.calls()))
   write('gone-at.ndjson', lines([...field.goneAt]))
   write('server.log', field.serverLog().slice(-serverLogLength))
   mkdirSync(join(folder, 'workers'))

@@ -2,6 +2,7 @@
 // every run with its journal.
 
 import type { Holdfast, JournalEntry, RunStatus } from '../../src/index.ts'
+import type { StoreCall } from './account.ts'
 import type { Effect } from './field.ts'
 import type { HistoryEvent, Operation } from './history.ts'
 import { offers, typePrefix, type Inputs, type Kind, type Trace } from './workload.ts'
@@ -16,6 +17,9 @@ export interface Evidence {
   readonly deadLetters: readonly { readonly runId: string; readonly id: string }[]
   /** Everything that happened to processes. */
   readonly happened: readonly HistoryEvent[]
+  readonly leaseMs: number
+  /** Everything that workers have asked of the store. */
+  readonly calls: readonly StoreCall[]
 }
 
 export interface FinalRun {
@@ -55,9 +59,17 @@ export function traceOf(entry: Named<'step-succeeded'>): Trace {
   return entry.data as Trace
 }
 
-/** Its holders died so often that it was given up, as it is promised. */
-export function isPoisoned(run: Pick<FinalRun, 'journal'>): boolean {
-  return entries(run, 'crashed').some(({ meta }) => meta.crashes >= 5)
+/** It was paused, or given up, because too many of its holders died. */
+export function isBlamed(run: Pick<FinalRun, 'journal'>): boolean {
+  return entries(run, 'paused').some(({ meta }) => meta.reason === 'crashes') || isPoisoned(run)
+}
+
+/** Its holders died so often that it was given up: only a cancellation, which cannot be paused, is. */
+export function isPoisoned({ journal }: Pick<FinalRun, 'journal'>): boolean {
+  return journal.some((entry, index) => {
+    const next = journal[index + 1]?.kind
+    return entry.kind === 'crashed' && entry.meta.crashes >= 5 && (next === 'cancelled' || next === 'failed')
+  })
 }
 
 export function grouped<Item>(items: Iterable<Item>, keyOf: (item: Item) => string): Map<string, Item[]> {

@@ -13,7 +13,7 @@ export interface FieldCrewOptions {
   readonly program: string
   /** Where they log. */
   readonly folder: string
-  readonly task: Omit<HandTask, 'id' | 'name' | 'version'>
+  readonly task: Omit<HandTask, 'id' | 'name' | 'version' | 'calls' | 'concurrency' | 'pool'>
   readonly tell: (event: Omit<FieldEvent, 'at'>) => void
 }
 
@@ -26,6 +26,11 @@ export interface Post {
 }
 
 const pauseMs = 100
+
+/** Not all are alike: the second has a single slot, and the third a pool that its operator has opened. */
+function variantOf(name: string): Pick<HandTask, 'concurrency' | 'pool'> {
+  return { concurrency: name === 'w2' ? 1 : 20, pool: name === 'w3' ? 'lent' : 'own' }
+}
 
 export class FieldCrew {
   /** Everyone who ever belonged to it. */
@@ -50,11 +55,13 @@ export class FieldCrew {
   hire(name: string, version: Version): FieldHand {
     const { task, tell } = this.options
     const id = `${name}.${this.hands.filter((hand) => hand.name === name).length + 1}`
-    const hand = new FieldHand({ ...task, id, name, version }, this.options)
+    const hand = new FieldHand({ ...task, ...variantOf(name), id, name, version }, this.options)
     this.hands.push(hand)
     const details = { hand: id, pid: hand.pid, version }
-    tell({ kind: 'worker', text: `${id} starts`, details })
-    void hand.began.then((began) => began && tell({ kind: 'worker', text: `${id} works`, details }))
+    tell({ kind: 'worker', text: `${id} starts`, details: { ...details, state: 'starts' } })
+    void hand.began.then(
+      (began) => began && tell({ kind: 'worker', text: `${id} works`, details: { ...details, state: 'works' } }),
+    )
     void this.ended(hand)
     return hand
   }
@@ -102,7 +109,7 @@ export class FieldCrew {
   private async ended(hand: FieldHand): Promise<void> {
     const { tell } = this.options
     const { code, signal } = await hand.exited
-    const details = { hand: hand.id, pid: hand.pid, version: hand.version, code, signal }
+    const details = { hand: hand.id, pid: hand.pid, version: hand.version, code, signal, state: 'ends' }
     tell({ kind: 'worker', text: `${hand.id} ends with ${signal ?? code}`, details })
     // Who never came to work had no store to work on. Who did must bear everything.
     if (hand.isDismissed || !(await hand.began)) return

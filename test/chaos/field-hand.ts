@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { readOrNothing } from '../support/server-folder.ts'
+import { readCalls, type StoreCall } from './account.ts'
 import { exitOf, type Exit } from './crew.ts'
 import type { Hand, Plant, Version } from './field.ts'
 import type { TenureNews } from './tenures.ts'
@@ -18,10 +19,25 @@ export interface HandTask {
   readonly sinkUrl: string
   readonly leaseMs: number
   readonly plant: Plant
+  /** How many runs it moves at once. */
+  readonly concurrency: number
+  /** Whether its store opens its connections itself, or is lent a pool. */
+  readonly pool: 'own' | 'lent'
+  /** Where it writes down what it asks of its store. */
+  readonly calls: string
+}
+
+/** What it is told while it works: its pool gives no connection for so long. */
+export interface HandOrder {
+  readonly withholdMs: number
 }
 
 /** What it tells. */
-export type HandNews = TenureNews | { readonly working: true }
+export type HandNews =
+  | TenureNews
+  | { readonly working: true }
+  /** So many of its calls had to wait for a connection that was withheld. */
+  | { readonly withheld: number }
 
 const tailLines = 200
 
@@ -40,25 +56,37 @@ export class FieldHand implements Hand {
   isDismissed = false
   /** Somebody strikes it right now: others look for somebody else. */
   isTaken = false
+  private onWithheld: (count: number) => void = () => undefined
   private killedAt: number | null = null
   /** Until when its leases were valid, tenure by tenure. The last is the one that it is in. */
   private readonly tenures = new Map<string, number>()
   private readonly log: string
+  private readonly callsPath: string
   private readonly kill: (signal: NodeJS.Signals) => boolean
+  private readonly order: (order: HandOrder) => void
 
-  constructor(task: HandTask, { program, folder }: { readonly program: string; readonly folder: string }) {
+  constructor(
+    task: Omit<HandTask, 'calls'>,
+    { program, folder }: { readonly program: string; readonly folder: string },
+  ) {
     this.id = task.id
     this.name = task.name
     this.version = task.version
     this.log = join(folder, `${task.id}.log`)
+    this.callsPath = join(folder, `${task.id}.calls`)
     const log = openSync(this.log, 'a')
     // The program itself, not a launcher: a signal must reach what does the work.
-    const child = spawn(process.execPath, [program, JSON.stringify(task)], {
-      stdio: ['ignore', log, log, 'ipc'],
-    })
+    const child = spawn(
+      process.execPath,
+      [program, JSON.stringify({ ...task, calls: this.callsPath } satisfies HandTask)],
+      {
+        stdio: ['ignore', log, log, 'ipc'],
+      },
+    )
     closeSync(log)
     this.pid = child.pid ?? 0
     this.kill = (signal) => child.kill(signal)
+    this.order = (order) => void (child.connected && child.send(order))
     this.exited = exitOf(child).then((exit) => {
       this.isWorking = false
       return (this.exit = exit)
@@ -74,6 +102,18 @@ export class FieldHand implements Hand {
 
   get tail(): readonly string[] {
     return readOrNothing(this.log).trimEnd().split('\n').slice(-tailLines)
+  }
+
+  /** What it has asked of its store so far. */
+  get calls(): readonly StoreCall[] {
+    return readCalls(this.callsPath)
+  }
+
+  /** Its pool gives no connection for so long. Answers how many of its calls had to wait for one. */
+  async withhold(ms: number): Promise<number> {
+    const withheld = new Promise<number>((resolve) => (this.onWithheld = resolve))
+    this.order({ withholdMs: ms })
+    return Promise.race([withheld, this.exited.then(() => 0)])
   }
 
   /** Whether it is there for somebody to strike. */
@@ -99,6 +139,7 @@ export class FieldHand implements Hand {
 
   private hear(news: HandNews): void {
     if ('working' in news) this.isWorking = this.exit === null
+    else if ('withheld' in news) this.onWithheld(news.withheld)
     else this.tenures.set(news.tenure, news.until)
   }
 }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Draw } from '../simulation/draw.ts'
+import type { StoreCall } from './account.ts'
 import { FieldCrew } from './field-crew.ts'
 import { translatePrograms, type Programs } from './field-program.ts'
 import { FieldServer } from './field-server.ts'
@@ -63,6 +64,8 @@ export interface Field {
   readonly goneAt: ReadonlyMap<string, number>
   /** Everything that the sink has acknowledged, in the order in which it began. */
   effects(): readonly Effect[]
+  /** Everything that workers have asked of the store. */
+  calls(): readonly StoreCall[]
   /** Everything works again: the server, the network, and a full crew. */
   heal(): Promise<void>
   close(): Promise<void>
@@ -92,6 +95,8 @@ export interface Nemesis {
   readonly stores: readonly StoreKind[]
   /** Strikes once, and takes it back. Resolves when it is over: true if it hit something. */
   strike(field: StrikeField, draw: Draw, last: Last): Promise<boolean>
+  /** It strikes as soon as a storm begins, beside all others, and again if it is over before the storm is. @default false */
+  readonly isLasting?: boolean
 }
 
 /** Lets what was begun last for so long; shorter, if the storm is over before. */
@@ -148,6 +153,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
       return new Map(crew.hands.flatMap(({ goneAt }) => goneAt))
     },
     effects: () => effects.effects(),
+    calls: () => crew.hands.flatMap((hand) => hand.calls),
     heal,
     close,
     serverLog: () => server?.cluster.log() ?? '',

@@ -2,10 +2,13 @@
 // valid, and goes when its parent is gone. SIGTERM makes it leave in good order, with exit code 0: whoever sees another one
 // knows that it did not.
 
+import pg from 'pg'
 import { createHoldfast, type Logger, type Store } from '../../src/index.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
-import type { HandNews, HandTask } from './field-hand.ts'
+import { Account } from './account.ts'
+import type { HandNews, HandOrder, HandTask } from './field-hand.ts'
+import { PoolGate } from './hand-pool.ts'
 import { plantedStore } from './plants.ts'
 import { SinkConnection } from './sink.ts'
 import { Tenures } from './tenures.ts'
@@ -27,22 +30,40 @@ const logger: Logger = {
 const tell = (news: HandNews): void => void process.send?.(news)
 const tenures = new Tenures({ hand: task.id, leaseMs, tell })
 const sink = await SinkConnection.open(task.sinkUrl, () => tenures.current)
-const store = tenures.watch(plantedStore(await openStore(), task.plant))
+const account = new Account({ path: task.calls, hand: task.id, tenure: () => tenures.current })
+const gate = PoolGate.install()
+const store = account.watch(tenures.watch(plantedStore(await openStore(), task.plant)))
 const workflows = Object.values(chaosWorkflows(sink, task.version))
 const holdfast = await createHoldfast({ store, workflows, logger })
-await holdfast.work({ lease: leaseMs, shutdownTimeout: 2 * leaseMs, concurrency: 20, signals: false })
+await holdfast.work({ lease: leaseMs, shutdownTimeout: 2 * leaseMs, concurrency: task.concurrency, signals: false })
 process.on('SIGTERM', () => {
   tenures.leave()
   void leave()
+})
+process.on('message', (order: HandOrder) => {
+  void gate.shut(order.withholdMs).then((withheld) => tell({ withheld }))
 })
 tell({ working: true })
 
 /** Nothing waits for the store for longer than half a lease, as it is with the lease and the timeout of the default. */
 function openStore(): Promise<Store> {
   const storageTimeout = leaseMs / 2
-  return task.url.startsWith('sqlite:')
-    ? openSqliteStore({ path: task.url.slice('sqlite:'.length), storageTimeout, logger })
-    : openPostgresStore({ url: task.url, storageTimeout, connections: 4, logger })
+  if (task.url.startsWith('sqlite:')) {
+    return openSqliteStore({ path: task.url.slice('sqlite:'.length), storageTimeout, logger })
+  }
+  if (task.pool === 'own') return openPostgresStore({ url: task.url, storageTimeout, connections: 4, logger })
+  const url = new URL(task.url)
+  const schema = url.searchParams.get('schema') ?? ''
+  url.searchParams.delete('schema')
+  const lent = new pg.Pool({
+    connectionString: url.href,
+    max: 4,
+    pipeline: true,
+    keepAlive: true,
+    connectionTimeoutMillis: storageTimeout,
+  })
+  lent.on('error', (error) => logger.debug('An idle connection to the database broke.', { error }))
+  return openPostgresStore({ pool: lent, schema, listen: url.href, storageTimeout, logger })
 }
 
 async function leave(): Promise<void> {

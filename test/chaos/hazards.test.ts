@@ -63,7 +63,7 @@ describe('a worker that is stopped past its lease', { timeout }, () => {
 
 describe('a run that ends its process', { timeout }, () => {
   // PEERS 23.
-  it('SW-R5 fails at its bound of five, and the others are untouched', async () => {
+  it('SW-R5 is paused at its bound of five, and the others are untouched', async () => {
     const work = { lease: '500ms', concurrency: 4 } as const
     const { five, poison } = crew.programs
     const others = await Promise.all(Array.from({ length: 12 }, () => crew.client.start(five, [60, 60, 60, 60, 60])))
@@ -75,16 +75,18 @@ describe('a run that ends its process', { timeout }, () => {
       async () => {
         for (const [index, hand] of alive.entries()) if (hand.exit !== null) alive[index] = crew.hire(work)
         const runs = await Promise.all([bad, ...others].map((run) => crew.client.get(run)))
-        return runs.every(({ endedAt }) => endedAt !== null)
+        return runs.every(({ endedAt, status }) => endedAt !== null || status === 'paused')
       },
       40_000,
     )
 
     const journal = await crew.client.journal(bad)
-    expect(await crew.client.get(bad)).toMatchObject({ status: 'failed' })
-    expect(kinds(journal, 'crashed').map(({ meta }) => (meta as { crashes: number }).crashes)).toEqual([1, 2, 3, 4, 5])
-    await expect(bad.result()).rejects.toThrow(/crash|died|5 times/i)
-    expect(crew.executions.filter(({ step }) => step === 'kill')).toHaveLength(5)
+    expect(await crew.client.get(bad)).toMatchObject({ status: 'paused' })
+    expect(kinds(journal, 'paused').map(({ meta }) => (meta as { reason: string }).reason)).toEqual(['crashes'])
+    // A young process that takes a suspect blames nobody when it dies.
+    const crashes = kinds(journal, 'crashed').map(({ meta }) => (meta as { crashes: number }).crashes)
+    expect([...new Set(crashes)]).toEqual([1, 2, 3, 4, 5])
+    expect(crew.executions.filter(({ step }) => step === 'kill')).toHaveLength(crashes.length)
 
     const runs = await Promise.all(
       others.map(async ({ id }) => ({
@@ -134,14 +136,15 @@ describe('SIGTERM', { timeout }, () => {
   const asTold = (hand: Hand) =>
     hand.exited.then(({ code, signal }) => expect(signal ?? code).toBe(signal === null ? 143 : 'SIGTERM'))
 
-  it('IF-P1 SW-P6 during a step lets the run end, then ends the process', async () => {
+  it('IF-P1 SW-P6 during a step lets that end and be recorded, begins no other, and ends the process', async () => {
     const hand = await crew.hired({ lease: '30s' })
     const run = await crew.client.start(crew.programs.two, { ms: 400 })
     await crew.begun(run, 'first')
     hand.signal('SIGTERM')
     await asTold(hand)
-    expect(await run.status()).toBe('succeeded')
-    expect(kinds(await crew.client.journal(run), 'crashed')).toEqual([])
+    expect(await run.status()).toBe('pending')
+    const journal = await crew.client.journal(run)
+    expect(journal.map(({ kind }) => kind)).toEqual(['started', 'step-succeeded'])
   })
 
   it('IF-P1 gives a step back that takes too long, and another worker has it at once', async () => {
@@ -186,7 +189,8 @@ describe('SIGTERM', { timeout }, () => {
   // PEERS 7.
   it('SW-P6 makes a worker drain: what is started or given back meanwhile goes to the new one', async () => {
     const old = await crew.hired({ lease: '30s' })
-    const long = await crew.client.start(crew.programs.two, { ms: 900 })
+    // Longer than it takes to hire somebody, on a busy machine, too.
+    const long = await crew.client.start(crew.programs.two, { ms: 4_000 })
     await crew.begun(long, 'first', old.pid)
     const young = await crew.hired({ lease: '30s' })
     old.signal('SIGTERM')
@@ -194,7 +198,8 @@ describe('SIGTERM', { timeout }, () => {
     const late = await Promise.all(Array.from({ length: 10 }, () => crew.client.start(crew.programs.two, { ms: 10 })))
     const results = await Promise.all(late.map((run) => run.result({ timeout: '20s' })))
     expect(new Set(results.map(pidOf))).toEqual(new Set([young.pid]))
-    expect(pidOf(await long.result({ timeout: '20s' }))).toBe(old.pid)
+    expect(pidOf(await long.result({ timeout: '20s' }))).toBe(young.pid)
+    expect(crew.executions.filter(({ run, step }) => run === long.id && step === 'first')).toHaveLength(1)
     await asTold(old)
   })
 })

@@ -1,5 +1,8 @@
 // `npm run chaos`: a minute of chaos on a Postgres of its own, which writes to disk what it acknowledges. `-- --minutes 10`,
 // `--store sqlite`, `--only sigkill,sigstop`, `--plant no-fence` and so on; `--seed` gives the same load and blows again.
+// `-- --keep` writes everything into a folder, also if nothing was wrong.
+// `-- --markdown` prints nothing but the tables, as they stand in docs/testing.md, on the standard output.
+// `-- --restarts` kills every worker two seconds after it came to work, for three minutes: no run may be blamed for that.
 
 import { parseArgs } from 'node:util'
 import { performChaos } from './chaos.ts'
@@ -8,23 +11,28 @@ import { nemeses } from './nemeses/index.ts'
 
 const { values } = parseArgs({
   options: {
-    minutes: { type: 'string', default: '1' },
+    minutes: { type: 'string' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     store: { type: 'string', default: 'postgres' },
     workers: { type: 'string', default: '4' },
     only: { type: 'string' },
     plant: { type: 'string', default: 'none' },
+    restarts: { type: 'boolean', default: false },
+    markdown: { type: 'boolean', default: false },
+    keep: { type: 'boolean', default: false },
   },
 })
 
 const store = oneOf<StoreKind>('store', values.store, ['postgres', 'sqlite'])
 const plant = oneOf<Plant>('plant', values.plant, ['none', 'no-fence', 'blind-retry'])
 const known = nemeses.filter(({ stores }) => stores.includes(store)).map(({ name }) => name)
-const only = values.only?.split(',').map((name) => oneOf('only', name, known))
-const [minutes, seed, workers] = [Number(values.minutes), Number(values.seed), Number(values.workers)]
+const only = values.restarts ? ['restarts'] : values.only?.split(',').map((name) => oneOf('only', name, known))
+const minutes = Number(values.minutes ?? (values.restarts ? '3' : '1'))
+const [seed, workers] = [Number(values.seed), Number(values.workers)]
 
 const where = store === 'sqlite' ? 'one SQLite file' : 'a Postgres of its own with fsync'
-console.log(`chaos: ${minutes} min, ${workers} workers on ${where}, seed ${seed}, planted: ${plant}`)
+const tell = values.markdown ? console.error : console.log
+tell(`chaos: ${minutes} min, ${workers} workers on ${where}, seed ${seed}, planted: ${plant}`)
 const { violations } = await performChaos({
   store,
   plant,
@@ -32,8 +40,10 @@ const { violations } = await performChaos({
   seed,
   workers,
   only,
+  keep: values.keep,
+  format: values.markdown ? 'markdown' : 'text',
   print: (line) => console.log(line),
-  onProgress: (line) => console.log(line),
+  onProgress: (line) => tell(line),
 })
 process.exitCode = violations.length === 0 ? 0 : 1
 

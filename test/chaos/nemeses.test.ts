@@ -58,6 +58,12 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
   })
 
+  it('lets everybody of the crew claim and rescue, also the one with a single slot', () => {
+    const claimed = field.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
+    expect(claimed.map(({ hand }) => hand.split('.')[0])).toEqual(expect.arrayContaining(['w1', 'w2']))
+    expect(field.calls().filter(({ f }) => f === 'rescue').length).toBeGreaterThan(0)
+  })
+
   it('strikes one after another in a storm, until it is over', async () => {
     const only = ['kill', 'stand-still']
     const storm = startStorm(field, { seed: 1, only })
@@ -82,5 +88,117 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     const unknown = effects.filter(({ hand }) => !goneAt.has(hand) && !alive.has(hand.split('/')[0] ?? ''))
     expect(unknown).toEqual([])
     expect(field.hands.at(-1)?.tail.length).toBeGreaterThan(0)
+  })
+})
+
+describe('strangers on Postgres', { timeout: 60_000 }, () => {
+  const events: FieldEvent[] = []
+  let field: StrikeField
+  let client: Holdfast
+  let isOver = false
+  let load: Promise<void>
+
+  beforeAll(async () => {
+    field = await openField({ store: 'postgres', workers: 3, leaseMs: 1_500, onEvent: (event) => events.push(event) })
+    client = await createHoldfast({ store: field.url, workflows: [retry], logger: silent })
+    load = keepBusy()
+  }, 60_000)
+
+  afterAll(async () => {
+    isOver = true
+    await load
+    await client.close()
+    await field.close()
+  }, 60_000)
+
+  async function keepBusy(): Promise<void> {
+    for (let n = 1; !isOver; n += 1) {
+      await client.start(retry, { n: `${n}`, ms: 50, failures: 0 })
+      await setTimeout(20)
+    }
+  }
+
+  /** Strikes, looks while what was struck lasts, and then lets it be over. */
+  async function whileStruck<Seen>(name: string, look: () => Promise<Seen>): Promise<Seen> {
+    const nemesis = nemeses.find((one) => one.name === name)
+    if (nemesis === undefined) throw new Error(`There is no ${name}.`)
+    for (let blow = 1; ; blow += 1) {
+      let seen: { readonly value: Seen } | null = null
+      const hit = await nemesis.strike(field, Draw.of(1, 'nemesis', blow), async () => {
+        seen = { value: await look() }
+      })
+      const found = seen as { readonly value: Seen } | null
+      if (hit && found !== null) return found.value
+    }
+  }
+
+  const heldRuns = (): readonly string[] =>
+    events.findLast(({ details }) => details?.['holds'])?.details?.['holds'] as []
+
+  /** What nobody can lock now. */
+  function locked(runs: readonly string[]): Promise<readonly string[]> {
+    return field.server.connected(async (outsider) => {
+      const sql = 'select id from runs where id = any($1) for update skip locked'
+      const { rows } = await outsider.query<{ readonly id: string }>(sql, [runs])
+      const free = rows.map(({ id }) => id)
+      return runs.filter((id) => !free.includes(id))
+    })
+  }
+
+  it('row-lock holds rows of runs that nobody else can lock', async () => {
+    const { runs, stuck } = await whileStruck('row-lock', async () => {
+      return { runs: heldRuns(), stuck: await locked(heldRuns()) }
+    })
+    expect(runs.length).toBeGreaterThan(0)
+    expect(stuck).toEqual(runs)
+    expect(events.at(-1)?.details).toEqual({ frees: runs })
+    await expect.poll(() => locked(runs)).toEqual([])
+  })
+
+  it('head-lock holds ready runs: nobody claims them until they are let go, and then somebody does', async () => {
+    const { runs, states } = await whileStruck('head-lock', async () => {
+      const ids = heldRuns()
+      // So many others come, and begin, that these were looked at again and again.
+      const others = Array.from({ length: 40 }, (_, n) => client.start(retry, { n: `other ${n}`, ms: 1, failures: 0 }))
+      for (const other of await Promise.all(others)) await other.result({ timeout: '20s' })
+      const states = await Promise.all(ids.map(async (id) => (await client.get(id))?.status))
+      return { runs: ids, states }
+    })
+    expect(runs.length).toBeGreaterThan(0)
+    expect(new Set(states)).toEqual(new Set(['pending']))
+    for (const id of runs) await expect.poll(async () => (await client.get(id))?.status).toBe('succeeded')
+  })
+
+  it('snapshot-held keeps one snapshot while others commit, and comes back when it is thrown out', async () => {
+    const snapshots = (): Promise<readonly { readonly pid: number; readonly xmin: string; readonly age: number }[]> =>
+      field.server.connected(async (outsider) => {
+        const { rows } = await outsider.query<{ readonly pid: number; readonly xmin: string; readonly age: number }>(
+          `select pid, backend_xmin::text as xmin, age(backend_xmin) as age from pg_stat_activity
+           where application_name = 'outsider' and state = 'idle in transaction' and backend_xmin is not null`,
+        )
+        return rows
+      })
+    const storm = startStorm(field, { seed: 1, only: ['snapshot-held', 'terminate'] })
+    const [first] = await expect.poll(snapshots).toHaveLength(1).then(snapshots)
+    await expect.poll(async () => (await snapshots())[0]?.age).toBeGreaterThan((first?.age ?? 0) + 50)
+    expect((await snapshots()).map(({ pid, xmin }) => ({ pid, xmin }))).toEqual([
+      { pid: first?.pid, xmin: first?.xmin },
+    ])
+    await field.server.connected((outsider) => outsider.query('select pg_terminate_backend($1)', [first?.pid]))
+    await expect.poll(async () => (await snapshots())[0]?.pid ?? first?.pid).not.toBe(first?.pid)
+    await storm.stop()
+    expect(await snapshots()).toEqual([])
+    expect(storm.counts.get('snapshot-held')).toBe(2)
+  })
+
+  it('pool-empty leaves a worker without a connection, also one that was lent its pool', async () => {
+    for (const post of field.crew.posts) {
+      await expect.poll(() => post.hand.isWorking).toBe(true)
+      expect(await post.hand.withhold(1_000)).toBeGreaterThan(0)
+    }
+    expect(field.crew.posts.map(({ name }) => name)).toContain('w3')
+    const run = await client.start(retry, { n: 'after', ms: 1, failures: 0 })
+    expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
+    expect(events.filter(({ kind }) => kind === 'violation')).toEqual([])
   })
 })

@@ -1,6 +1,8 @@
-// What a chaos run tells people: a line every few seconds, and a table at its end.
+// What a chaos run tells people: a line every few seconds, and two tables at its end: what happened how often, and how long
+// runs that lost their holder waited for what. As Markdown they are what stands in docs/testing.md.
 
 import type { Counts } from './checker.ts'
+import { causes, timesByCause, timesWithout, type Recovery } from './recovery.ts'
 
 export interface Report {
   readonly seconds: number
@@ -11,8 +13,21 @@ export interface Report {
   readonly skippedLooks: number
 }
 
-export function tableOf({ seconds, faults, counts, looks, skippedLooks }: Report): string {
+export type Format = 'text' | 'markdown'
+
+const mostSlow = 10
+
+type Table = readonly (readonly string[])[]
+
+export function tablesOf(report: Report, format: Format): string {
+  const tables = [countTable(report), recoveryTable(report.counts.recoveries)]
+  if (format === 'markdown') return tables.map(inMarkdown).join('\n\n')
+  return [...tables.map(inText), slowest(report.counts.recoveries)].join('\n\n')
+}
+
+function countTable({ seconds, faults, counts, looks, skippedLooks }: Report): Table {
   const rows: readonly (readonly [string, string | number])[] = [
+    ['What', 'Count'],
     ...[...faults].toSorted(([a], [b]) => a.localeCompare(b)),
     ['faults', total(faults)],
     ['runs', counts.runs],
@@ -22,19 +37,61 @@ export function tableOf({ seconds, faults, counts, looks, skippedLooks }: Report
     ['effects repeated', counts.repeatedEffects],
     ['runs taken over', counts.takeovers],
     ['runs paused for drift', counts.drifted],
-    ['runs given up after five crashes', counts.givenUp],
+    ['runs stopped for their crashes', counts.givenUp],
     ['lost', counts.lost],
     ['doubled under a valid lease', counts.doubled],
     ['unknown outcomes', counts.unknown],
-    ['recovery p50', quantile(counts.recoveryMs, 0.5)],
-    ['recovery p99', quantile(counts.recoveryMs, 0.99)],
-    ['recovery max', quantile(counts.recoveryMs, 1)],
     ['looks of the doctor', looks],
     ['looks at a store that was away', skippedLooks],
     ['took', `${seconds.toFixed(0)} s`],
   ]
-  const width = Math.max(...rows.map(([name]) => name.length)) + 2
-  return rows.map(([name, value]) => `  ${name.padEnd(width)}${String(value).padStart(10)}`).join('\n')
+  return rows.map(([name, value]) => [name, typeof value === 'number' ? value.toLocaleString('en-US') : value])
+}
+
+/** All, all by the time that the server was up, and what they waited for: how many, and how long. */
+function recoveryTable(found: readonly Recovery[]): Table {
+  return [
+    ['Recovery', 'Count', 'p50', 'p99', 'Max'],
+    measured('all', timesWithout(found)),
+    measured('all, without the time that the server was away', timesWithout(found, 'server')),
+    ...[...timesByCause(found)].map(([cause, times]) => measured(`part: ${causes[cause]}`, times)),
+  ]
+}
+
+/** The longest, each with what it waited for. */
+function slowest(found: readonly Recovery[]): string {
+  const longest = found.toSorted((a, b) => b.to - b.from - (a.to - a.from)).slice(0, mostSlow)
+  return longest
+    .map(({ run, from, to, parts }) => {
+      const told = [...parts].toSorted(([, a], [, b]) => b - a).map(([cause, ms]) => `${cause} ${Math.round(ms)}`)
+      return `  ${run} from ${new Date(from).toISOString()} ${Math.round(to - from)} ms: ${told.join(', ')}`
+    })
+    .join('\n')
+}
+
+function measured(name: string, sorted: readonly number[]): readonly string[] {
+  return [name, String(sorted.length), ...[0.5, 0.99, 1].map((fraction) => quantile(sorted, fraction))]
+}
+
+function inText([head = [], ...rows]: Table): string {
+  const widths = widthsOf([head, ...rows])
+  const line = (cells: readonly string[]): string =>
+    cells
+      .map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart((widths[index] ?? 0) + 3)))
+      .join('')
+  return [head, ...rows].map((cells) => `  ${line(cells)}`).join('\n')
+}
+
+function inMarkdown([head = [], ...rows]: Table): string {
+  const widths = widthsOf([head, ...rows])
+  const line = (cells: readonly string[]): string =>
+    `| ${cells.map((cell, index) => (index === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[index] ?? 0))).join(' | ')} |`
+  const rule = widths.map((width, index) => (index === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+  return [head, rule, ...rows].map(line).join('\n')
+}
+
+function widthsOf(table: Table): readonly number[] {
+  return (table[0] ?? []).map((_, index) => Math.max(3, ...table.map((cells) => (cells[index] ?? '').length)))
 }
 
 export function total(faults: ReadonlyMap<string, number>): number {
@@ -43,7 +100,7 @@ export function total(faults: ReadonlyMap<string, number>): number {
 
 function quantile(sorted: readonly number[], fraction: number): string {
   const ms = sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * fraction))]
-  return ms === undefined ? '–' : `${ms} ms`
+  return ms === undefined ? '–' : `${Math.round(ms).toLocaleString('en-US')} ms`
 }
 
 /** 61,000 as 1:01. */

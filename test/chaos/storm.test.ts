@@ -22,4 +22,22 @@ describe('chaos', { timeout: 300_000 }, () => {
       expect(chaos.verdict?.counts.takeovers).toBeGreaterThan(0)
     },
   )
+
+  it.each(['postgres', 'sqlite'] as const)(
+    `no run is blamed for a restart of every worker every two seconds on %s (seed ${seed})`,
+    async (store) => {
+      const chaos = await performChaos({
+        store,
+        minutes: 0.3,
+        seed,
+        workers: 3,
+        plant: 'none',
+        only: ['restarts'],
+        print,
+      })
+      expect(chaos.violations).toEqual([])
+      expect(chaos.verdict?.counts).toMatchObject({ lost: 0, doubled: 0, givenUp: 0 })
+      expect(chaos.verdict?.counts.takeovers).toBeGreaterThan(0)
+    },
+  )
 })

@@ -4,7 +4,7 @@
 import { messageOf } from '../../src/core/error.ts'
 import { Draw } from '../simulation/draw.ts'
 import type { Last, Nemesis, StoreKind, StrikeField } from './field.ts'
-import { nemeses } from './nemeses/index.ts'
+import { nemeses, onRequest } from './nemeses/index.ts'
 
 export interface StormOptions {
   readonly seed: number
@@ -20,9 +20,12 @@ export interface Storm {
 }
 
 const atOnce = 3
+/** How soon one who stays comes back when there is no server for him. */
+const retryMs = 200
 
 export function startStorm(field: StrikeField, { seed, only }: StormOptions): Storm {
   const chosen = choose(field.store, only)
+  const passing = chosen.filter(({ isLasting }) => isLasting !== true)
   const draw = Draw.of(seed, 'nemesis')
   const counts = new Map(chosen.map(({ name }) => [name, 0]))
   const underway = new Map<string, Promise<void>>()
@@ -33,7 +36,8 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
   const over = new Promise<void>((resolve) => (stop = resolve)).then(() => void (isOver = true))
   const last: Last = (ms) => pause(ms, over)
 
-  async function strike(nemesis: Nemesis, own: Draw): Promise<void> {
+  /** True if it hit something. */
+  async function strike(nemesis: Nemesis, own: Draw): Promise<boolean> {
     const { name } = nemesis
     field.tell({ kind: 'nemesis', text: `${name} strikes` })
     const outcome = await nemesis.strike(field, own, last).then(
@@ -42,9 +46,21 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
       (error: unknown) => `was in vain: ${messageOf(error)}`,
     )
     if (outcome === 'is over') counts.set(name, (counts.get(name) ?? 0) + 1)
-    else round.push(nemesis)
     field.tell({ kind: 'nemesis', text: `${name} ${outcome}` })
-    underway.delete(name)
+    return outcome === 'is over'
+  }
+
+  /** Strikes in its turn; if it hit nothing, it has another one in this round. */
+  async function strikeInTurn(nemesis: Nemesis, own: Draw): Promise<void> {
+    if (!(await strike(nemesis, own))) round.push(nemesis)
+    underway.delete(nemesis.name)
+  }
+
+  /** Strikes again and again, beside all others. */
+  async function stay(nemesis: Nemesis): Promise<void> {
+    for (let turn = 1; !isOver; turn += 1) {
+      if (!(await strike(nemesis, Draw.of(seed, 'nemesis', turn)))) await last(retryMs)
+    }
   }
 
   async function rage(): Promise<void> {
@@ -52,27 +68,30 @@ export function startStorm(field: StrikeField, { seed, only }: StormOptions): St
       await last(draw.between(0.1, 0.8) * field.leaseMs)
       while (underway.size >= atOnce) await Promise.race(underway.values())
       if (isOver) return
-      if (round.length === 0) round = shuffled(chosen, draw)
+      if (round.length === 0) round = shuffled(passing, draw)
       const at = round.findIndex(({ name }) => !underway.has(name))
       const [nemesis] = at === -1 ? [] : round.splice(at, 1)
       // A stream of its own: what one draws does not shift what befalls the next.
-      if (nemesis !== undefined) underway.set(nemesis.name, strike(nemesis, Draw.of(seed, 'nemesis', turn)))
+      if (nemesis !== undefined) underway.set(nemesis.name, strikeInTurn(nemesis, Draw.of(seed, 'nemesis', turn)))
     }
   }
 
+  const staying = chosen.filter(({ isLasting }) => isLasting === true).map(stay)
   const raging = rage()
   return {
     counts,
     async stop() {
       stop()
       await raging
+      await Promise.all(staying)
       await Promise.all(underway.values())
     },
   }
 }
 
 function choose(store: StoreKind, only: readonly string[] | undefined): readonly Nemesis[] {
-  const fitting = nemeses.filter(({ stores }) => stores.includes(store))
+  const known = only === undefined ? nemeses : [...nemeses, ...onRequest]
+  const fitting = known.filter(({ stores }) => stores.includes(store))
   const unknown = only?.filter((wanted) => !fitting.some(({ name }) => name === wanted)) ?? []
   if (unknown.length === 0) return fitting.filter(({ name }) => only?.includes(name) ?? true)
   const names = fitting.map(({ name }) => name).join(', ')

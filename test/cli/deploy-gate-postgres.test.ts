@@ -23,6 +23,7 @@ async function readOnly(url: string, schema: string): Promise<string> {
   await client.query(`create role ${role} login password 'looks'`)
   await client.query(`grant usage on schema ${name} to ${role}`)
   await client.query(`grant select on all tables in schema ${name} to ${role}`)
+  await client.query(`revoke select on ${name}.secrets from ${role}`)
   const address = new URL(url)
   address.username = `${schema}_reader`
   address.password = 'looks'

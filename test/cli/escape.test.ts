@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { harmlessJson, visible, visibleLines } from '../../src/cli/escape.ts'
 import { jsonLine, messageOf } from '../../src/cli/plain-json.ts'
+import { harmlessJson, visible } from '../../src/core/printable.ts'
 import { poison, throwing } from '../poison.ts'
 import { hazardous } from './world.ts'
 
 const texts = poison.map(({ value }) => value()).filter((value) => typeof value === 'string')
 
-describe('text from data on a terminal', () => {
+describe('text from data, for a person', () => {
   it('shows what would move the cursor, turn the writing or break the line', () => {
     expect(visible('\u001B[2J')).toBe('\\x1b[2J')
     expect(visible('a\nb\r\tc')).toBe('a\\nb\\r\\tc')
@@ -16,20 +16,36 @@ describe('text from data on a terminal', () => {
     expect(visible('\u{E0041}')).toBe('\\u{e0041}')
   })
 
-  it('leaves letters, emoji and the joiners that they need', () => {
-    expect(visible('Grüße 你好 👩‍👩‍👧 می‌خواهم')).toBe('Grüße 你好 👩‍👩‍👧 می‌خواهم')
+  it.each([
+    ['letters', 'Grüße 你好'],
+    ['a family and an astronaut', '👩‍👩‍👧 👩🏽‍🚀'],
+    ['a red heart and a keycap', '❤️ 1️⃣'],
+    ['Persian with a non-joiner', 'می‌خواهم'],
+    ['Hindi with a joiner', 'क्‍ष'],
+  ])('leaves %s, with the joiners that they need', (_, text) => {
+    expect(visible(text)).toBe(text)
   })
 
-  it('lets no character through that a terminal could obey', () => {
+  it.each([
+    ['a joiner between letters that need none', 'order\u200D-42', 'order\\u{200d}-42'],
+    ['a non-joiner at the end', 'order-42\u200C', 'order-42\\u{200c}'],
+    ['a chooser after a digit', '1\uFE0F', '1\\u{fe0f}'],
+    ['a filler that is drawn as nothing', 'a\u3164b', 'a\\u{3164}b'],
+    ['a soft hyphen', 'a\u00ADb', 'a\\xadb'],
+    ['a variation selector of the second kind', 'a\u{E0100}', 'a\\u{e0100}'],
+  ])('shows what would make two keys look alike: %s', (_, text, shown) => {
+    expect(visible(text)).toBe(shown)
+  })
+
+  it('lets no character through that a terminal could obey, or a reader not see', () => {
     for (let code = 0; code <= 0x10ffff; code += 1) {
       const character = String.fromCodePoint(code)
       if (hazardous.test(visible(character))) throw new Error(`U+${code.toString(16)} gets through`)
+      const among = visible(`a${character}b`)
+      if (hazardous.test(among)) throw new Error(`U+${code.toString(16)} gets through among letters`)
+      if (visible(among) !== among) throw new Error(`U+${code.toString(16)} is not the same when it is shown again`)
     }
     expect(texts.filter((text) => hazardous.test(visible(text)))).toEqual([])
-  })
-
-  it('keeps the lines of a stack and nothing else', () => {
-    expect(visibleLines('Error: a\u001B[2J\n    at b')).toBe('Error: a\\x1b[2J\n    at b')
   })
 
   it('escapes in JSON what JSON leaves, and it stays the same value', () => {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { Call } from '../../src/cli/call.ts'
+import { inputOf } from '../../src/cli/input-argument.ts'
 import { parseInput } from '../../src/cli/json-input.ts'
 import { isHoldfastError } from '../../src/index.ts'
 import { poison } from '../poison.ts'
@@ -49,9 +51,19 @@ describe('input that is not JSON', () => {
     expect(faultOf(' ').message).toContain('is empty')
   })
 
-  it('is found also where nesting is deeper than any stack', () => {
-    const depth = 200_000
-    expect(faultOf(`${'['.repeat(depth)}x`).position).toBe(depth)
+  it.each([
+    ['{\\"a": 1}', 1],
+    ['"\\N"', 0],
+    ['"\\u12G4"', 0],
+    ['"\\u12', 0],
+    ['"\\', 0],
+    ['[1e]', 2],
+    ['[1.5E+9,"\\u00E9\\n\u007f" 1]', 20],
+    ['["a","b]', 5],
+    ['{"a":1,"b":nulL}', 11],
+  ])('%j goes wrong at %d, also in its escapes and numbers', (text, position) => {
+    expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError)
+    expect(faultOf(text).position).toBe(position)
   })
 
   it('is never echoed raw', () => {
@@ -61,5 +73,64 @@ describe('input that is not JSON', () => {
 
   it('is JSON otherwise', () => {
     expect(parseInput(' {"a":[1,-0.5e3,true,null,"\\u00e9"]} ', 'it')).toEqual({ a: [1, -500, true, null, 'é'] })
+  })
+})
+
+describe('fifteen megabytes of input', () => {
+  const long = 15_000_000
+
+  it.each<[string, () => string, number]>([
+    ['one text without an end', () => `"${'a'.repeat(long)}`, 0],
+    ['one text with a line break at its end', () => `["${'ä'.repeat(long)}\n"]`, 1],
+    ['one text of escapes, the last of which is none', () => `"${'\\n'.repeat(long / 2)}\\x"`, 0],
+    ['white space before a slip', () => `${' '.repeat(long)}x`, long],
+    ['line breaks before a slip', () => `${'\n'.repeat(long)}x`, long],
+    ['one number before a slip', () => `${'1'.repeat(long)}x`, long],
+    ['short texts, the last of which has no end', () => `[${'"a",'.repeat(1_000_000)}"b`, 4_000_001],
+    ['closed brackets', () => `[${'[],'.repeat(500_000)}]`, 1_500_001],
+  ])('%s overflow no stack: the place is told', (_, make, position) => {
+    expect(faultOf(make()).position).toBe(position)
+  })
+
+  it('is told by the line also among millions of lines', () => {
+    expect(faultOf(`${'\n'.repeat(long)} x`).message).toContain(`line ${long + 1}, column 2`)
+  })
+
+  it.each([
+    ['that only open', () => '['.repeat(long)],
+    ['that are closed again', () => `${'['.repeat(long / 2)}${']'.repeat(long / 2)}`],
+    ['of objects', () => '{"a":'.repeat(long / 5)],
+  ])('of brackets %s are refused before a parser sees them', (_, make) => {
+    expect(faultOf(make()).message).toBe(
+      'The input is nested deeper than 1000 levels, and no codec stores that. Flatten it.',
+    )
+  })
+})
+
+describe('input of twenty megabytes', () => {
+  const told =
+    'is longer than 16777216 characters (16 MiB), the most that the command line reads. ' +
+    'Store it elsewhere and pass a reference.'
+
+  it.each([
+    ['of brackets', () => '['.repeat(20_000_000)],
+    ['of one text that breaks off', () => `"${'a'.repeat(20_000_000)}`],
+    ['that would be JSON', () => `"${'a'.repeat(20_000_000)}"`],
+  ])('%s is refused by its size', (_, make) => {
+    expect(faultOf(make()).message).toBe(`The input ${told}`)
+  })
+
+  it('from a pipe or a file without an end is read no further than that', async () => {
+    let read = 0
+    const endless = (async function* () {
+      for (;;) {
+        read += 1
+        yield ' '.repeat(1_000_000)
+      }
+    })()
+    const call = { io: { cwd: '/', stdin: endless } } as unknown as Call
+    await expect(inputOf(call, 'input', '-', undefined)).rejects.toThrow(`What came from standard input ${told}`)
+    expect(read).toBe(17)
+    await expect(inputOf(call, 'input', undefined, '/dev/zero')).rejects.toThrow(`The file "/dev/zero" ${told}`)
   })
 })

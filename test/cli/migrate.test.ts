@@ -5,9 +5,14 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { migrations } from '../../src/stores/postgres/schema.ts'
 import { quoteSchema } from '../../src/stores/postgres/schema-name.ts'
+import { schemaVersion } from '../../src/stores/sqlite/schema.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { begin, cli, folder } from './world.ts'
+
+/** The version of the schema on Postgres. */
+const latest = migrations.length
 
 interface Postgres {
   readonly url: string
@@ -31,25 +36,27 @@ describe('migrating SQLite', () => {
   it('says from which version to which it went', async () => {
     const store = `sqlite:${join(folder(), 'app.db')}`
     const { stdout } = await cli(['migrate', '--store', store, '--json'])
-    expect(JSON.parse(stdout)).toEqual({ store, from: 0, to: 3, isCurrent: true })
+    expect(JSON.parse(stdout)).toEqual({ store, from: 0, to: schemaVersion, isCurrent: true })
     const again = await cli(['migrate', '--store', store, '--json'])
-    expect(JSON.parse(again.stdout)).toEqual({ store, from: 3, to: 3, isCurrent: true })
+    expect(JSON.parse(again.stdout)).toEqual({ store, from: schemaVersion, to: schemaVersion, isCurrent: true })
   })
 
   it('without doing it creates no file, and prints what would make the same tables', async () => {
     const path = join(folder(), 'app.db')
     const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
     expect(code).toBe(0)
-    expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to 3.\n`)
+    expect(stdout).toContain(`-- The tables of sqlite:${path} would go from version 0 to ${schemaVersion}.\n`)
     expect(existsSync(path)).toBe(false)
     // As if somebody had piped it into sqlite3.
     const database = new Database(path)
     database.exec(stdout)
     database.close()
     const after = await cli(['migrate', '--store', `sqlite:${path}`])
-    expect(after.stdout).toBe(`The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`)
+    expect(after.stdout).toBe(`The tables of sqlite:${path} are up to date: version ${schemaVersion}, nothing to do.\n`)
     const dry = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run'])
-    expect(dry.stdout).toBe(`-- The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`)
+    expect(dry.stdout).toBe(
+      `-- The tables of sqlite:${path} are up to date: version ${schemaVersion}, nothing to do.\n`,
+    )
   })
 
   it('without doing it leaves a file as it is, byte by byte', async () => {
@@ -60,7 +67,7 @@ describe('migrating SQLite', () => {
     const before = readFileSync(path)
     const { code, stdout } = await cli(['migrate', '--store', `sqlite:${path}`, '--dry-run', '--json'])
     expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ from: 0, to: 3 })
+    expect(JSON.parse(stdout)).toMatchObject({ from: 0, to: schemaVersion })
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(existsSync(`${path}-wal`)).toBe(false)
   })
@@ -76,7 +83,10 @@ describe('migrating SQLite', () => {
   it.each([
     ['--schema', 'x'],
     ['--shards', '4'],
+    ['--owner', 'app'],
     ['--views', 'pgqrs'],
+    ['--payloads'],
+    ['--roles'],
   ])('has no %s', async (...option) => {
     const path = join(folder(), 'app.db')
     const { code, stderr } = await cli(['migrate', '--store', `sqlite:${path}`, ...option])
@@ -92,9 +102,9 @@ describe('migrating Postgres', () => {
     const { url, schema } = place
     const first = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '4'])
     expect(first.code).toBe(0)
-    expect(first.stdout).toMatch(/^The tables of \w+: went from version 0 to 2\.\n$/)
+    expect(first.stdout).toMatch(new RegExp(`^The tables of \\w+: went from version 0 to ${latest}\\.\n$`))
     const again = await cli(['migrate', '--store', url, '--schema', schema, '--json'])
-    expect(JSON.parse(again.stdout)).toMatchObject({ from: 2, to: 2, schema, shards: 4, isCurrent: true })
+    expect(JSON.parse(again.stdout)).toMatchObject({ from: latest, to: latest, schema, shards: 4, isCurrent: true })
     expect(first.stdout + again.stdout).not.toContain(new URL(url).password || 'no password')
     const other = await cli(['migrate', '--store', url, '--schema', schema, '--shards', '8'])
     expect(other.code).toBe(2)
@@ -105,7 +115,7 @@ describe('migrating Postgres', () => {
     const place = await postgres()
     const url = `${place.url}${place.url.includes('?') ? '&' : '?'}schema=${place.schema}`
     const { stdout } = await cli(['migrate', '--store', url, '--json'])
-    expect(JSON.parse(stdout)).toMatchObject({ schema: place.schema, from: 0, to: 2 })
+    expect(JSON.parse(stdout)).toMatchObject({ schema: place.schema, from: 0, to: latest })
   })
 
   it('without doing it changes nothing, and prints what would do the same (PQ-S5)', async () => {
@@ -117,7 +127,30 @@ describe('migrating Postgres', () => {
     await rows(dry.stdout)
     expect(await schemasLike(place)).toEqual([schema, `${schema}_pgqrs`])
     const after = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run'])
-    expect(after.stdout).toMatch(/^-- The tables of \w+: are up to date: version 2, nothing to do\.\n$/)
+    expect(after.stdout).toMatch(
+      new RegExp(`^-- The tables of \\w+: are up to date: version ${latest}, nothing to do\\.\n$`),
+    )
+  })
+
+  it('refuses a schema that somebody else prepared, and with --owner does it with the rights of that role alone', async () => {
+    const place = await postgres()
+    const { url, schema, rows } = place
+    const owner = `${schema}_owner`
+    const [row] = await rows('select current_database() as name')
+    await rows(`create role ${owner}; grant create on database ${String(row?.['name'])} to ${owner}`)
+    await rows(`create schema ${schema} authorization ${owner}`)
+    const options = ['--store', url, '--schema', schema, '--views', 'pgqrs']
+    const refused = await cli(['migrate', ...options])
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain(`holdfast migrate --owner ${owner}`)
+    expect((await cli(['migrate', ...options, '--dry-run'])).code).toBe(2)
+    const dry = await cli(['migrate', ...options, '--owner', owner, '--dry-run'])
+    expect(dry.stdout).toContain(`set local role "${owner}";`)
+    expect((await cli(['migrate', ...options, '--owner', owner])).code).toBe(0)
+    const owners = await rows(`select distinct relowner::regrole::text as owner from pg_class
+      where relkind in ('r', 'v', 'S') and relnamespace::regnamespace::text in ('${schema}', '${schema}_pgqrs')`)
+    expect(owners).toEqual([{ owner }])
+    await rows(`drop owned by ${owner} cascade; drop role ${owner}`)
   })
 
   it('makes views when it is asked to, and drops them (PQ-S1, SW-S1, IF-S2, WC-S2)', async () => {
@@ -132,9 +165,42 @@ describe('migrating Postgres', () => {
     const dropped = await cli(['migrate', ...options, '--views', 'none'])
     expect(dropped.stdout).toContain('The views are dropped.\n')
     expect(await rows(`select 1 from pg_views where schemaname like '${schema}%'`)).toEqual([])
+    const shown = await cli(['migrate', ...options, '--views', 'pgqrs', '--payloads'])
+    expect(shown.stdout).toContain(`The views stand in ${schema}_pgqrs, ${schema}_pgqrs_payloads.\n`)
+    const unnamed = await cli(['migrate', ...options, '--payloads'])
+    expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('--payloads needs --views')])
     const wrong = await cli(['migrate', ...options, '--views', 'ironflw'])
     expect(wrong.code).toBe(2)
     expect(wrong.stderr).toContain('Did you mean "ironflow"?')
+  })
+})
+
+describe('roles on Postgres', () => {
+  it('are printed without being made, and made with the rights that were printed', async () => {
+    const place = await postgres()
+    const { url, schema, rows } = place
+    const options = ['--store', url, '--schema', schema]
+    const names = ['migrator', 'worker', 'starter', 'viewer'].map((kind) => `${schema}_${kind}`)
+    const made = async (): Promise<readonly unknown[]> =>
+      (await rows(`select rolname from pg_roles where rolname like '${schema}%' order by oid`)).map(
+        (row) => row['rolname'],
+      )
+    onTestFinished(async () => {
+      for (const role of names) await rows(`drop owned by ${role} cascade; drop role ${role}`)
+    })
+    const dry = await cli(['migrate', ...options, '--roles', '--dry-run', '--views', 'pgqrs'])
+    expect([dry.code, await made()]).toEqual([0, []])
+    await rows(dry.stdout)
+    expect(await made()).toEqual(names)
+    const rights = async (): Promise<readonly unknown[]> =>
+      rows(`select relname, relowner::regrole::text as owner, relacl::text from pg_class c
+        join pg_namespace n on n.oid = relnamespace where nspname like '${schema}%' and relkind in ('r', 'v', 'S') order by 1`)
+    const printed = await rights()
+    const again = await cli(['migrate', ...options, '--roles', schema])
+    expect(again.stdout).toContain(`The roles ${names.join(', ')} have their rights.\n`)
+    expect(await rights()).toEqual(printed)
+    const wrong = await cli(['migrate', ...options, '--roles', 'Shop!'])
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--roles <prefix>')])
   })
 })
 
@@ -156,7 +222,7 @@ describe('a worker that a newer Holdfast has left behind', () => {
     await cli(['migrate', '--store', store])
     const worker = begin(['worker', '--store', store, '--workflows', 'test/cli/workflows.ts', '--lease', '1s'])
     await worker.says('Works until it is stopped')
-    await rows(`update ${quoteSchema(schema)}.settings set value = '3' where shard = 0 and name = 'min-client'`)
+    await rows(`update ${quoteSchema(schema)}.settings set value = '99' where shard = 0 and name = 'min-client'`)
     const { code, stderr } = await worker.ended
     expect(code).toBe(2)
     expect(stderr).toContain('SCHEMA_TOO_NEW')

@@ -190,6 +190,22 @@ describe('holdfast cancel and retry, for many', () => {
 })
 
 describe('holdfast pause, resume and remove', () => {
+  it('lets all paused runs go on that match, by their reason, too', async () => {
+    const { holdfast, run } = await shop()
+    for (const reason of ['operator', 'maintenance'] as const) {
+      await holdfast.pause(await holdfast.start(sleepy), { reason })
+    }
+    expect((await run(['resume', '--all', '--dry-run'])).code).toBe(0)
+    expect((await run(['resume', '--all', '--reason', 'crash', '--yes'])).code).toBe(2)
+    const counted = await run(['resume', '--all', '--type', 'demo.sleepy', '--dry-run'])
+    expect(counted.stdout).toBe('2 paused runs match. Nothing was changed.\n')
+    const crashes = await run(['resume', '--all', '--reason', 'crashes', '--yes'])
+    expect(crashes.stdout).toBe('0 paused runs match.\n')
+    const some = await run(['resume', '--all', '--reason', 'maintenance', '--yes', '--note', 'done'])
+    expect(some.stdout).toBe('1 run was resumed.\n')
+    expect((await run(['resume', '--all', '--prefix', 'demo.', '--yes'])).stdout).toBe('1 run was resumed.\n')
+  })
+
   it('pauses and lets go on, with the words that were said', async () => {
     const { holdfast, run } = await shop()
     const { id } = await holdfast.start(sleepy, undefined, { key: 'k' })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { amount, cut, padEnd, padStart, painter, pointInTime, table, widthOf } from '../../src/cli/text.ts'
+import { amount, cut, displayed, padEnd, padStart, painter, pointInTime, table, widthOf } from '../../src/cli/text.ts'
 import type { Output } from '../../src/cli/io.ts'
 
 const output = (isTerminal: boolean): Output => ({ isTerminal, columns: 80, write: async () => undefined })
@@ -97,7 +97,16 @@ describe('colours', () => {
   })
 
   it('end where the text ends', () => {
-    expect(painter(output(true), {})('red', 'x')).toBe('\u001B[31mx\u001B[39m')
+    expect(displayed(painter(output(true), {})('red', 'x'))).toBe('\u001B[31mx\u001B[39m')
+  })
+
+  it('are only ours: those of data are shown, and so is whatever else a terminal would obey', () => {
+    const forged = '\u001B[31mFORGED\u001B[39m\n\u001B[8m\u001B]52;c;x\u0007'
+    const shown = String.raw`\x1b[31mFORGED\x1b[39m\n\x1b[8m\x1b]52;c;x\x07`
+    expect(displayed(forged)).toBe(shown)
+    expect(displayed(`${forged}${painter(output(true), {})('red', forged)}`)).toBe(
+      `${shown}\u001B[31m${shown}\u001B[39m`,
+    )
   })
 })
 

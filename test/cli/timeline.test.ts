@@ -28,6 +28,7 @@ const succeeded: RunView = {
   deletedAt: null,
   deleteReason: null,
   lastError: null,
+  unreadable: null,
   output: { parcel: 'p-1' },
 }
 
@@ -128,7 +129,7 @@ describe('the timeline of a run', () => {
         [3_000, 'retried', null, { note: null }],
         [3_500, 'continued', null, { type: 'shop.order', version: 3 }],
         [3_600, 'step-succeeded', 'charge', { attempt: 1, ms: 100 }],
-        [3_700, 'progressed', 'progress', { fraction: 0.5, text: 'half' }],
+        [3_700, 'progressed', 'progress', { fraction: 0.5 }, 'half'],
         [4_000, 'cancelled', null, { reason: 'too late', notUndone: [] }],
       ),
       100,
@@ -276,7 +277,7 @@ describe('the timeline of a run', () => {
         [1, 'logged', evil, null, evil],
         [1, 'patched', evil],
         [1, 'recorded', evil, null, evil],
-        [1, 'progressed', evil, { fraction: 0, text: evil }],
+        [1, 'progressed', evil, { fraction: 0 }, evil],
         [1, 'continued', null, { type: evil, version: 1 }],
         [1, 'failed', null, { cause: null, notUndone: [evil] }, evil],
         [1, 'cancelled', null, { reason: evil, notUndone: [evil] }],

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeOf, exitCodeRows } from '../../src/cli/exit-code.ts'
 import { loadFault } from '../../src/cli/workflow-module.ts'
 import { errorCodes, HoldfastError } from '../../src/core/error.ts'
+import { migrations } from '../../src/stores/sqlite/schema.ts'
 import { poison } from '../poison.ts'
 import { cli, file, folder, hazardous, withoutColours } from './world.ts'
 
@@ -30,6 +31,7 @@ const commands = [
   'migrate',
   'check',
   'doctor',
+  'rekey',
 ]
 
 describe('help', () => {
@@ -48,6 +50,13 @@ describe('help', () => {
     for (const option of ['--store <address>', '--workflows <module>', '--json', '--verbose']) {
       expect(stdout).toContain(option)
     }
+  })
+
+  it('of check says that it runs what it imports: nobody takes a check of a module for a look at it', async () => {
+    const { stdout } = await cli(['check', '--help'])
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'Importing runs what the module does at its top level, with your rights',
+    )
   })
 
   it('tells the version of the package', async () => {
@@ -190,8 +199,8 @@ describe('the store', () => {
   it('is created by migrate, which may be repeated, and comes from the environment, too', async () => {
     const path = join(folder(), 'app.db')
     const scene = { env: { HOLDFAST_STORE: `sqlite:${path}` } }
-    const made = `The tables of sqlite:${path} went from version 0 to 3.\n`
-    const kept = `The tables of sqlite:${path} are up to date: version 3, nothing to do.\n`
+    const made = `The tables of sqlite:${path} went from version 0 to ${migrations.length}.\n`
+    const kept = `The tables of sqlite:${path} are up to date: version ${migrations.length}, nothing to do.\n`
     expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: made, stderr: '' })
     expect(await cli(['migrate'], scene)).toEqual({ code: 0, stdout: kept, stderr: '' })
     expect((await cli(['runs'], scene)).stderr).toBe('No run matches.\n')

@@ -108,8 +108,9 @@ export function file(name: string, text: string): string {
   return path
 }
 
-/** What may never reach a terminal, but for line ends and the colours that we put there ourselves. */
-export const hazardous = /(?![\n\u200C\u200D])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+/** What may never reach a terminal, but for line ends, joiners within emoji and the colours that we put there ourselves. */
+export const hazardous =
+  /(?!\n|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\uFE0F)(?:\u200D|\uFE0F))[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
 const colours = new RegExp(`${String.fromCodePoint(0x1b)}\\[\\d+m`, 'g')
 

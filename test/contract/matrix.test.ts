@@ -33,14 +33,16 @@ function oneByOne(store: AnyStore): AnyStore {
     }
   return changed(store, {
     start: split((runs) => store.start(runs)),
-    load: split((requests) => store.load(requests)),
+    // A bound is one for all of them.
+    load: (requests, mostBytes) =>
+      mostBytes === undefined ? split(store.load.bind(store))(requests) : store.load(requests, mostBytes),
     commit: split((transitions) => store.commit(transitions)),
     deliver: split((messages) => store.deliver(messages)),
     steer: split((requests) => store.steer(requests)),
     get: split((ids) => store.get(ids)),
     release: async (leases) => {
       if (leases.length === 0) return store.release(leases)
-      for (const lease of leases) await store.release([lease])
+      return (await Promise.all(leases.map((lease) => store.release([lease])))).flat()
     },
   })
 }
@@ -76,13 +78,14 @@ function runByRun(store: AnyStore): AnyStore {
   return changed(store, {
     rescue: async (request) => {
       let all = await store.rescue({ ...request, limit: 1 })
-      while (all.more && all.takenOver.length + all.ended.length < request.limit) {
+      while (all.more && all.takenOver.length + all.ended.length + all.paused.length < request.limit) {
         const one = await store.rescue({ ...request, limit: 1 })
         all = {
           ...one,
           sessionsEnded: all.sessionsEnded + one.sessionsEnded,
           takenOver: [...all.takenOver, ...one.takenOver],
           ended: [...all.ended, ...one.ended],
+          paused: [...all.paused, ...one.paused],
         }
       }
       return all

@@ -5,13 +5,19 @@ import { createContractBench, storeContract, type ContractSubject } from '../../
 
 /**
  * `open` gives an empty store for every case, on a clock that only the case moves. A store that cannot be opened here is
- * skipped visibly, with the reason.
+ * skipped visibly, with the reason; so are slow cases, if there is a reason to skip only those.
  */
-export function runContract(store: string, open: () => Promise<ContractSubject>, missing?: string): void {
+export function runContract(
+  store: string,
+  open: () => Promise<ContractSubject>,
+  missing?: string,
+  missingSlow?: string,
+): void {
   describe(`HE-X1 WC-X1 ${store} keeps the contract of every store`, () => {
     const cases = storeContract.map((one) => [one.name, one] as const)
-    it.for(cases)('%s', async ([, { needs, near = false, run }], context) => {
+    it.for(cases)('%s', { timeout: 120_000 }, async ([, { needs, near = false, slow = false, run }], context) => {
       if (missing !== undefined) context.skip(missing)
+      if (slow && missingSlow !== undefined) context.skip(missingSlow)
       const subject = await open()
       try {
         await subject.store.migrate()

@@ -97,10 +97,10 @@ describe('the context', () => {
     ])
     expect(logger.lines[0]?.details).toEqual({ run: run.id, type: 'chatty', data: { by: 'hand' } })
     const notes = (await holdfast.journal(run)).filter(({ kind }) => kind === 'logged' || kind === 'progressed')
-    expect(notes.map(({ kind, meta, data }) => meta ?? { kind, data })).toEqual([
-      { kind: 'logged', data: { message: 'began', data: { by: 'hand' } } },
-      { fraction: 0.5, text: 'half' },
-      { kind: 'logged', data: { message: 'woke' } },
+    expect(notes.map(({ kind, meta, data }) => ({ kind, meta, data }))).toEqual([
+      { kind: 'logged', meta: null, data: { message: 'began', data: { by: 'hand' } } },
+      { kind: 'progressed', meta: { fraction: 0.5 }, data: 'half' },
+      { kind: 'logged', meta: null, data: { message: 'woke' } },
     ])
   })
 

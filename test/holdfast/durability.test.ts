@@ -170,6 +170,12 @@ describe('what is started', () => {
       { version: 1, times: 1 },
       { version: 2, times: 1 },
       { version: 3, times: 1 },
+      { version: 4, times: 1 },
+      { version: 5, times: 1 },
+      { version: 6, times: 1 },
+      { version: 7, times: 1 },
+      { version: 8, times: 1 },
+      { version: 9, times: 1 },
     ])
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })

@@ -9,6 +9,7 @@ import {
   isHoldfastError,
   jsonCodec,
   workflow,
+  type Codec,
   type ErrorCode,
   type HoldfastOptions,
 } from 'holdfast'
@@ -148,21 +149,24 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
   RUN_CRASHED: async () => {
     const store = memoryStore()
-    const starter = await open({ store, workflows: [greet] })
-    const run = await starter.start(greet, 'Ada')
-    // Five processes that claim the run and are never heard of again.
-    for (let crash = 1; crash <= 5; crash += 1) {
-      const session = `dead-${crash}`
-      await store.beat({ session, leaseMs: 0 })
-      await until(async () => {
-        await store.beat({ session, leaseMs: 0 })
-        const { runs } = await store.claim({ session, selectors: [{ type: 'greet', version: 1 }], limit: 1 })
-        return runs.length === 1
-      })
+    const strict = workflow('strict', { maxCrashes: 3, onCrashes: 'fail' }, (_ctx, name: string) => name)
+    const starter = await open({ store, workflows: [strict] })
+    const run = await starter.start(strict, 'Ada')
+    const selectors = [{ type: 'strict', version: 1 }]
+    // Three processes that claim the run and are never heard of again; the last one performs nothing else.
+    for (const apart of [false, false, true]) {
+      const session = `dead-${String(apart)}-${Math.random()}`
+      await store.beat({ session, leaseMs: 60_000 })
+      const { runs } = await store.claim({ session, selectors, limit: 1, apart })
+      const [claimed] = runs
+      if (claimed === undefined) throw new Error('Nothing was claimed')
+      const held = [{ runId: claimed.id, token: claimed.token, extendMs: null, begun: 3 }]
+      await store.beat({ session, leaseMs: 60_000, ...(apart ? { held } : {}), end: !apart })
       const dead = { limit: 10, maxCrashes: 99, failures: { crashed: '1', 'timed-out': '2', expired: '3' } }
-      if (crash < 5) await until(async () => (await store.rescue(dead)).takenOver.length === 1)
+      if (apart) await store.beat({ session, leaseMs: 0, end: true })
+      else await store.rescue(dead)
     }
-    await openWorking([greet], { store })
+    await openWorking([strict], { store })
     return ((await thrownBy(() => run.result())) as Error).cause
   },
   RUN_TIMEOUT: async () => {
@@ -175,7 +179,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   RUN_EXPIRED: async () => {
     const store = memoryStore()
     const starter = await open({ store, workflows: [greet] })
-    const run = await starter.start(greet, 'Ada', { expiresIn: 0 })
+    const run = await starter.start(greet, 'Ada', { expiresIn: 1 })
     const worker = await open({ store })
     await worker.work({ lease: 60 })
     return ((await thrownBy(() => run.result())) as Error).cause
@@ -184,11 +188,16 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   PAYLOAD_CORRUPT: async () => {
     const store = memoryStore()
     const json = jsonCodec()
-    const secret = { ...json, encode: () => 'encrypted under a key that the reader does not have' }
+    const secret: Codec = {
+      encode: (value, place) => `sealed ${json.encode(value, place)}`,
+      decode: (text, place) => json.decode(text.slice('sealed '.length), place),
+    }
     const writer = await open({ store, workflows: [greet], codec: secret })
     const run = await writer.start(greet, 'Ada')
     const reader = await open({ store })
-    return thrownBy(() => reader.journal(run))
+    await writer.work()
+    await run.result()
+    return thrownBy(() => reader.run(run).result())
   },
   RESULT_TIMEOUT: async () => {
     const holdfast = await open({ workflows: [greet] })
@@ -204,6 +213,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     const holdfast = await open({ workflows: [greet], offload })
     return thrownBy(() => holdfast.start(greet, 'Ada'))
   },
+  STORE_REFUSED: () => thrownBy(() => createHoldfast({ store: 'sqlite::memory:', migrate: false })),
 }
 
 /** Codes that another test meets: below, in the tests of the SQLite store, of the committer and of children. */
@@ -211,6 +221,7 @@ const metElsewhere: readonly ErrorCode[] = [
   'DRIFT',
   'SCHEMA_TOO_NEW',
   'RUN_CANCELLING',
+  'RUN_RESUMED',
   'CHILD_FAILED',
   'CHILD_CANCELLED',
   'CHILD_REFUSED',
@@ -228,6 +239,26 @@ describe('error codes', () => {
     const { message, family } = error as HoldfastError
     expect(message).toMatch(/^[A-Za-z].{20,}$/s)
     expect(family).toBe(new HoldfastError(code as ErrorCode, '').family)
+  })
+})
+
+describe('a commit that a driver cannot even send', () => {
+  it('fails its run, and no other, instead of being sent again for ever', async () => {
+    let sendings = 0
+    const store = faulty((real) => ({
+      async commit(transitions) {
+        const isTooLong = transitions.some(({ append }) => append.some(({ name }) => name === 'too long'))
+        if (isTooLong) sendings += 1
+        if (isTooLong) throw new HoldfastError('BUG', 'Invalid string length')
+        return real.commit(transitions)
+      },
+    }))
+    const long = workflow('long', (ctx) => ctx.step('too long', () => 1))
+    const holdfast = await openWorking([long, greet], { store })
+    const [run, other] = await Promise.all([holdfast.start(long), holdfast.start(greet, 'Ada')])
+    expect(await thrownBy(() => run.result())).toMatchObject({ code: 'RUN_FAILED', cause: { code: 'BUG' } })
+    await other.result()
+    expect(sendings).toBeLessThanOrEqual(2)
   })
 })
 

@@ -117,6 +117,62 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
     await run.result().catch(() => undefined)
     expect((await holdfast.journal(run)).filter(({ kind }) => kind === 'failed')).toHaveLength(2)
   })
+
+  it('cancelMany({}), and a filter whose members are all undefined, touch no run unless the call says { all: true }', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [refund] })
+    for (let n = 0; n < 3; n += 1) await holdfast.start(refund, n)
+    const tenant = (undefined as string | undefined)!
+    const empty: readonly Filter[] = [{}, { tag: tenant, key: tenant }, { deleted: true }, { deleted: false }]
+    for (const filter of empty) {
+      for (const bulk of ['cancelMany', 'retryMany', 'resumeMany'] as const) {
+        for (const options of [{}, { preview: true }, { all: false }]) {
+          await expect(holdfast[bulk](filter, options)).rejects.toMatchObject({
+            code: 'INVALID_OPTION',
+            message: `${bulk}(): an empty filter matches every run. Say { all: true } if that is meant.`,
+          })
+        }
+      }
+    }
+    for (const all of [1, 'yes', null]) {
+      await expect(holdfast.cancelMany({}, { all: all as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    }
+    await expect(holdfast.cancelMany(undefined as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    // Both at once is a contradiction: one of the two was not meant.
+    await expect(holdfast.cancelMany({ tag: 'old' }, { all: true })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    // A list without members was computed, and names nothing.
+    for (const filter of [{ ids: [] }, { type: [] }, { status: [] }]) {
+      expect(await holdfast.cancelMany(filter)).toMatchObject({ matched: 0, changed: 0 })
+    }
+    expect((await holdfast.count({ status: 'pending' })).count).toBe(3)
+    expect(await holdfast.cancelMany({}, { all: true })).toMatchObject({ matched: 3, changed: 3 })
+  })
+
+  it('lets paused runs go on, all that match or those with one reason', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [refund] })
+    for (let n = 0; n < 3; n += 1) {
+      const run = await holdfast.start(refund, n)
+      await holdfast.pause(run, { reason: n === 0 ? 'maintenance' : 'operator' })
+    }
+    await holdfast.start(refund, 3)
+    const crashes = { reason: 'crashes' } as const
+    expect(await holdfast.resumeMany({ type: 'billing.refund' }, crashes)).toMatchObject({ matched: 0, changed: 0 })
+    const maintenance = { reason: 'maintenance', note: 'done' } as const
+    expect(await holdfast.resumeMany({}, { ...maintenance, all: true, preview: true })).toEqual({
+      matched: 1,
+      isCapped: false,
+      changed: 0,
+      skipped: 0,
+    })
+    expect(await holdfast.resumeMany({}, { ...maintenance, all: true })).toMatchObject({
+      matched: 1,
+      changed: 1,
+      skipped: 0,
+    })
+    expect(await holdfast.resumeMany({ status: ['paused', 'pending'] })).toMatchObject({ matched: 2, changed: 2 })
+    expect((await holdfast.count({ status: 'pending' })).count).toBe(4)
+  })
 })
 
 describe('a filter that no run could match by mistake', () => {
@@ -139,6 +195,50 @@ describe('a filter that no run could match by mistake', () => {
 })
 
 describe('a removed run', () => {
+  it.each(['before', 'while'])(
+    'does not keep anybody waiting for its result who asked %s it was removed',
+    async (when) => {
+      const { open, after } = virtualWorld()
+      const sleeper = workflow('sleeper', async (ctx) => void (await ctx.sleep('100 days')))
+      const patient = workflow('patient', (ctx, id: string) =>
+        ctx.waitFor(id).then(
+          () => 'ended',
+          (error: unknown) => (error as HoldfastError).code,
+        ),
+      )
+      const holdfast = await open({ workflows: [sleeper, patient] })
+      const elsewhere = await open({ workflows: [sleeper] })
+      await holdfast.work()
+      const run = await holdfast.start(sleeper)
+      const waiting = await holdfast.start(patient, run.id)
+      const results = () =>
+        [run.result(), elsewhere.run(run).result()].map((one) => one.catch((error: unknown) => error))
+      const asked = when === 'while' ? results() : []
+      await holdfast.remove(run, { reason: 'wrong customer' })
+      for (const result of when === 'while' ? asked : results()) {
+        expect(await after(result)).toMatchObject({
+          code: 'RUN_NOT_FOUND',
+          message: expect.stringContaining('was removed (wrong customer) before it ended') as string,
+          details: { runId: run.id, reason: 'wrong customer' },
+        })
+      }
+      // As runs that wait for it are told.
+      expect(await after(waiting.result())).toBe('RUN_NOT_FOUND')
+      expect(await run.status()).not.toBe('succeeded')
+    },
+  )
+
+  it('that had ended still has its result', async () => {
+    const { open, after } = virtualWorld()
+    const quick = workflow('quick', () => 7)
+    const holdfast = await open({ workflows: [quick] })
+    await holdfast.work()
+    const run = await holdfast.start(quick)
+    expect(await after(run.result())).toBe(7)
+    await holdfast.remove(run)
+    expect(await after(run.result())).toBe(7)
+  })
+
   it('SW-P1 is never leased again, keeps its status, and may be ended by whoever holds it', async () => {
     const { open, clock, after, until } = virtualWorld()
     let begun = 0

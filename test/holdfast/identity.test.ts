@@ -47,6 +47,19 @@ describe('the id of a run', () => {
     expect(await holdfast.run(id).result()).toBe(1)
   })
 
+  it('of a parent is one, too: no text that a terminal would obey, or that hides a line, is taken for it', async () => {
+    const holdfast = await open({ workflows: [sum] })
+    for (const parent of ['', 'x', '\u001B]52;c;ZXZpbA==\u0007', `${id}\nFORGED`, id.toUpperCase(), { id: '\u202E' }]) {
+      await expect(holdfast.start(sum, [1], { parent })).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('parent') as string,
+      })
+    }
+    expect((await holdfast.find()).runs).toEqual([])
+    const run = await holdfast.start(sum, [1], { parent: id })
+    expect((await holdfast.get(run)).parentId).toBe(id)
+  })
+
   it('refused as taken, costs no slot', async () => {
     const holdfast = await open({ workflows: [sum, other] })
     await holdfast.work({ concurrency: 1 })

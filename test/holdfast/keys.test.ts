@@ -121,8 +121,21 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(await holdfast.get(first)).toMatchObject({ status: 'cancelled', deleteReason: 'a test' })
   })
 
+  it('onConflict: return gives back the live run of a key, also to who has another input, and that run is unharmed', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [order] })
+    const options = { key: 'order-1', onConflict: 'return' } as const
+    const first = await holdfast.start(order, { id: 1 }, options)
+    const before = await holdfast.journal(first)
+    const second = await holdfast.start(order, { id: 2 }, options)
+    expect([second.id, second.created, second.key]).toEqual([first.id, false, 'order-1'])
+    expect(await holdfast.journal(first)).toEqual(before)
+    expect((await errorOf(holdfast.start(order, { id: 2 }, { key: 'order-1' }))).code).toBe('RUN_EXISTS')
+    const both = { ...options, idempotencyKey: 'request-1' }
+    expect((await holdfast.start(order, { id: 3 }, both)).id).toBe(first.id)
+  })
+
   it.each([
-    ['key', { key: 'order-1', onConflict: 'return' }],
     ['idempotencyKey', { idempotencyKey: 'request-1' }],
     ['id', { id: '01890a5d-ac96-774b-bcce-b302099a8057' }],
   ] satisfies [string, StartOptions][])(
@@ -170,10 +183,11 @@ describe('a start that its worker could begin at once', () => {
     const quick = workflow('quick', (_ctx, n: number) => n)
     const holdfast = await open({ workflows: [order, quick] })
     await holdfast.work({ concurrency: 1 })
-    await holdfast.start(order, { id: 1 }, { key: 'a' })
+    const first = await holdfast.start(order, { id: 1 }, { key: 'a' })
     for (let turn = 0; turn < 5; turn += 1) {
       await errorOf(after(holdfast.start(order, { id: 1 }, { key: 'a' })))
-      await errorOf(after(holdfast.start(order, { id: 2 }, { key: 'a', onConflict: 'return' })))
+      await after(holdfast.start(order, { id: 2 }, { key: 'a', onConflict: 'return' }))
+      await errorOf(after(holdfast.start(order, { id: 2 }, { id: first.id })))
     }
     expect(await after((await holdfast.start(quick, 7)).result())).toBe(7)
   })

@@ -2,7 +2,8 @@
 // workers on one store and a clock that the test owns.
 
 import { describe, expect, it } from 'vitest'
-import { isHoldfastError, workflow } from 'holdfast'
+import { HoldfastError, isHoldfastError, workflow } from 'holdfast'
+import type { BeatRequest } from '../../src/store.ts'
 import { keepLines, type Line } from './open.ts'
 import { stuckOnce } from './stuck.ts'
 import { abandon, changed, kindsOf, unreliable, virtualWorld } from './virtual-world.ts'
@@ -163,6 +164,40 @@ describe('step.heartbeat()', () => {
     expect(await kindsOf(first, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
   })
 
+  it('is told with the next heartbeat if the one that should tell it fails', async () => {
+    const { open, after, pause, store } = virtualWorld()
+    // The first beat that would move a deadline never arrives.
+    const faults = { left: 1 }
+    const failing = new Proxy(store, {
+      get(target, name): unknown {
+        const member: unknown = Reflect.get(target, name, target)
+        if (typeof member !== 'function') return member
+        return (...request: unknown[]): unknown => {
+          const { held = [] } = (name === 'beat' ? request[0] : {}) as Partial<BeatRequest>
+          if (faults.left === 0 || !held.some(({ extendMs }) => extendMs !== null)) return member.apply(target, request)
+          faults.left -= 1
+          return Promise.reject(new HoldfastError('STORE_UNAVAILABLE', 'Away for a moment.'))
+        }
+      },
+    })
+    let begun = 0
+    const long = workflow('long', { lease: '1min' }, (ctx) =>
+      ctx.step('work', async (step) => {
+        begun += 1
+        await pause(45_000)
+        step.heartbeat()
+        await pause(50_000)
+        return 'done'
+      }),
+    )
+    const first = await open({ workflows: [long], store: failing })
+    await first.work()
+    const run = await first.start(long)
+    expect(await after(run.result())).toBe('done')
+    expect([begun, faults.left]).toEqual([1, 0])
+    expect(await kindsOf(first, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
+  })
+
   it('throws once the claim was lost, so that a slow step learns that it works for nobody', async () => {
     const { open, until, after, pause } = virtualWorld()
     const thrown: unknown[] = []
@@ -217,21 +252,21 @@ describe('a run that takes longer than its start allowed', () => {
     expect(isHoldfastError(signals[0]?.reason, 'RUN_TIMEOUT')).toBe(true)
     letGo()
     await worker.stop()
-    expect(await kindsOf(holdfast, run)).toEqual(['started', 'step-succeeded', 'failed'])
+    expect(await kindsOf(holdfast, run)).toEqual(['started', 'step-succeeded', 'abandoned', 'failed'])
   })
 
   it('fails although something of it was on its way to the store at that moment', async () => {
     const { open, after, store, pause } = virtualWorld()
     const slowStore = changed(store, {
       async commit(transitions) {
-        if (transitions.some(({ append }) => append.some(({ kind }) => kind === 'step-succeeded'))) await pause(45_000)
+        if (transitions.some(({ append }) => append.some(({ kind }) => kind === 'step-succeeded'))) await pause(12_000)
         return store.commit(transitions)
       },
     })
     const { stuck } = stuckOnce()
     const holdfast = await open({ store: slowStore, workflows: [stuck] })
     await holdfast.work()
-    const run = await holdfast.start(stuck, undefined, { timeout: '30s' })
+    const run = await holdfast.start(stuck, undefined, { timeout: '10s' })
     expect(isHoldfastError(await after(causeOf(run.result())), 'RUN_TIMEOUT')).toBe(true)
     expect(await kindsOf(holdfast, run)).toEqual(['started', 'step-succeeded', 'failed'])
   })

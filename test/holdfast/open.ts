@@ -23,7 +23,7 @@ export function keepLines(): Logger & { readonly lines: readonly Line[] } {
 
 /** A store as an object, which two instances can share. */
 export function memoryStore(): MemoryStore {
-  return new MemoryStore({ clock: systemClock })
+  return new MemoryStore({ clock: systemClock, tokenKey: 'k'.repeat(64) })
 }
 
 /** Opens a Holdfast that only starts and reads runs. */

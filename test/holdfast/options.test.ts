@@ -1,10 +1,20 @@
 // Whatever a programmer gets wrong is said where it is wrong, in words that lead to the right spelling.
 
 import { describe, expect, it } from 'vitest'
-import { createHoldfast, workflow, type HoldfastOptions, type StartOptions, type WorkOptions } from 'holdfast'
+import {
+  createHoldfast,
+  HoldfastError,
+  workflow,
+  type Holdfast,
+  type HoldfastOptions,
+  type StartOptions,
+  type WorkOptions,
+} from 'holdfast'
+import { z } from 'zod'
 import { gate } from './gate.ts'
 import { open, openWorking } from './open.ts'
 
+const picky = workflow('picky', { input: z.strictObject({ name: z.string() }) }, (_ctx, { name }) => name)
 const greet = workflow('greet', (_ctx, name: string) => name)
 
 describe('a misspelt option', () => {
@@ -75,6 +85,51 @@ describe('a value that is out of range', () => {
     },
   )
 
+  it.each<[WorkOptions, string]>([
+    [{ lease: 0 }, 'work({ lease }) must be from 50 ms to 365 days. Got 0 ms.'],
+    [{ lease: '400 days' }, 'work({ lease }) must be from 50 ms to 365 days. Got "400 days".'],
+    [{ heartbeat: 0 }, 'work({ heartbeat }) must be from 1 ms to 100 years. Got 0 ms.'],
+    [{ inlineRetry: '2 days' }, 'work({ inlineRetry }) must be from 0 ms to 1 day. Got "2 days".'],
+    [{ abortGrace: '2 days' }, 'work({ abortGrace }) must be from 0 ms to 1 day. Got "2 days".'],
+    [{ shutdownTimeout: '2 days' }, 'work({ shutdownTimeout }) must be from 0 ms to 1 day. Got "2 days".'],
+  ])(
+    'work(%j) is refused before a single run can suffer from it, with the option and what it allows',
+    async (options, message) => {
+      const holdfast = await open()
+      await expect(holdfast.work(options)).rejects.toMatchObject({ code: 'INVALID_DURATION', message })
+    },
+  )
+
+  it.each([
+    [{ poll: 0 }, 'createHoldfast({ poll }) must be from 1 ms to 1 day. Got 0 ms.'],
+    [{ pauseCheckInterval: 0 }, 'createHoldfast({ pauseCheckInterval }) must be from 1 ms to 100 years. Got 0 ms.'],
+  ])('createHoldfast(%j) is refused, or it would look again without a pause', async (options, message) => {
+    const opening = createHoldfast({ store: 'memory:', ...options })
+    await expect(opening).rejects.toMatchObject({ code: 'INVALID_DURATION', message })
+  })
+
+  it.each(['timeout', 'expiresIn'])(
+    'start with a %s of no time is refused: nobody could perform that run',
+    async (name) => {
+      const holdfast = await open({ workflows: [greet] })
+      const starting = holdfast.start(greet, 'Ada', { [name]: 0 })
+      const message = `start(…, { ${name} }) must be from 1 ms to 100 years. Got 0 ms.`
+      await expect(starting).rejects.toMatchObject({ code: 'INVALID_DURATION', message })
+    },
+  )
+
+  it('a lease, a timeout of a step and an interval of no time are refused where they are declared', async () => {
+    expect(() => workflow('hasty', { lease: 0 }, () => 1)).toThrow(/lease of workflow "hasty" must be from 50 ms/)
+    const hasty = workflow('hasty', { retry: 'none' }, (ctx, kind: string) =>
+      kind === 'step' ? ctx.step('pay', () => 1, { timeout: 0 }) : ctx.until('paid', () => true, { every: 0 }),
+    )
+    const holdfast = await openWorking([hasty])
+    const failure = async (kind: string): Promise<unknown> =>
+      (await holdfast.start(hasty, kind)).result().catch((error: Error) => (error.cause as Error).message)
+    expect(await failure('step')).toMatch(/timeout of step "pay" must be from 1 ms to 100 years\. Got 0 ms/)
+    expect(await failure('until')).toMatch(/every of .* must be from 1 ms/)
+  })
+
   it.each([0.5, Number.NaN, 2 ** 40])('start with priority %d is refused', async (priority) => {
     const holdfast = await open({ workflows: [greet] })
     await expect(holdfast.start(greet, 'Ada', { priority })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
@@ -108,6 +163,33 @@ describe('a value that is out of range', () => {
     expect(error).toMatchObject({
       cause: { code: 'INVALID_DURATION', message: expect.stringMatching(why) as string },
     })
+  })
+})
+
+describe('ten kilobytes where a name is expected', () => {
+  const long = 'x'.repeat(10_000)
+
+  it.each<[string, (holdfast: Holdfast) => unknown]>([
+    ['an option of start', (holdfast) => holdfast.start(greet, 'Ada', { [long]: 1 })],
+    ['an option of a start by name', (holdfast) => holdfast.start(long, 'Ada', { [long]: 1 })],
+    ['the type of a start', (holdfast) => holdfast.start(long)],
+    ['the id of a start', (holdfast) => holdfast.start(greet, 'Ada', { id: long })],
+    ['a key', (holdfast) => holdfast.start(greet, 'Ada', { key: long })],
+    ['a tag', (holdfast) => holdfast.start(greet, 'Ada', { tags: [long] })],
+    ['a scope', (holdfast) => holdfast.start(greet, 'Ada', { scope: long as never })],
+    ['a timeout', (holdfast) => holdfast.start(greet, 'Ada', { timeout: long as never })],
+    ['the id of a run', (holdfast) => holdfast.get(long)],
+    ['the name of a signal', (holdfast) => holdfast.signal(long, long)],
+    ['an operation', (holdfast) => holdfast.submit({ kind: long } as never)],
+    ['an input', (holdfast) => holdfast.start(picky, { [long]: long } as never)],
+    ['a value that cannot be stored', (holdfast) => holdfast.start(greet, { [long]: () => 1 } as never)],
+    ['a workflow', () => workflow(long, () => 1)],
+  ])('as %s is not echoed whole: the error stays one that can be logged', async (_what, call) => {
+    const holdfast = await open({ workflows: [greet, picky] })
+    const error: unknown = await (async () => call(holdfast))().catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(HoldfastError)
+    const { message, details } = error as HoldfastError
+    expect(message.length + JSON.stringify(details).length).toBeLessThan(3_000)
   })
 })
 

@@ -194,3 +194,81 @@ describe('retry', () => {
     expect(error).toMatchObject({ code: 'WRONG_STATUS', details: { reason: 'undone' } })
   })
 })
+
+describe('a pause that is taken back before the holder obeys it', () => {
+  /** A run in a step, a way to let that end, and a second process that steers it. */
+  async function busyRun() {
+    const { open, until, after, clock } = virtualWorld()
+    const { passed, open: letGo } = gate()
+    const begun: string[] = []
+    const two = workflow('two', async (ctx) => {
+      await ctx.step('first', () => {
+        begun.push('first')
+        return passed
+      })
+      await ctx.step('second', () => begun.push('second'))
+      const { aborted } = ctx.abortSignal
+      await ctx.signal('end')
+      return aborted
+    })
+    const holdfast = await open({ workflows: [two] })
+    const elsewhere = await open({ workflows: [two] })
+    await holdfast.work()
+    const run = await holdfast.start(two)
+    await until(() => begun.length === 1)
+    return { holdfast, elsewhere, run, letGo, begun, after, clock }
+  }
+
+  it.each(['in the same process', 'in another process'])('does not pause the run: %s', async (where) => {
+    const { holdfast, elsewhere, run, letGo, begun, after, clock } = await busyRun()
+    const steering = where === 'in the same process' ? holdfast : elsewhere
+    expect(await holdfast.pause(run)).toMatchObject({ outcome: 'pausing' })
+    expect(await steering.resume(run)).toMatchObject({ outcome: 'resumed', status: 'running' })
+    letGo()
+    await clock.advance('1s')
+    expect([await run.status(), begun]).toEqual(['waiting', ['first', 'second']])
+    await holdfast.signal(run, 'end')
+    expect(await after(run.result())).toBe(false)
+    expect(await kindsOf(holdfast, run)).not.toContain('paused')
+  })
+
+  it('does not keep it from being paused later', async () => {
+    const { holdfast, elsewhere, run, letGo, begun, after, clock } = await busyRun()
+    await holdfast.pause(run)
+    await elsewhere.resume(run)
+    await holdfast.pause(run, { note: 'again' })
+    letGo()
+    await clock.advance('1s')
+    expect([await run.status(), begun]).toEqual(['paused', ['first']])
+    await holdfast.resume(run)
+    await clock.advance('1s')
+    await holdfast.signal(run, 'end')
+    expect(await after(run.result())).toBe(false)
+    const journal = await holdfast.journal(run)
+    expect(journal.filter(({ kind }) => kind === 'paused').map(({ meta }) => meta)).toMatchObject([{ note: 'again' }])
+  })
+
+  it('lets a body that failed be tried again when that is due', async () => {
+    const { open, until, after, clock } = virtualWorld()
+    const { passed, open: letGo } = gate()
+    let bodies = 0
+    const flaky = workflow('flaky', { retry: { maxAttempts: 2, kind: 'constant', base: '1 min' } }, async () => {
+      bodies += 1
+      if (bodies > 1) return 'done'
+      await passed
+      throw new Error('not yet')
+    })
+    const holdfast = await open({ workflows: [flaky] })
+    const elsewhere = await open({ workflows: [flaky] })
+    await holdfast.work()
+    const run = await holdfast.start(flaky)
+    await until(() => bodies === 1)
+    await holdfast.pause(run)
+    await elsewhere.resume(run)
+    letGo()
+    await clock.advance('1s')
+    expect([await run.status(), bodies]).toEqual(['pending', 1])
+    expect(await after(run.result())).toBe('done')
+    expect(await kindsOf(holdfast, run)).toEqual(['started', 'attempt-failed', 'succeeded'])
+  })
+})

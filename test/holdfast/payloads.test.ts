@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { jsonCodec, workflow, type Codec, type Offload } from 'holdfast'
-import { memoryStore, open, openWorking } from './open.ts'
+import { keepLines, memoryStore, open, openWorking } from './open.ts'
+import { changed, virtualWorld } from './virtual-world.ts'
 
 const echo = workflow('echo', (ctx, value: unknown) => ctx.step('echo', () => value))
 const mebibyte = 2 ** 20
@@ -43,6 +44,8 @@ describe('a payload', () => {
     ['a promise', { later: Promise.resolve(1) }, '$.later', 'promise'],
     ['a symbol', [Symbol('s')], '$[0]', 'symbol'],
     ['an instance of a class', { at: new Money() }, '$.at', 'class-instance'],
+    ['a match of a regular expression', { match: /(?<y>\d+)/.exec('in 1999') }, '$.match.index', 'array-property'],
+    ['an array with a hole', [[1, 2], Array(1)], '$[1][0]', 'sparse-array'],
     ['more than a mebibyte', 'x'.repeat(mebibyte + 1), '$', 'too-large'],
   ])('%s is refused where it is given, with its path', async (_what, value, path, reason) => {
     const holdfast = await openWorking([echo])
@@ -94,6 +97,56 @@ describe('a payload', () => {
 })
 
 describe('the offload port', () => {
+  it.each(['its input', 'a message', 'what it has to undo'])(
+    'that a worker lacks to read %s of a run: it says so once, holds no slot, does not claim it again and again, and leaves it to others',
+    async (what) => {
+      const { open: openAt, clock, after, store } = virtualWorld()
+      const undone: unknown[] = []
+      const reading = workflow('reading', { retry: 'none' }, async (ctx, input: string) => {
+        await ctx.step('work', () => input.repeat(what === 'what it has to undo' ? 200 : 1), {
+          undo: (result) => void undone.push(result?.length),
+        })
+        const mail = await ctx.signal<string>('mail')
+        if (what === 'what it has to undo') throw new Error('No')
+        return input.length + mail.length
+      })
+      const quick = workflow('quick', (ctx) => ctx.step('work', () => 'worked'))
+      const offload = bucket(100)
+      const logger = keepLines()
+      const claims: string[] = []
+      const counted = changed(store, {
+        claim: async (request) => {
+          const claimed = await store.claim(request)
+          claims.push(...claimed.runs.map(({ id }) => id))
+          return claimed
+        },
+      })
+      const equipped = await openAt({ workflows: [reading], offload })
+      const first = await equipped.work()
+      const run = await equipped.start(reading, what === 'its input' ? 'x'.repeat(200) : 'x')
+      if (what !== 'its input') await clock.advance('1s')
+      await first.stop()
+      await equipped.signal(run, 'mail', what === 'a message' ? 'y'.repeat(200) : 'y')
+
+      const poor = await openAt({ workflows: [reading, quick], store: counted, logger })
+      const worker = await poor.work({ concurrency: 1 })
+      await clock.advance('1 min')
+      expect(claims.filter((id) => id === run.id).length).toBeLessThan(20)
+      expect(await after((await poor.start(quick)).result())).toBe('worked')
+      const errors = logger.lines.filter(({ level }) => level === 'error')
+      expect(errors).toHaveLength(1)
+      expect(errors[0]?.message).toMatch(new RegExp(`${run.id} of "reading".*no \`offload\` port.*createHoldfast`))
+      expect(['running', 'pending', 'waiting']).toContain(await run.status())
+
+      const second = await openAt({ workflows: [reading], offload })
+      await second.work()
+      const end = await after(run.result().catch((error: unknown) => (error as Error).message))
+      if (what === 'what it has to undo') expect([undone, end]).toEqual([[200], expect.stringContaining('No')])
+      else expect(end).toBe(201)
+      await worker.stop()
+    },
+  )
+
   function bucket(thresholdBytes: number): Offload & { readonly objects: Map<string, string> } {
     const objects = new Map<string, string>()
     return {

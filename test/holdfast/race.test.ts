@@ -27,6 +27,22 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     expect(await after(run.result())).toEqual([{ tag: 'ok', value: 1 }, 2])
   })
 
+  test('of two signals of one batch is won by the one that arrived first, not by the one that is named first', async () => {
+    const { open, after } = virtualWorld()
+    const racing = workflow('racing', async (ctx) => {
+      const first = await ctx.race({ a: ctx.signal('a'), b: ctx.signal('b') })
+      const seen: string[] = []
+      const both = [ctx.signal('c').then(() => seen.push('c')), ctx.signal('d').then(() => seen.push('d'))]
+      await Promise.all(both)
+      return [first.tag, ...seen]
+    })
+    const holdfast = await open({ workflows: [racing] })
+    const run = await holdfast.start(racing)
+    await holdfast.signals(['b', 'a', 'd', 'c'].map((name) => ({ to: run, name })))
+    await holdfast.work({ parked })
+    expect(await after(run.result())).toEqual(['b', 'd', 'c'])
+  })
+
   test('that a signal has won is not lost to its timer later, nor is the timer taken for that of another wait (WC-W5, WC-C7, WC-E7c)', async () => {
     const { open, after, clock } = virtualWorld()
     const racing = workflow('racing', async (ctx) => {

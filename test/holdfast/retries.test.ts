@@ -5,6 +5,7 @@ import { fatal, isHoldfastError, retryAfter, workflow, type Holdfast, type Journ
 import { systemPorts } from '../../src/system.ts'
 import { hurriedClock } from './hurried-clock.ts'
 import { open } from './open.ts'
+import { virtualWorld } from './virtual-world.ts'
 
 async function hurried(workflows: Parameters<typeof open>[0]): Promise<Holdfast> {
   const { turns, random } = systemPorts()
@@ -36,6 +37,26 @@ function within([low, high]: readonly [number, number], value: number | undefine
 }
 
 describe('a failing step', () => {
+  it('that the default policy tries again soon stays in memory for its first delay: the run is not parked for it', async () => {
+    const { open: openVirtual, clock, until } = virtualWorld()
+    let attempts = 0
+    const failing = workflow('failing', (ctx) =>
+      ctx.step('fail', () => {
+        attempts += 1
+        return Promise.reject(new Error('Never'))
+      }),
+    )
+    const holdfast = await openVirtual({ workflows: [failing] })
+    await holdfast.work()
+    const run = await holdfast.start(failing)
+    await until(() => attempts === 1)
+    await clock.advance('900 ms')
+    expect([attempts, await run.status()]).toEqual([1, 'running'])
+    await until(() => attempts === 2)
+    await clock.advance('900 ms')
+    expect([attempts, await run.status()]).toEqual([2, 'waiting'])
+  })
+
   it('PQ-R1 is tried three times by default, each delay about twice the one before, with jitter', async () => {
     const delays = await delaysUnder(undefined)
     expect(delays).toHaveLength(2)

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { isHoldfastError, workflow } from 'holdfast'
 import { gate, settled } from './gate.ts'
-import { open, openWorking } from './open.ts'
+import { keepLines, open, openWorking } from './open.ts'
 
 const greet = workflow('demo.greet', async (ctx, name: string) => {
   const greeting = await ctx.step('greet', () => `Hello, ${name}`)
@@ -180,19 +180,22 @@ describe('a body', () => {
     await expect(run.result()).rejects.toMatchObject({ code: 'RUN_FAILED', cause: 'just text' })
   })
 
-  it('that ends without a step that it began leaves that step out, and tells it to stop', async () => {
-    const signals: AbortSignal[] = []
+  it('that returns without awaiting a step ends when that has ended, and one line says where it was forgotten', async () => {
+    const letGo = gate()
     const hasty = workflow('hasty', (ctx) => {
-      void ctx.step('forgotten', ({ abortSignal }) => {
-        signals.push(abortSignal)
-        return new Promise<never>(() => undefined)
-      })
+      void ctx.step('forgotten', () => letGo.passed)
       return 'early'
     })
-    const holdfast = await openWorking([hasty])
+    const logger = keepLines()
+    const holdfast = await openWorking([hasty], { logger })
     const run = await holdfast.start(hasty)
+    await settled()
+    expect(await run.status()).toBe('running')
+    letGo.open()
     expect(await run.result()).toBe('early')
-    expect((await holdfast.journal(run)).map((entry) => entry.kind)).toEqual(['started', 'succeeded'])
-    expect(signals.map((signal) => signal.aborted)).toEqual([true])
+    expect((await holdfast.journal(run)).map((entry) => entry.kind)).toEqual(['started', 'step-succeeded', 'succeeded'])
+    const told = logger.lines.filter(({ message }) => message.includes('without awaiting'))
+    expect(told).toHaveLength(1)
+    expect(told[0]?.message).toMatch(/step "forgotten" at \S*run\.test\.ts:\d+:\d+/)
   })
 })

@@ -84,6 +84,7 @@ describe('a signal', () => {
     ['a name of tokens', 'token:3', {}],
     ['the name of a run', nobody, {}],
     ['an id of the engine', 'paid', { id: 'ended:x' }],
+    ['an id of what was passed on', 'paid', { id: `x@topic/${nobody}.1` }],
     ['an id of nothing', 'paid', { id: '' }],
   ])('with %s is refused', async (_, name, options) => {
     const { holdfast, run } = await world()

@@ -1,11 +1,10 @@
 // How a process leaves its runs when it ends, crashes or cannot reach its file, and how the next one goes on with them.
 
 import Database from 'libsql'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createHoldfast, isHoldfastError, workflow, type HoldfastError } from 'holdfast'
 import { openSqliteStore } from 'holdfast/sqlite'
 import { temporaryPaths } from '../unit/stores/sqlite/folder.ts'
-import { gate, until as really } from './gate.ts'
 import { keepLines } from './open.ts'
 import { machine } from './processes.ts'
 
@@ -208,17 +207,15 @@ describe('a store that is busy', () => {
     const logger = keepLines()
     const store = await openSqliteStore({ path, storageTimeout: 20 })
     const holdfast = await createHoldfast({ store, workflows: [greet], logger })
-    const { passed, open: done } = gate()
     const somebody = new Database(path)
     somebody.exec('begin immediate')
-    const starting = holdfast.start(greet, 'Ada')
-    void starting.then(done)
-    await really(() => logger.lines.length > 0)
-    expect(isHoldfastError(logger.lines[0]?.details['error'], 'STORE_UNAVAILABLE')).toBe(true)
+    const given = await holdfast.start(greet, 'Ada').catch((error: unknown) => error as HoldfastError)
+    expect(given).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { sent: true } })
+    await vi.waitFor(() => expect(isHoldfastError(logger.lines[0]?.details['error'], 'STORE_UNAVAILABLE')).toBe(true))
     somebody.exec('rollback')
     somebody.close()
-    await passed
-    expect(await (await starting).status()).toBe('pending')
+    const id = (given as HoldfastError).details['runId'] as string
+    expect(await (await holdfast.start(greet, 'Ada', { id })).status()).toBe('pending')
     await holdfast.close()
     await store.close()
   })

@@ -1,7 +1,13 @@
 // Tokens: somebody outside completes a wait, once.
 
-import { expect, test } from 'vitest'
-import { workflow } from 'holdfast'
+import { describe, expect, test } from 'vitest'
+import { createHoldfast, workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
+import { HoldfastError } from '../../src/core/error.ts'
+import { readToken, tokenText } from '../../src/core/token.ts'
+import { MemoryStore } from '../../src/stores/memory/store.ts'
+import { systemClock } from '../../src/system.ts'
+import { readableStores } from './kept-tokens.ts'
+import { keepLines, memoryStore, open as openOn } from './open.ts'
 import { virtualWorld } from './virtual-world.ts'
 
 const approving = workflow('approving', async (ctx) => {
@@ -48,3 +54,104 @@ test('a token can be completed before anybody waits, and tells nothing if it was
   await holdfast.complete(other, 'second')
   expect(await after(run.result())).toEqual(['first', 'second'])
 })
+
+describe('somebody who reads the database', () => {
+  test.each(readableStores)('finds the secret of an open token nowhere: $name', async ({ make }) => {
+    const { store, dump } = await make()
+    const handed: string[] = []
+    const asking = workflow('asking', async (ctx) => {
+      const answer = ctx.token<string>()
+      // Not recorded: it goes to somebody outside.
+      await ctx.step('ask', () => undefined)
+      handed.push(answer.token)
+      return answer
+    })
+    // Each is another process: it knows the run by its journal alone.
+    const during = async (look: (holdfast: Holdfast) => Promise<void>): Promise<void> => {
+      const holdfast = await createHoldfast({ store, workflows: [asking], logger: keepLines() })
+      await holdfast.work({ parked: 0 })
+      await look(holdfast)
+      await holdfast.close()
+    }
+    let id = ''
+    await during(async (holdfast) => {
+      id = (await holdfast.start(asking)).id
+      await expect.poll(async () => (await holdfast.get(id)).status).toBe('waiting')
+    })
+    const token = handed.at(-1) ?? ''
+    const secret = readToken(token)?.secret ?? ''
+    expect(secret).toMatch(/^[0-9a-f]{40}$/)
+    const kept = await dump()
+    expect(kept).toContain('sha256:')
+    expect(kept).not.toContain(secret)
+    expect(kept).not.toContain(token)
+    await during(async (holdfast) => {
+      expect(await holdfast.complete(token, 'yes')).toEqual({ outcome: 'delivered', runId: id })
+      expect(await holdfast.run(id).result()).toBe('yes')
+    })
+    expect(new Set(handed), 'every replay hands out the same text').toEqual(new Set([token]))
+  })
+
+  test('cannot complete a wait with what its entry keeps', async () => {
+    const { store, holdfast, run } = await waitingRun()
+    const [page] = await store.load([{ runId: run, after: 0, limit: 10 }])
+    const entry = page?.entries.find(({ kind }) => kind === 'issued')
+    const hash = String(JSON.parse(entry?.data ?? '')).slice('sha256:'.length)
+    for (const secret of [hash, hash.slice(0, 40), '0'.repeat(40)]) {
+      const forged = tokenText({ runId: run, seq: entry?.seq ?? 0, secret })
+      expect(await holdfast.complete(forged, 'forged')).toEqual({ outcome: 'invalid-token' })
+    }
+  })
+
+  test('and has the key of the store still lacks one that is kept elsewhere', async () => {
+    const tokenKey = 'kept in a vault, and not in the database'
+    const { store, token } = await waitingRun({ tokenKey })
+    const own = await waitingRun({}, store)
+    expect(readToken(own.token)?.secret).not.toBe(readToken(token)?.secret)
+    await expect(openOn({ store, tokenKey: 'short' })).rejects.toThrow('at least 32 characters')
+  })
+})
+
+test('a store without a key of its own keeps the secret, and so hands out the same text', async () => {
+  const { holdfast, run, token } = await waitingRun({}, new MemoryStore({ clock: systemClock }))
+  expect(await holdfast.complete(token, 'yes')).toEqual({ outcome: 'delivered', runId: run })
+  expect(await holdfast.run(run).result()).toBe('yes')
+})
+
+test('whoever replays a run without the key is given tokens that complete nothing, and finds no difference', async () => {
+  const { store, run } = await waitingRun()
+  const reader = new Proxy(store, { get: (target, name) => (name === 'tokenKey' ? refuse : bound(target, name)) })
+  const handed: string[] = []
+  const holdfast = await openOn({ store: reader, workflows: [returning(handed)] })
+  expect(await holdfast.replay(run)).toEqual({ outcome: 'same' })
+  expect(readToken(handed[0])?.secret).toBe('0'.repeat(40))
+  await expect(holdfast.work()).rejects.toMatchObject({ code: 'STORE_REFUSED' })
+})
+
+const refuse = async (): Promise<never> => {
+  throw new HoldfastError('STORE_REFUSED', 'permission denied for table secrets')
+}
+
+function bound(target: object, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name, target)
+  return typeof value === 'function' ? (value.bind(target) as unknown) : value
+}
+
+/** Hands out a token and returns what completes it. */
+function returning(handed: string[]) {
+  return workflow('returning', async (ctx) => {
+    const answer = ctx.token<string>()
+    handed.push(answer.token)
+    return answer
+  })
+}
+
+async function waitingRun(options: Partial<HoldfastOptions> = {}, store = memoryStore()) {
+  const handed: string[] = []
+  const waiting = returning(handed)
+  const holdfast = await openOn({ store, workflows: [waiting], ...options })
+  const worker = await holdfast.work({ parked: 0 })
+  const { id } = await holdfast.start(waiting)
+  await expect.poll(async () => (await holdfast.get(id)).status).toBe('waiting')
+  return { store, holdfast, worker, run: id, token: handed[0] ?? '' }
+}

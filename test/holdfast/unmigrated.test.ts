@@ -17,7 +17,7 @@ it('a SQLite file without its tables is not filled by who shall not, and says wh
   const store = `sqlite:${join(folder, 'empty.db')}`
   const options = { store, workflows: [echo], logger: keepLines() }
   await expect(createHoldfast({ ...options, migrate: false })).rejects.toMatchObject({
-    code: 'STORE_UNAVAILABLE',
+    code: 'STORE_REFUSED',
     message: expect.stringContaining('holdfast migrate') as string,
   })
   const holdfast = await open(options)
@@ -29,7 +29,7 @@ it('without its tables a Holdfast that shall not make them does not open, and sa
   const { url, schema } = await freshSchema()
   const options = { store: `${url}?schema=${schema}`, workflows: [echo], logger: keepLines() }
   const refused = expect.objectContaining({
-    code: 'STORE_UNAVAILABLE',
+    code: 'STORE_REFUSED',
     message: expect.stringContaining('holdfast migrate') as string,
   }) as unknown
   await expect(createHoldfast({ ...options, migrate: false })).rejects.toEqual(refused)

@@ -91,9 +91,10 @@ describe('a message and a cancellation in a transaction', () => {
     await until(async () => (await run.status()) === 'waiting')
     db.exec('begin immediate')
     const using = holdfast.using(db)
-    const delivered = { outcome: 'delivered', runId: run.id }
-    expect(await using.signal(run, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual(delivered)
-    expect(await using.signal(run.id, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual({ ...delivered, repeated: true })
+    // It waits for something else.
+    const queued = { outcome: 'queued', runId: run.id, signalId: 'm-1' }
+    expect(await using.signal(run, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual(queued)
+    expect(await using.signal(run.id, 'paid', { amount: 3 }, { id: 'm-1' })).toEqual({ ...queued, repeated: true })
     expect(await using.signal('01900000-0000-7000-8000-000000000000', 'x')).toEqual({ outcome: 'target-not-found' })
     await expect(using.signal(run, '')).rejects.toMatchObject({ code: 'INVALID_NAME' })
     db.exec('commit')

@@ -40,7 +40,7 @@ export function virtualTime(): VirtualTime {
 export function virtualWorld(): VirtualWorld {
   const time = virtualTime()
   const { clock, after } = time
-  const store = new MemoryStore({ clock })
+  const store = new MemoryStore({ clock, tokenKey: 'k'.repeat(64) })
   return {
     ...time,
     store,

@@ -78,6 +78,16 @@ const working: readonly Call[] = [
     run: ({ claim }, _, turn) => claim({ session: `claimer of ${turn}`, selectors: [charge, ship], limit: 10 }),
   },
   {
+    name: 'claim 10 of some keys',
+    size: 10,
+    async run({ claim, store }, _, turn) {
+      const session = `keeper of ${turn}`
+      const { runs } = await claim({ session, selectors: [charge, ship], limit: 10, keys: ['new', 'old'] })
+      // What rescues look at in other calls stays as it is.
+      return store.release(runs.map(({ id, token }) => ({ runId: id, session, token })))
+    },
+  },
+  {
     name: 'claim 10 of a type that nobody started',
     size: 10,
     run: ({ claim }, _, turn) =>
@@ -138,6 +148,15 @@ const working: readonly Call[] = [
           extendMs: index < 50 ? 60_000 : null,
         })),
       })
+    },
+  },
+  {
+    name: 'beat of 100 that seeks no strays',
+    size: 100,
+    async run(bench, _, turn) {
+      const held = await heldBy(bench, `calm heart of ${turn}`, 100)
+      const claims = held.map(({ runId, lease }) => ({ runId, token: lease.token, extendMs: null, inbox: 0 }))
+      return bench.beat(`calm heart of ${turn}`, { held: claims, seeksStrays: false })
     },
   },
   {

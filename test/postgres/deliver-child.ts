@@ -11,7 +11,7 @@ let loaded: readonly NewMessage[] = []
 console.log('ready')
 for await (const line of createInterface({ input: process.stdin })) {
   if (line === 'go') {
-    const answers = await Promise.all(loaded.map((message) => store.deliver([message])))
+    const answers = await Promise.all(loaded.map((message) => store.deliver([message], { apart: true })))
     console.log(JSON.stringify(answers.map(([answer]) => answer?.outcome)))
   } else {
     loaded = JSON.parse(line) as readonly NewMessage[]

@@ -240,7 +240,7 @@ test('what a run has not read when it ends goes, once, to one who begins to wait
   await bench.deliver(bench.message(first.runId, { name: queue.name, kind: 'topic-signal', policy, id: 'order-1' }))
   const [, parked] = await store.commit([bench.transition(first, ended), parking(bench, second, topic)])
   expect(parked).toMatchObject({ outcome: 'committed', released: false, inbox: 1 })
-  expect((await bench.mailbox(second.runId)).map(sentId)).toEqual([`order-1@${first.runId}.1`])
+  expect((await bench.mailbox(second.runId)).map(sentId)).toEqual([`order-1@${first.runId}/${first.runId}.1`])
   expect(await unsound(store)).toEqual([])
 })
 

@@ -38,7 +38,7 @@ type Query = Parameters<ClientLike['query']>[0]
 
 export async function openExplainedStore(options: ExplainedStoreOptions): Promise<ExplainedStore> {
   const { url, schema, pool, plans, monotonic } = options
-  const settings = settingsFor(60_000)
+  const settings = settingsFor(60_000, 'shortly')
   const flags = {
     ...(pool === 'own' ? settings : {}),
     ...(plans === 'generic' ? { plan_cache_mode: 'force_generic_plan' } : {}),
@@ -51,7 +51,8 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
   const database = new Database({
     pool: tap,
     settings: pool === 'own' ? null : settingsSql(settings),
-    lentSettings: 'select 1',
+    theirSettings: null,
+    ourSettings: settingsSql(settings),
     random: () => 0.5,
     monotonic,
     storageMs: 60_000,
@@ -62,16 +63,19 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
     onHints: (hints) => notice(hints),
   })
   const store = new PostgresStore({
+    namespace: schema,
     database,
     dialect: {
       schema: quoteSchema(schema),
-      feedNumber: quoteText(`${quoteSchema(schema)}.feed_number`),
+      feedNumber: `${quoteText(`${quoteSchema(schema)}.feed_number`)}::regclass`,
       now: databaseClock,
       shards: 1,
       skipLocked: 'skip locked',
     },
     monotonic,
+    random: () => 0,
     migrate: () => Promise.resolve(),
+    tokenKey: () => Promise.resolve('nobody issues tokens here'),
     hearing: {
       hears: false,
       tellWithin: null,

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { until } from '../chaos/crew.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
-import { holdfastAt } from './proxied.ts'
+import { holdfastAt, opened } from './proxied.ts'
 
 const others = 499
 
@@ -43,4 +43,112 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     expect(await locked.result({ timeout: '40s' })).toBe(-1)
     expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
+
+  it('keeps nobody from the next one: claims of one run pass it over, and find it when it is free', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench } = await opened({ url, schema })
+    const other = { type: 'other', version: 1 }
+    const [first, second, third] = [await bench.start(), await bench.start(other), await bench.start()]
+    const selectors = [bench.selector, other]
+    const user = await lockerOf(url, schema, first.id)
+    const claimed = [await bench.claim({ selectors, limit: 1 }), await bench.claim({ selectors, limit: 1 })]
+    expect(claimed.map(({ runs }) => runs.map(({ id }) => id))).toEqual([[second.id], [third.id]])
+    // The locked one is still to be had, some time.
+    expect(await bench.claim({ selectors, limit: 1 })).toMatchObject({ runs: [], more: true })
+    await user.query('rollback')
+    expect((await bench.claim({ selectors, limit: 1 })).runs.map(({ id }) => id)).toEqual([first.id])
+  })
+
+  it('is found in its turn when it is free, however far claims got meanwhile', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench, store } = await opened({ url, schema })
+    const other = { type: 'other', version: 1 }
+    const selectors = [bench.selector, other]
+    const locked = await bench.start()
+    await store.start(Array.from({ length: 300 }, (_, index) => bench.newRun(index % 2 === 0 ? {} : other)))
+    const user = await lockerOf(url, schema, locked.id)
+    // So much is left that claims begin where the last one ended.
+    for (let turn = 0; turn < 10; turn += 1) {
+      const { runs, more } = await bench.claim({ selectors, limit: 5 })
+      expect([runs.length, runs.some(({ id }) => id === locked.id), more]).toEqual([5, false, true])
+    }
+    await user.query('rollback')
+    expect((await bench.claim({ selectors, limit: 1 })).runs.map(({ id }) => id)).toEqual([locked.id])
+  })
+
+  it.each([40, 500])(
+    '%i of them at the head keep nobody from the next one: a claim of one run gets it',
+    async (count) => {
+      const { url, schema } = await freshSchema()
+      const { bench, store } = await opened({ url, schema })
+      await store.start(Array.from({ length: count }, () => bench.newRun({ priority: 1 })))
+      const others = [await bench.start(), await bench.start()]
+      const user = await lockerOf(url, schema, null)
+      await user.query(`select 1 from ${schema}.runs where shard = 0 and rank < 0 for update`)
+      for (const { id } of others) {
+        const { runs, more } = await bench.claim({ limit: 1 })
+        expect([runs.map((run) => run.id), more]).toEqual([[id], true])
+      }
+      expect(await bench.claim({ limit: 1 })).toMatchObject({ runs: [], more: true })
+      await user.query('rollback')
+      expect((await bench.claim({ limit: count })).runs).toHaveLength(count)
+    },
+  )
+
+  it.each([40, 500])('%i suspects of them keep nobody from the next one that is claimed apart', async (count) => {
+    const { url, schema } = await freshSchema()
+    const { bench, store } = await opened({ url, schema })
+    await store.start(Array.from({ length: count }, () => bench.newRun({ priority: 1 })))
+    const last = await bench.start()
+    const user = await lockerOf(url, schema, null)
+    await user.query(
+      `update ${schema}.runs set readiness = 'apart', crashes = 2, due = due - 1000 + case rank when 0 then 1 else 0 end`,
+    )
+    await user.query('commit; begin')
+    await user.query(`select 1 from ${schema}.runs where shard = 0 and rank < 0 for update`)
+    const claimed = await bench.claim({ limit: 1, apart: true })
+    expect([claimed.runs.map(({ id }) => id), claimed.more]).toEqual([[last.id], true])
+  })
+
+  it('keeps no suspect from being claimed apart', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench } = await opened({ url, schema })
+    const [first, second] = [await bench.start(), await bench.start()]
+    const user = new Client({ connectionString: url })
+    await user.connect()
+    onTestFinished(() => user.end())
+    await user.query(`update ${schema}.runs set readiness = 'apart', crashes = 2, due = due - 1000`)
+    await user.query('begin')
+    await user.query(`select 1 from ${schema}.runs where shard = 0 and id = $1 for update`, [first.id])
+    const claimed = await bench.claim({ limit: 1, apart: true })
+    expect(claimed.runs.map(({ id }) => id)).toEqual([second.id])
+    expect(claimed.more).toBe(true)
+    await user.query('rollback')
+    expect((await bench.claim({ limit: 1, apart: true })).runs.map(({ id }) => id)).toEqual([first.id])
+  })
+
+  it('lets a worker with one slot perform all the others', async () => {
+    const { url, schema } = await freshSchema()
+    const done: number[] = []
+    const noted = workflow('noted', async (_, number: number) => void done.push(number))
+    const holdfast = await holdfastAt({ store: `${url}?schema=${schema}`, workflows: [noted] })
+    const first = await holdfast.start(noted, 0)
+    const runs = await Promise.all([1, 2, 3, 4].map((number) => holdfast.start(noted, number)))
+    const user = await lockerOf(url, schema, first.id)
+    await holdfast.work({ concurrency: 1 })
+    await Promise.all(runs.map((run) => run.result({ timeout: '40s' })))
+    expect(done.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+    await user.query('rollback')
+    expect(await first.result({ timeout: '40s' })).toBe(undefined)
+  })
 })
+
+/** Opens a transaction of a user that holds the row of a run, if one is named. */
+async function lockerOf(url: string, schema: string, runId: string | null): Promise<Client> {
+  const user = new Client({ connectionString: url })
+  await user.connect()
+  onTestFinished(() => user.end())
+  await user.query('begin')
+  if (runId !== null) await user.query(`select 1 from ${schema}.runs where shard = 0 and id = $1 for update`, [runId])
+  return user
+}

@@ -46,9 +46,10 @@ describe('WC-S1 IF-C1 parking and delivery, one of them held up', () => {
     const message = bench.message(held.runId)
     const [parker, deliverer] = late === 'parking' ? [far, near] : [near, far]
     const struck = proxy.strike({ on, how: lateMs })
+    // Apart, so that they wait for each other: what goes with others is answered as busy instead, and is sent again.
     const acts = {
-      parking: () => parker.commit([park]),
-      delivery: () => deliverer.deliver([message]),
+      parking: () => parker.commit([park], { apart: true }),
+      delivery: () => deliverer.deliver([message], { apart: true }),
     }
     const first = acts[late as keyof typeof acts]()
     await struck

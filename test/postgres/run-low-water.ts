@@ -19,6 +19,8 @@ export function runLowWater(dead: number): void {
     let backlog: Backlog
     let reader: Client
     let now = 0
+    /** What a look at the clock costs. */
+    let tick = 0
     let here: ExplainedStore & ContractBench
     let elsewhere: ExplainedStore & ContractBench
 
@@ -28,7 +30,7 @@ export function runLowWater(dead: number): void {
         schema: backlog.schema,
         pool: 'own',
         plans: 'auto',
-        monotonic: () => now,
+        monotonic: () => (now += tick),
       })
       const clock = { now: () => Date.now(), advance: () => undefined }
       return { ...createContractBench({ store: opened.store, clock }), ...opened }
@@ -59,10 +61,12 @@ export function runLowWater(dead: number): void {
     })
 
     /** What a claim of ten costs, and what it finds. */
-    async function claim(): Promise<{ readonly pages: number; readonly ids: readonly string[] }> {
+    async function claim(
+      ...others: readonly { readonly type: string; readonly version: number }[]
+    ): Promise<{ readonly pages: number; readonly ids: readonly string[] }> {
       let ids: readonly string[] = []
       const [done] = await here.explain(async () => {
-        const { runs } = await here.claim({ session: 'claimer', selectors: [charge], limit: 10 })
+        const { runs } = await here.claim({ session: 'claimer', selectors: [charge, ...others], limit: 10 })
         ids = runs.map(({ id }) => id)
       })
       return { pages: done?.buffers ?? 0, ids }
@@ -83,6 +87,72 @@ export function runLowWater(dead: number): void {
         // The dead ones lie in so many pages of the index at least, and in more of the table.
         expect(pages).toSatisfy(
           ({ front, floor, again: anew }: typeof pages) => Math.min(front, anew) > floor + dead / 200,
+        )
+      },
+      minutes,
+    )
+
+    it(
+      'begins where the last one ended also when that has taken everything, and finds what comes next',
+      async () => {
+        // Nothing of this type is left, and all that there was has gone like the others.
+        const sold = { type: 'sold', version: 1 }
+        await backlog.execute(
+          `update holdfast.runs set type = 'sold', readiness = 'ready', due = created_at
+          where id in (select id from holdfast.runs where type = 'charge' and status = 'succeeded' limit ${dead / 2})`,
+          `update holdfast.runs set readiness = 'idle', due = null where type = 'sold'`,
+        )
+        const pages: number[] = []
+        const empty = async (): Promise<void> => {
+          const [done] = await here.explain(async () => {
+            expect((await here.claim({ session: 'claimer', selectors: [sold], limit: 10 })).runs).toEqual([])
+          })
+          pages.push(done?.buffers ?? 0)
+        }
+        for (let turn = 0; turn < 3; turn += 1) await empty()
+        const [first = 0, ...next] = pages
+        expect({ first, next }).toSatisfy(() => first > dead / 400 && Math.max(...next) < 100)
+        const { id } = await elsewhere.start(sold)
+        expect((await here.claim({ session: 'claimer', selectors: [sold], limit: 10 })).runs[0]?.id).toBe(id)
+        const urgent = await here.start({ ...sold, priority: 3 })
+        expect((await here.claim({ session: 'claimer', selectors: [sold], limit: 10 })).runs[0]?.id).toBe(urgent.id)
+      },
+      minutes,
+    )
+
+    it(
+      'rests if beginning at the front is dear, and finds within a minute what came in there meanwhile',
+      async () => {
+        now += 10 * minutes
+        tick = 300
+        await claim()
+        now += floorMs + 1
+        await claim()
+        tick = 0
+        now += floorMs + 1
+        const { id } = await elsewhere.start({ ...charge, priority: 5 })
+        const rested = await claim()
+        expect(rested.pages).toBeLessThan(1_000)
+        expect(rested.ids).not.toContain(id)
+        now += minutes
+        expect((await claim()).ids[0]).toBe(id)
+      },
+      minutes,
+    )
+
+    it(
+      'begins where the last one ended for each of several types',
+      async () => {
+        const others = [
+          { type: 'ship', version: 1 },
+          { type: 'none', version: 1 },
+        ]
+        now += floorMs + 1
+        const first = await claim(...others)
+        const next = await claim(...others)
+        expect([first.ids.length, next.ids.length]).toEqual([10, 10])
+        expect({ front: first.pages, floor: next.pages }).toSatisfy(
+          ({ front, floor }: { front: number; floor: number }) => floor < 1_000 && front > floor + dead / 200,
         )
       },
       minutes,

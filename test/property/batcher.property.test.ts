@@ -1,7 +1,7 @@
 // However submissions are gathered, merged, repeated and split, and whatever the store does meanwhile, everyone is told
 // once, and is told what they would have been told had the transitions been committed one by one.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import type { Acknowledged } from '../../src/core/definition.ts'
 import { isHoldfastError } from '../../src/core/error.ts'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { fromBase64, toBase64, utf8Length } from '../../src/core/bytes.ts'
 import { jsonCodec, type Place } from '../../src/core/codec.ts'
@@ -7,7 +7,7 @@ import { Payloads } from '../../src/core/payload.ts'
 import { poison } from '../poison.ts'
 import { expectSame, storable } from '../support/storable.ts'
 
-const place: Place = { runId: 'run-1', seq: 1, name: null }
+const place: Place = { namespace: '', runId: 'run-1', seq: 1, kind: 'step-succeeded', name: null, id: null }
 const codec = jsonCodec()
 
 describe('the JSON codec', () => {
@@ -32,6 +32,28 @@ describe('the JSON codec', () => {
         expect(codec.encode(plain, place)).toBe(JSON.stringify(plain))
       }),
       { numRuns: 1000 },
+    )
+  })
+
+  it('gives an array back whole or refuses it: no hole is filled, and no property beside its elements is lost', () => {
+    const index = fc.nat({ max: 6 })
+    const extra = fc.tuple(fc.constantFrom('groups', 'index', '-1', '01', '4294967295', 'total'), storable)
+    fc.assert(
+      fc.property(
+        fc.array(storable, { maxLength: 6 }),
+        fc.array(index, { maxLength: 2 }),
+        fc.array(extra, { maxLength: 2 }),
+        (elements, holes, extras) => {
+          const list = [...elements]
+          const real = holes.filter((at) => at < list.length)
+          for (const at of real) Reflect.deleteProperty(list, at)
+          for (const [name, value] of extras) Object.assign(list, { [name]: value })
+          const encode = (): string => codec.encode({ list }, place)
+          const path = real.length > 0 ? `$.list[${Math.min(...real)}]` : '$.list'
+          if (real.length === 0 && extras.length === 0) expectSame(codec.decode(encode(), place), { list })
+          else expect(encode).toThrow(`at ${path}`)
+        },
+      ),
     )
   })
 

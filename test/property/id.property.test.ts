@@ -1,6 +1,6 @@
 // Whatever the clock does, ids of one maker and shard sort in the order in which they were made.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { createRunIds, isRunId, msOf, shardFor, shardOf } from '../../src/core/id.ts'
 import type { Clock, Random } from '../../src/core/ports.ts'

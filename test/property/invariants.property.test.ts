@@ -1,6 +1,6 @@
 // Everything that can befall a run, with every invariant checked after every call of the store.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { openSqliteStore } from 'holdfast/sqlite'
 import type { VirtualClock } from 'holdfast/testing'

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { checkKey, compositeKey, compositeValue, keyScopes, longestKey, uniqueText } from '../../src/core/key.ts'
 import { isPrintable } from '../../src/core/printable.ts'

@@ -46,6 +46,7 @@ const policies: readonly (MessagePolicy | null)[] = [
   { onTargetTerminated: 'dead-letter' },
   { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 },
 ]
+const payloadKeys = ['old', 'new'] as const
 const undos: readonly (Undo | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
 
 export class OperationGenerator {
@@ -83,6 +84,7 @@ export class OperationGenerator {
       () => this.steer(rows),
       () => this.steer(rows),
       () => this.find(rows),
+      () => this.rekey(rows),
       () => this.rescue(),
       () => this.release(rows),
     ]
@@ -140,6 +142,7 @@ export class OperationGenerator {
       idempotencyKey: this.chance(8) ? this.unique('once') : this.chance(8) ? this.pick(keys) : null,
       tags: tags.filter(() => this.chance(4)),
       metadata: this.chance(5) ? `{"n":${this.below(9)}}` : null,
+      keyId: this.chance(3) ? this.pick(payloadKeys) : null,
       ...changes,
     })
     return this.chance(6) ? { ...run, mail: [this.letter(run.id)] } : run
@@ -152,7 +155,9 @@ export class OperationGenerator {
 
   private claim(): Operation {
     const request = { session: this.session(), selectors: types.slice(this.below(3)), limit: this.below(5) }
-    return (store) => store.claim(request)
+    const named = this.chance(3) ? { keys: payloadKeys.filter(() => this.chance(2)) } : {}
+    const apart = this.chance(6)
+    return (store) => store.claim(apart ? { ...request, ...named, apart } : { ...request, ...named })
   }
 
   private commit(rows: readonly Run[]): Operation {
@@ -186,14 +191,21 @@ export class OperationGenerator {
       append,
       status,
       due: this.chance(2) ? { at: null, afterMs: this.below(60) } : null,
-      parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0) } : null,
+      parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0), ...this.wants() } : null,
+      ...(status === 'paused' && this.chance(2) ? { obeys: 'pause' as const } : {}),
       undo: this.pick(undos),
+      ...(this.chance(6) ? { keyId: this.pick(payloadKeys) } : {}),
       continues,
       takes: this.sentMessages.filter(({ runId }) => runId === run.id && this.chance(3)).map(({ id }) => id),
       reach: append.length > 0 && this.chance(3) ? this.reach(run, rows) : null,
       // A mailbox was empty when nothing had come yet; whether something has come since is for the store to see.
       ...(this.chance(2) ? { emptyAt: 0 } : {}),
     }
+  }
+
+  private wants(): { readonly wants?: readonly string[] | null } {
+    const names = ['go', ...topics.map(({ name }) => name)]
+    return this.chance(3) ? {} : { wants: this.chance(4) ? null : names.filter(() => this.chance(2)) }
   }
 
   private reach(run: Run, rows: readonly Run[]): Reach {
@@ -294,7 +306,22 @@ export class OperationGenerator {
     const requests = rows
       .filter(() => this.chance(4))
       .map(({ id }) => ({ runId: id, after: 0, limit: 2, mail, ...(this.chance(2) ? { latest } : {}) }))
-    return (store) => store.load(requests)
+    const mostBytes = this.maybe(20, 2) ?? undefined
+    return (store) => store.load(requests, mostBytes)
+  }
+
+  private rekey(rows: readonly Run[]): Operation {
+    if (rows.length === 0) return (store) => store.otherKeys([], 1)
+    const run = this.pick(rows)
+    const request = {
+      runId: this.chance(10) ? this.unique('nobody') : run.id,
+      seq: run.seq - (this.chance(5) ? 1 : 0),
+      keyId: this.pick(payloadKeys),
+      entries: [1, run.seq, run.seq + 1].map((seq) => ({ seq, data: `"again ${this.below(100)}"` })),
+      messages: this.sentMessages.filter(() => this.chance(3)).map(({ id }) => ({ id, data: `${this.below(100)}` })),
+    }
+    const keys = payloadKeys.filter(() => this.chance(2))
+    return async (store) => [await store.rewritePayloads(request), await store.otherKeys(keys, 1_000)]
   }
 
   private deadLetters(): Operation {
@@ -314,11 +341,18 @@ export class OperationGenerator {
   private beat(rows: readonly Run[]): Operation {
     const session = this.session()
     const held = rows.filter((run) => run.session !== null && this.chance(3))
-    const claims = held.map(({ id, token, inbox }) => {
+    const claims = held.map(({ id, token, inbox, crashes }) => {
       const known = this.chance(2) ? { inbox: Math.max(inbox - this.below(2), 0) } : {}
-      return { runId: id, token, extendMs: this.maybe(200, 2), ...known }
+      const begun = crashes >= 2 && this.chance(2) ? { begun: crashes + 1 } : {}
+      return { runId: id, token, extendMs: this.maybe(200, 2), ...known, ...begun }
     })
-    const request = { session, leaseMs: 50 + this.below(200), held: claims, end: this.chance(10) }
+    const request = {
+      session,
+      leaseMs: 50 + this.below(200),
+      held: claims,
+      end: this.chance(10),
+      seeksStrays: this.chance(2),
+    }
     return (store) => store.beat(request)
   }
 
@@ -329,12 +363,19 @@ export class OperationGenerator {
   }
 
   private rescue(): Operation {
-    const request = { limit: 1_000, maxCrashes: 2, failures }
+    const onCrashes = this.chance(2) ? 'pause' : 'fail'
+    const workflows = types.map(({ type, version }) => ({ type, version, maxCrashes: null, onCrashes }) as const)
+    const request = { limit: 1_000, maxCrashes: 2 + this.below(2), workflows, failures }
     return async (store) => {
-      const { takenOver, ended, ...rest } = await store.rescue(request)
+      const { takenOver, ended, paused, ...rest } = await store.rescue(request)
       const byRun = (a: { readonly runId: string }, b: { readonly runId: string }): number =>
         a.runId < b.runId ? -1 : 1
-      return { ...rest, takenOver: [...takenOver].sort(byRun), ended: [...ended].sort(byRun) }
+      const sorted = {
+        takenOver: [...takenOver].sort(byRun),
+        ended: [...ended].sort(byRun),
+        paused: [...paused].sort(),
+      }
+      return { ...rest, ...sorted }
     }
   }
 }

@@ -1,6 +1,6 @@
 // Backoff bounds of every preset, for any attempt and any chance, against formulas written out here a second time.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import type { Random } from '../../src/core/ports.ts'
 import { afterFailure, retryDelay, retryPolicy, retryPresets, type RetryOptions } from '../../src/core/retry.ts'

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { jsonCodec, type Place } from '../../src/core/codec.ts'
 import { isSameValue } from '../../src/core/same-value.ts'
 import { objectOf, storable } from '../support/storable.ts'
 
-const place: Place = { runId: 'run-1', seq: 1, name: null }
+const place: Place = { namespace: '', runId: 'run-1', seq: 1, kind: 'step-succeeded', name: null, id: null }
 const codec = jsonCodec()
 
 /** The same value, with everything that has no order turned round. */

@@ -1,7 +1,7 @@
 // Merging must change nothing: a queue of transitions, however it is merged, does to a run what it does one by one.
 // The run here is a model of a few fields, and refuses what every store refuses.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import type { Draft } from '../../src/core/entry.ts'
 import { holds, type Lease, type RunStatus, type Undo } from '../../src/core/run.ts'

@@ -7,12 +7,14 @@ import type {
   ClaimRequest,
   Committed,
   NewRun,
+  StartBusy,
   Started,
   Steered,
   SteerRequest,
   Store,
 } from '../../src/store.ts'
 import type { RunState } from '../../src/testing/invariants/index.ts'
+import { isUnseen } from './seen-run.ts'
 
 type Before = ReadonlyMap<string, { readonly run: Run; readonly ids: ReadonlySet<string | null> }>
 type Fail = (name: string, run: Pick<Run, 'id' | 'status'>, told: string) => void
@@ -47,7 +49,7 @@ export class Answers {
       this.checkCommitted(request as readonly Transition[], answer as readonly Committed[], this.was)
     if (method === 'claim') this.checkClaimed(request as ClaimRequest, answer as Claimed)
     if (method === 'steer') this.checkSteered(request as readonly SteerRequest[], answer as readonly Steered[])
-    if (method === 'start') this.checkStarted(request as readonly NewRun[], answer as readonly Started[])
+    if (method === 'start') this.checkStarted(request as readonly NewRun[], answer as readonly (Started | StartBusy)[])
   }
 
   private checkCommitted(transitions: readonly Transition[], answers: readonly Committed[], before: Before): void {
@@ -75,7 +77,8 @@ export class Answers {
       if (run.seq !== was.run.seq + append.length)
         this.fail('all_or_nothing', run, `${append.length} entries were sent`)
       const isParked = run.status === 'waiting'
-      if (isParked && parkIf !== null && parkIf.inbox !== run.inbox) this.fail('no_lost_wakeup', run, 'parked unread')
+      const isUnread = parkIf !== null && isUnseen(kept, parkIf)
+      if (isParked && isUnread) this.fail('no_lost_wakeup', run, 'parked unread')
       if (answer.released !== (run.session === null)) this.fail('answers_in_order', run, `released ${answer.released}`)
       if (
         was.run.wish !== null &&
@@ -138,10 +141,10 @@ export class Answers {
     })
   }
 
-  private checkStarted(asked: readonly NewRun[], answers: readonly Started[]): void {
+  private checkStarted(asked: readonly NewRun[], answers: readonly (Started | StartBusy)[]): void {
     asked.forEach(({ id, type, idempotencyKey }, index) => {
       const answer = answers[index]
-      if (answer === undefined) return
+      if (answer === undefined || answer.taken === 'busy') return
       if (answer.created !== (answer.run.id === id)) {
         if (answer.taken !== 'id') this.fail('start_tells_the_truth', answer.run, `asked for ${id}`)
       }

@@ -1,10 +1,11 @@
-// Planted bugs. Each is a store that does one thing wrong, as real stores and engines have done; the checker must
+// Planted bugs. Each of these is a store that does one thing wrong, as real stores and engines have done; the checker must
 // find every one of them within its seeds. A canary that survives means that the checker is blind there.
 
 import type { Entry } from '../../src/core/entry.ts'
 import { holds, isTerminal } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type { Committed, Started } from '../../src/store.ts'
+import { engineCanaries } from './engine-canaries.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
 import { by, changed, insides, onClaim, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
@@ -42,7 +43,7 @@ const overwritten = onCommit((transition, row) => {
 })
 
 const lostWakeUp = onCommit((transition, row) =>
-  transition.parkIf === null ? transition : { ...transition, parkIf: { inbox: row.inbox } },
+  transition.parkIf === null ? transition : { ...transition, parkIf: { ...transition.parkIf, inbox: row.inbox } },
 )
 
 const blindRetry = onCommit((transition, row) => {
@@ -212,11 +213,15 @@ const neighbourSpoiled: StoreMutation = (store) =>
 
 const noRescue: StoreMutation = (store, clock) =>
   changed(store, {
-    rescue: async () => ({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now: clock.now() }),
+    rescue: async () => {
+      const nothing = { takenOver: [], ended: [], paused: [], suspects: null, more: false, next: null }
+      return { sessionsEnded: 0, ...nothing, now: clock.now() }
+    },
   })
 
 export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
+  ...engineCanaries,
   { name: 'no-fence', told: 'a stale lease may write', budget: 1_200, mutation: noFence },
   { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
   { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },
@@ -301,7 +306,7 @@ export const canaries: readonly Canary[] = [
     mutation: recordedOtherwise,
   },
   { name: 'stale-fresh', told: 'a claim hands over less than the whole journal', budget: 200, mutation: staleFresh },
-  { name: 'passed-over', told: 'a busy run is told as committed', budget: 400, mutation: passedOver },
+  { name: 'passed-over', told: 'a busy run is told as committed', budget: 1_200, mutation: passedOver },
   {
     name: 'neighbour-spoiled',
     told: 'of starts that go together none is kept if one is refused',
@@ -338,6 +343,24 @@ export const canaries: readonly Canary[] = [
     told: 'a claim leases what it picked without judging it anew',
     budget: 400,
     mutation: { plan: 'no-recheck-on-claim' },
+  },
+  {
+    name: 'beat-behind-a-lock',
+    told: 'a beat moves deadlines in the transaction that keeps the session, behind whoever has locked a row',
+    budget: 400,
+    mutation: { plan: 'beat-behind-a-lock' },
+  },
+  {
+    name: 'rescue-behind-a-lock',
+    told: 'a rescue that may have to tell others of an end waits for whoever has locked a row',
+    budget: 400,
+    mutation: { plan: 'rescue-behind-a-lock' },
+  },
+  {
+    name: 'head-row-locked',
+    told: 'a run that a stranger has locked keeps a claim from the next one',
+    budget: 400,
+    mutation: { plan: 'limit-before-lock' },
   },
 ]
 

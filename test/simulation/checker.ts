@@ -5,9 +5,8 @@
 import type { Entry } from '../../src/core/entry.ts'
 import { isHoldfastError } from '../../src/core/error.ts'
 import type { Message } from '../../src/core/message.ts'
-import { isTerminal, mayMove, type Lease, type Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
-import type { BeatRequest, ClaimRequest, NewRun, Store } from '../../src/store.ts'
+import { isTerminal, mayMove, type Run } from '../../src/core/run.ts'
+import type { BeatRequest, ClaimRequest, Store } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
 import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
@@ -20,7 +19,9 @@ import {
   type RunState,
 } from '../../src/testing/invariants/index.ts'
 import { Answers } from './answers.ts'
+import { callerOf, choresIn } from './callers.ts'
 import { Commits, type Lying } from './commits.ts'
+import type { Chore } from '../../src/core/chore.ts'
 import type { Topics } from '../../src/stores/memory/topics.ts'
 import type { Facts } from './effects.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
@@ -29,6 +30,8 @@ import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
 export interface Known extends RunState {
   /** The numbers of the results that are recorded. */
   readonly numbers: ReadonlySet<number>
+  /** The call that brought it to its last end. */
+  readonly endedBy: keyof Store | null
 }
 
 interface Kept extends Known {
@@ -37,6 +40,7 @@ interface Kept extends Known {
   messages: readonly Message[]
   taken: readonly TakenMessage[]
   readonly numbers: Set<number>
+  endedBy: keyof Store | null
 }
 
 interface Insides {
@@ -59,6 +63,7 @@ export class Checker implements Facts {
   private readonly sessions = new Map<string, Session>()
   private readonly answers: Answers
   private readonly storeClock: () => number
+  private readonly chores: () => readonly Chore[]
 
   constructor(store: MemoryStore | ReadCommittedStore, storeNow: () => number) {
     const isSerial = store instanceof MemoryStore
@@ -67,6 +72,13 @@ export class Checker implements Facts {
     this.topics = isSerial ? (store as unknown as Insides).tables.topics : null
     this.answers = new Answers(this.runs, (name, run, told) => this.fail(name, run, told), isSerial)
     this.storeClock = storeNow
+    const { topics } = this
+    this.chores = () => (topics === null ? choresIn(store as ReadCommittedStore) : topics.allChores())
+  }
+
+  /** What ends and broadcasts have left to do, and nobody has done. */
+  get choresLeft(): readonly Chore[] {
+    return this.chores()
   }
 
   get storeNow(): number {
@@ -114,7 +126,7 @@ export class Checker implements Facts {
     if (method === 'beat') this.beat(request[0] as BeatRequest, now)
     for (const row of this.rows.values()) this.look(row, method, request, now)
     this.checkKeys()
-    if (method === 'deliver' || method === 'commit') this.checkBetween()
+    if (method === 'deliver' || method === 'commit' || method === 'doChores') this.checkBetween()
     this.answers.after(method, request, answer)
   }
 
@@ -134,7 +146,7 @@ export class Checker implements Facts {
     const kept = this.runs.get(row.id)
     const run = row.view()
     if (kept === undefined) {
-      const fresh: Kept = { run, entries: [], messages: [], taken: [], numbers: new Set() }
+      const fresh: Kept = { run, entries: [], messages: [], taken: [], numbers: new Set(), endedBy: null }
       this.runs.set(row.id, fresh)
       this.adopt(fresh, row, now)
       this.checkState(run, fresh.entries)
@@ -142,12 +154,20 @@ export class Checker implements Facts {
       return
     }
     const before = kept.run
-    if (isSame(before, run) && kept.entries.length === row.entries.length && !this.isRewritten(kept, row)) return
+    if (isSame(before, run) && kept.entries.length === row.entries.length && !this.isRewritten(kept, row)) {
+      // A chore settles what a run has left unread, and changes nothing else of it.
+      if (method === 'doChores' && kept.messages.length > 0) {
+        kept.messages = row.messages()
+        kept.taken = row.taken()
+      }
+      return
+    }
     const seqBefore = kept.entries.length
     const { messages, taken } = kept
     const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages, taken }
     if (this.isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
     this.adopt(kept, row, now)
+    if (isTerminal(run.status) && !isTerminal(before.status)) kept.endedBy = method
     this.checkState(run, kept.entries)
     this.checkMove(before, run, kept.entries.slice(seqBefore), method, request, now)
     this.checkInvariants(stateBefore, kept, method, request, now)
@@ -184,8 +204,8 @@ export class Checker implements Facts {
 
   private checkBetween(): void {
     if (this.topics === null) return
-    const between = { waits: this.topics.allWaits(), broadcasts: this.topics.allBroadcasts() }
-    if (between.waits.length === 0) return
+    const { topics } = this
+    const between = { waits: topics.allWaits(), broadcasts: topics.allBroadcasts(), chores: topics.allChores() }
     for (const violation of checkExchange(between, [...this.runs.values()], this.storeNow)) this.report(violation)
   }
 
@@ -312,7 +332,10 @@ export class Checker implements Facts {
       this.fail('claim_never_early', after, `due ${before.due}, claimed ${now}`)
     if (before.deletedAt !== null) this.fail('deleted_is_never_leased', after, session)
     if (isSerial && this.sessions.get(session)?.isOver === true) this.fail('dead_session_gets_nothing', after, session)
-    if (after.crashes !== before.crashes + 1) this.fail('crashes_count', after, `${before.crashes} → ${after.crashes}`)
+    const counted = before.readiness === 'apart' ? 0 : 1
+    if (after.crashes !== before.crashes + counted) {
+      this.fail('crashes_count', after, `${before.crashes} → ${after.crashes}`)
+    }
     if (isSerial && before.timeoutAt !== null && before.timeoutAt <= now && before.status !== 'cancelling') {
       this.fail('over_is_never_leased', after, `its time was over at ${before.timeoutAt}`)
     }
@@ -355,23 +378,5 @@ export class Checker implements Facts {
 
   private fail(name: string, run: Pick<Run, 'id' | 'status'>, told: string): void {
     this.report({ name, runId: run.id, told: `${told} (${run.status})` })
-  }
-}
-
-/** Who called for a run, as far as the request tells. */
-function callerOf(method: keyof Store, request: unknown, runId: string): Pick<Cause, 'session' | 'token'> {
-  const nobody = { session: null }
-  switch (method) {
-    case 'claim':
-    case 'beat':
-      return { session: (request as ClaimRequest | BeatRequest).session }
-    case 'start':
-      return (request as readonly NewRun[]).find(({ id }) => id === runId)?.lease ?? nobody
-    case 'commit':
-      return (request as readonly Transition[]).find((one) => one.runId === runId)?.guard.lease ?? nobody
-    case 'release':
-      return (request as readonly (Lease & { runId: string })[]).find((one) => one.runId === runId) ?? nobody
-    default:
-      return nobody
   }
 }

@@ -10,6 +10,7 @@ import type { NewRun, Store } from '../../src/store.ts'
 import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
 import { messageOf, runOf, type RunRow } from '../../src/stores/memory/read-committed/tables.ts'
 import type { RunState, Violation } from '../../src/testing/invariants/index.ts'
+import { isUnseen } from './seen-run.ts'
 
 /** A run as it lies in a store. */
 export interface Lying {
@@ -44,7 +45,9 @@ export class Commits {
 
   /** A transaction goes on with this statement: if it is the last one, something is committed. */
   executes(statement: string): void {
-    if (statement.endsWith('commit')) this.method = statement.split('.')[0] as keyof Store
+    if (!statement.endsWith('commit')) return
+    const [name] = statement.split('.')
+    this.method = name === 'chore' ? 'doChores' : (name as keyof Store)
   }
 
   /** The method that has committed since this was last asked; null if none has. */
@@ -113,9 +116,11 @@ export class Commits {
   /** Whether a run was parked although a message came that its holder did not know of. */
   lostWakeUp(before: RunState, after: RunState): Violation | null {
     if (after.run.status !== 'waiting' || before.run.session === null || after.run.session !== null) return null
+    // Another run of the same commit has told it, and so has woken it.
+    if (after.run.readiness === 'ready') return null
     const parkIf = this.transitionOf(before, after)?.parkIf ?? null
-    if (parkIf === null || parkIf.inbox === after.run.inbox) return null
-    const told = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}`
+    if (parkIf === null || !isUnseen(after, parkIf)) return null
+    const told = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
     return { name: 'no_lost_wakeup', runId: after.run.id, told }
   }
 

@@ -5,7 +5,17 @@ import type { Random } from '../../src/core/ports.ts'
 import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 
 export type Concern =
-  'swarm' | 'programs' | 'operations' | 'nemesis' | 'schedule' | 'faults' | 'engine' | 'isolation' | 'manners'
+  | 'swarm'
+  | 'programs'
+  | 'operations'
+  | 'nemesis'
+  | 'schedule'
+  | 'faults'
+  | 'engine'
+  | 'isolation'
+  | 'manners'
+  | 'shapes'
+  | 'strangers'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -17,6 +27,8 @@ const concerns: readonly Concern[] = [
   'engine',
   'isolation',
   'manners',
+  'shapes',
+  'strangers',
 ]
 
 export class Draw implements Random {

@@ -4,7 +4,7 @@
 import type { Entry } from '../../src/core/entry.ts'
 import { holds, type Lease, type Run } from '../../src/core/run.ts'
 import type { Incarnation } from './process.ts'
-import type { Beginning } from './program.ts'
+import type { Beginning, Taken } from './program.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 
 export interface Effect extends Beginning {
@@ -30,6 +30,7 @@ export class Effects {
   readonly all: Effect[] = []
   private readonly going = new Set<Effect>()
   private readonly keys = new Map<string, string>()
+  private readonly values = new Map<string, string>()
   private readonly facts: Facts
   private readonly report: (violation: Violation) => void
 
@@ -69,6 +70,19 @@ export class Effects {
     effect.isOver = true
     effect.isDone = isDone
     this.going.delete(effect)
+  }
+
+  /** A body took a value. One that its journal has is the same on every replay. */
+  took(by: Incarnation, { runId, round, place, value }: Taken): void {
+    const known = this.facts.run(runId)
+    const lease = by.leases.get(runId)
+    if (known === undefined || lease === undefined || !holds(known.run, lease)) return
+    const key = `${runId} ${round} ${place}`
+    const before = this.values.get(key)
+    this.values.set(key, value)
+    if (before === undefined || before === value) return
+    const isRecorded = known.entries.some(({ kind, data }) => kind === 'recorded' && data === JSON.stringify(before))
+    if (isRecorded) this.report({ name: 'value_is_stable', runId, told: `${place} was ${before} and now ${value}` })
   }
 
   /** A process is no more: nothing that it did goes on. */
@@ -139,7 +153,9 @@ export class Effects {
     told: string,
   ) {
     if (kind === 'do') {
-      if (run.undo === 'due') this.report({ name: 'nothing_begins_while_undoing', runId, told })
+      // What was under way when its process died is attempted once more, so that it is known what to undo.
+      const wasBegun = entries.slice(run.base - 1).some((entry) => entry.kind === 'begun' && isOf(entry.name, step))
+      if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, told })
       return
     }
     const since = entries.slice(run.base - 1)

@@ -78,12 +78,35 @@ const wakeUpLost: StoreMutation = (store) =>
     },
   })
 
+/** A run that is parked forgets one of the messages that it wants. */
+const wantedIgnored = onCommit((transition) => {
+  const { parkIf } = transition
+  const wants = parkIf?.wants ?? null
+  return parkIf === null || wants === null
+    ? transition
+    : { ...transition, parkIf: { ...parkIf, wants: wants.slice(1) } }
+})
+
 function asleep(store: Parameters<StoreMutation>[0], row: { readonly id: string }): void {
   const { queues } = (
     store as unknown as { readonly tables: { readonly queues: { remove(row: object, to: 'idle'): void } } }
   ).tables
   queues.remove(row, 'idle')
 }
+
+/** Nobody goes on with what a broadcast or an end has left to do. */
+const choresUndone: StoreMutation = (store) =>
+  changed(store, { doChores: async () => ({ worked: false, nextInMs: null }) })
+
+/** Who goes on with something forgets that there was more. */
+const choreCutShort: StoreMutation = (store) =>
+  changed(store, {
+    doChores: async () => {
+      const { topics } = insides(store).tables
+      for (const chore of topics.allChores()) topics.deleteChore(chore)
+      return store.doChores()
+    },
+  })
 
 export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
@@ -97,5 +120,18 @@ export const exchangeCanaries: readonly Canary[] = [
   { name: 'signal-not-taken', told: 'a signal is read and stays', budget: 600, mutation: signalNotTaken },
   { name: 'signal-dropped', told: 'a signal is accepted and not kept', budget: 600, mutation: signalDropped },
   { name: 'queue-stuck', told: 'what is sent to a queue reaches nobody who waits', budget: 600, mutation: queueStuck },
+  {
+    name: 'wanted-mail-ignored',
+    told: 'a message that a run wants does not wake it',
+    budget: 400,
+    mutation: wantedIgnored,
+  },
+  {
+    name: 'chores-undone',
+    told: 'what an end or a broadcast left is done by nobody',
+    budget: 400,
+    mutation: choresUndone,
+  },
+  { name: 'chore-cut-short', told: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
   { name: 'message-wakes-nobody', told: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

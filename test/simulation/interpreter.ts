@@ -1,7 +1,7 @@
 // What a program must come to, computed without an engine: how it may end, and what its result looks like. Numbers of
 // attempts, times and chance are left open; checker.ts compares them with the journal.
 
-import type { ChildNode, Node, Program, StepNode } from './program.ts'
+import type { ChildNode, EarlyNode, Node, Program, StepNode } from './program.ts'
 
 export type Expected =
   | { readonly status: 'succeeded'; readonly shape: unknown }
@@ -37,7 +37,7 @@ function sequence(nodes: readonly Node[], programs: readonly Program[]): unknown
 function evaluate(node: Node, programs: readonly Program[]): unknown {
   switch (node.do) {
     case 'step':
-      return stepFailure(node) ?? { s: node.name }
+      return stepFailure(node) ?? (node.asks ? ['value', { s: node.name }, 'value'] : { s: node.name })
     case 'sleep':
       return 'slept'
     case 'value':
@@ -63,7 +63,21 @@ function evaluate(node: Node, programs: readonly Program[]): unknown {
       return 'waited'
     case 'child':
       return evaluateChild(node, programs)
+    case 'early':
+      return evaluateEarly(node, programs)
+    case 'many':
+      return { m: node.count }
   }
+}
+
+/** What was made early fails where it is awaited, after everything before that has happened. */
+function evaluateEarly({ wait, part, fate }: EarlyNode, programs: readonly Program[]): unknown {
+  const first = sequence(part, programs)
+  if (first instanceof Failure) return first
+  if (fate === 'left') return { first, fate }
+  if (fate === 'raced') return { first, later: 'raced' }
+  const end = wait.do === 'sleep' ? 'slept' : evaluateChild({ ...wait, ms: null }, programs)
+  return end instanceof Failure ? end : { first, later: end }
 }
 
 function evaluateChild({ program, ms }: ChildNode, programs: readonly Program[]): unknown {
@@ -95,6 +109,7 @@ export function stepsOf(nodes: readonly Node[]): readonly StepNode[] {
   return nodes.flatMap((node) => {
     if (node.do === 'step') return [node]
     if (node.do === 'together') return node.parts.flatMap(stepsOf)
+    if (node.do === 'early') return stepsOf(node.part)
     return node.do === 'try' ? [...stepsOf(node.part), ...stepsOf(node.caught)] : []
   })
 }
@@ -111,6 +126,8 @@ function sum(nodes: readonly Node[]): number {
     else if (node.do === 'wait' || node.do === 'child') ms += node.ms ?? 5_000
     else if (node.do === 'step') ms += 2 * node.attempts * (node.ms + node.retryMs)
     else if (node.do === 'together') for (const part of node.parts) ms += sum(part)
+    else if (node.do === 'early') ms += sum(node.part) + 2 * (node.wait.ms ?? 5_000)
+    else if (node.do === 'many') ms += 20 * node.count
     else if (node.do === 'try') ms += sum(node.part) + sum(node.caught)
   }
   return ms

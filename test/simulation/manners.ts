@@ -1,21 +1,112 @@
-// What a store may do and the ones in memory do not: pass over a run that somebody else has locked, and hand over with a claim
-// the journal of a run that nobody has begun. The engine must come to the same end with a store of such manners.
+// What a store may do and the ones in memory do not: pass over what somebody else has locked, give up a batch because one
+// item in it takes too long, or never answer such a batch at all, and hand over with a claim the journal of a run that nobody has begun. The engine must come to
+// the same end with a store of such manners.
 
-import type { Committed, Fresh, Store } from '../../src/store.ts'
-import type { Draw } from './draw.ts'
+import { tooSlow } from '../../src/core/too-slow.ts'
+import type { Busy, Committed, Fresh, StartBusy, Store } from '../../src/store.ts'
+import { Draw } from './draw.ts'
 
-/** How often somebody has locked one of several. */
+/** How often somebody has locked what one of a batch concerns. */
 const busy = 0.1
 
-export function withManners<Kind extends Store>(store: Kind, draw: Draw): Kind {
+/** How often one of a batch turns out to be poisonous: nothing that is sent with it ends in time. */
+const poisonous = 0.02
+
+/** So often it takes too long, also when it is alone. */
+const slowAlone = 2
+
+/** How often nobody says so: then it is the caller who must give up. */
+const silent = 0.3
+
+/** One that nothing ends in time with. */
+interface Poisonous {
+  readonly isSilent: boolean
+  /** So often it is so also when it is alone. */
+  left: number
+}
+
+const isBusy: Busy = { outcome: 'busy' }
+const isStartBusy: StartBusy = { created: false, taken: 'busy', run: null }
+const isRefused: Committed = { outcome: 'refused', reason: 'busy' }
+
+export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: number): Kind {
+  const strangers = Draw.of(seed, 'strangers')
+  const slow = new Map<string, Poisonous>()
+
+  /** Answers one address of a batch as locked, and lets the store do the rest. */
+  async function passOver<Item, Answer>(
+    items: readonly Item[],
+    addressOf: (item: Item) => string,
+    locked: Answer,
+    send: (items: readonly Item[]) => Promise<readonly Answer[]>,
+    chance = strangers,
+  ): Promise<readonly Answer[]> {
+    if (items.length === 0 || !chance.chance(busy)) return send(items)
+    const address = addressOf(chance.pick(items))
+    const rest = items.filter((one) => addressOf(one) !== address)
+    const answers = rest.length === 0 ? [] : await send(rest)
+    return items.map((one) => (addressOf(one) === address ? locked : (answers[rest.indexOf(one)] as Answer)))
+  }
+
+  /** Gives up whatever holds a poisonous item, until that has been alone often enough. */
+  async function giveUp<Item>(items: readonly Item[], nameOf: (item: Item) => string): Promise<void> {
+    if (items.length > 1 && strangers.chance(poisonous)) {
+      const name = nameOf(strangers.pick(items))
+      slow.set(name, { isSilent: strangers.chance(silent), left: slowAlone })
+    }
+    for (const name of new Set(items.map(nameOf))) {
+      const found = slow.get(name)
+      if (found === undefined) continue
+      const isAlone = items.every((one) => nameOf(one) === name)
+      if (isAlone && found.left === 0) slow.delete(name)
+      else {
+        if (isAlone) found.left -= 1
+        if (found.isSilent) await new Promise<never>(() => undefined)
+        throw tooSlow('The store took too long: a fault was injected.')
+      }
+    }
+  }
+
   const manners: Partial<Store> = {
+    async start(runs) {
+      await giveUp(runs, ({ id }) => `start ${id}`)
+      return passOver(
+        runs,
+        ({ id }) => id,
+        isStartBusy,
+        (some) => store.start(some),
+      )
+    },
+
     async commit(transitions) {
-      if (transitions.length < 2 || !draw.chance(busy)) return store.commit(transitions)
-      const locked = draw.pick(transitions)
-      const rest = transitions.filter((one) => one !== locked)
-      const answers = await store.commit(rest)
-      const passedOver: Committed = { outcome: 'refused', reason: 'busy' }
-      return transitions.map((one) => (one === locked ? passedOver : (answers[rest.indexOf(one)] as Committed)))
+      await giveUp(transitions, ({ runId }) => `commit ${runId}`)
+      return passOver(
+        transitions,
+        ({ runId }) => runId,
+        isRefused,
+        (some) => store.commit(some),
+        draw,
+      )
+    },
+
+    async deliver(mail) {
+      const addressOf = (one: (typeof mail)[number]): string => ('topic' in one ? `topic ${one.topic.name}` : one.runId)
+      await giveUp(mail, (one) => `deliver ${addressOf(one)}`)
+      return passOver(mail, addressOf, isBusy, (some) => store.deliver(some))
+    },
+
+    steer: (requests) =>
+      passOver(
+        requests,
+        ({ runId }) => runId,
+        isBusy,
+        (some) => store.steer(some),
+      ),
+
+    async release(leases) {
+      if (leases.length === 0 || !strangers.chance(busy)) return store.release(leases)
+      const locked = strangers.pick(leases)
+      return [locked, ...(await store.release(leases.filter((one) => one !== locked)))]
     },
 
     async claim(request) {

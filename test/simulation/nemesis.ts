@@ -2,13 +2,14 @@
 // one shows.
 
 import { Draw } from './draw.ts'
-import { clients, type Blow, type Scenario, type Skew, type Swarm } from './scenario.ts'
+import { clients, type Blow, type Scenario, type Skew, type Stranger, type Swarm } from './scenario.ts'
+import { addShapes } from './shapes.ts'
 import { drawOperations, drawPrograms } from './workload.ts'
 
 export function drawScenario(seed: number): Scenario {
   const swarm = drawSwarm(Draw.of(seed, 'swarm'))
   const programDraw = Draw.of(seed, 'programs')
-  const programs = drawPrograms(programDraw)
+  const programs = addShapes(Draw.of(seed, 'shapes'), drawPrograms(programDraw))
   const processes = swarm.workers + clients
   const nemesis = Draw.of(seed, 'nemesis')
   const chaosMs = nemesis.pick([1, 2, 4, 6]) * swarm.leaseMs
@@ -19,6 +20,7 @@ export function drawScenario(seed: number): Scenario {
     programs,
     operations: drawOperations(Draw.of(seed, 'operations'), programs, processes, chaosMs),
     blows: drawBlows(nemesis, processes, swarm.leaseMs, chaosMs),
+    strangers: drawStrangers(Draw.of(seed, 'strangers'), swarm.leaseMs, chaosMs),
     chaosMs,
   }
 }
@@ -88,4 +90,15 @@ function drawBlows(draw: Draw, processes: number, leaseMs: number, chaosMs: numb
     else blows.push({ kind, at, process, backAfterMs: draw.between(0, 1.5) * leaseMs })
   }
   return blows
+}
+
+function drawStrangers(draw: Draw, leaseMs: number, chaosMs: number): readonly Stranger[] {
+  if (!draw.chance(0.4)) return []
+  const strangers: Stranger[] = []
+  const everyMs = leaseMs * draw.pick([0.1, 0.3, 1])
+  for (let at = draw.between(0, everyMs); at < chaosMs; at += draw.between(0, 2 * everyMs)) {
+    const row = draw.chance(0.5) ? 'first' : draw.fraction()
+    strangers.push({ at, row, ms: draw.between(0.05, 2) * leaseMs })
+  }
+  return strangers
 }

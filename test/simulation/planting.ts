@@ -1,4 +1,5 @@
-// How a bug is planted: a store that does one thing otherwise than the memory store under it.
+// How a bug is planted: a store that does one thing otherwise than the memory store under it, or a method of the engine that
+// does.
 
 import type { Run } from '../../src/core/run.ts'
 import type { Transition } from '../../src/core/transition.ts'
@@ -77,4 +78,14 @@ export async function by<Answer>(store: MemoryStore, aheadMs: number, call: () =
   const answer = call()
   inside.clock = clock
   return answer
+}
+
+/** Puts a method in the place of another, as long as a simulation takes. */
+export function inPlaceOf(target: object, method: string, planted: unknown): () => () => void {
+  return () => {
+    const methods = target as Record<string, unknown>
+    const right = methods[method]
+    methods[method] = planted
+    return () => void (methods[method] = right)
+  }
 }

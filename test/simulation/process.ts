@@ -4,11 +4,13 @@
 // kill. Its requests that are on their way reach the store all the same. A restart is a new Holdfast that shares nothing
 // with the old one.
 
+import { createScopes } from '../../src/async-scopes.ts'
 import type { Cancel, Ports } from '../../src/core/ports.ts'
 import { HoldfastError, isHoldfastError } from '../../src/core/error.ts'
 import type { Lease } from '../../src/core/run.ts'
 import { createHoldfast, type Holdfast } from '../../src/holdfast.ts'
 import type { Claimed, Hint, Started, Store } from '../../src/store.ts'
+import { systemDigest } from '../../src/system.ts'
 import { Draw } from './draw.ts'
 import { programWorkflows, type Stagehand } from './program.ts'
 import type { FaultKind, Skew, Swarm } from './scenario.ts'
@@ -16,6 +18,9 @@ import type { Owner, World } from './world.ts'
 
 /** 1 January 2030. */
 export const epoch = 1_893_456_000_000
+
+/** Every call is followed. All processes share them: each would cost every promise of all that come after it. */
+export const scopes = createScopes({ callsOfName: Infinity })
 
 /** What a process needs of the simulation that it lives in. */
 export interface Surroundings {
@@ -103,7 +108,7 @@ export class SimProcess {
     const workflows = programWorkflows(this.around.stagehand(incarnation))
     const store = this.connect(incarnation)
     incarnation.line = store
-    const holdfast = await createHoldfast({ store, workflows, logger, ports: { clock, turns, random } })
+    const holdfast = await createHoldfast({ store, workflows, logger, ports: { clock, turns, random, scopes } })
     if (this.works) {
       await holdfast.work({
         concurrency: swarm.slots,
@@ -144,6 +149,7 @@ export class SimProcess {
       },
       turns: { next: (call) => void world.after(0, incarnation, 'turn', call) },
       random,
+      digest: systemDigest,
       logger: { debug: () => undefined, info: () => undefined, warn: say('warns'), error: say('cries') },
     }
   }
@@ -167,6 +173,7 @@ export class SimProcess {
       beat: call('beat'),
       rescue: call('rescue'),
       release: call('release'),
+      doChores: call('doChores'),
       get: call('get'),
       changes: call('changes'),
       listen: (onHint) => this.listen(incarnation, onHint),

@@ -8,6 +8,7 @@ import type { Context } from '../../src/functions/context.ts'
 import { isHoldfastError } from '../../src/core/error.ts'
 import type { StepTools } from '../../src/core/attempt.ts'
 import { topic } from '../../src/core/declared-topic.ts'
+import type { Wait } from '../../src/functions/wait.ts'
 import { workflow, type Workflow } from '../../src/functions/workflow.ts'
 
 export interface StepNode {
@@ -25,6 +26,8 @@ export interface StepNode {
   readonly heeds: boolean
   /** So many times it ends the process that performs it. */
   readonly kills: number
+  /** Its function asks the context for a value, which is refused; the body takes one before and one after it. */
+  readonly asks: boolean
 }
 
 /** Waits for a signal, or for what is sent to a topic, and perhaps no longer than so. */
@@ -40,6 +43,14 @@ export interface ChildNode {
   readonly program: number
   readonly ms: number | null
   readonly onParentEnd: 'cancel' | 'abandon' | 'wait'
+}
+
+/** Makes a wait, does something else, and only then awaits it, lets it race, or leaves it. */
+export interface EarlyNode {
+  readonly do: 'early'
+  readonly wait: { readonly do: 'sleep'; readonly ms: number } | ChildNode
+  readonly part: readonly Node[]
+  readonly fate: 'awaited' | 'raced' | 'left'
 }
 
 export const signalNames = ['red', 'blue'] as const
@@ -65,8 +76,11 @@ export type Node =
   | { readonly do: 'together'; readonly parts: readonly (readonly Node[])[] }
   | { readonly do: 'try'; readonly part: readonly Node[]; readonly caught: readonly Node[] }
   | { readonly do: 'throw'; readonly message: string }
+  /** So many values at once, and so many steps, which have no effect. */
+  | { readonly do: 'many'; readonly count: number }
   | WaitNode
   | ChildNode
+  | EarlyNode
 
 export interface Program {
   readonly nodes: readonly Node[]
@@ -103,6 +117,8 @@ export interface Stagehand {
   ends(effect: number, isDone: boolean): void
   /** The body got this far. */
   saw(what: Seen): void
+  /** The body took a value: `place` tells where. */
+  took(what: Taken): void
 }
 
 export interface Beginning {
@@ -123,6 +139,13 @@ export interface Seen {
   readonly round: number
   readonly step: string
   readonly n: number
+}
+
+export interface Taken {
+  readonly runId: string
+  readonly round: number
+  readonly place: string
+  readonly value: string
 }
 
 const leasedMs = 2_500
@@ -174,7 +197,7 @@ class Performance {
   private async perform(node: Node, ctx: Context): Promise<unknown> {
     switch (node.do) {
       case 'step':
-        return this.step(node, ctx)
+        return node.asks ? this.asking(node, ctx) : this.step(node, ctx)
       case 'sleep':
         await ctx.sleep(node.ms)
         return 'slept'
@@ -202,6 +225,10 @@ class Performance {
         return this.wait(node, ctx)
       case 'child':
         return this.child(node, ctx)
+      case 'early':
+        return this.early(node, ctx)
+      case 'many':
+        return this.many(node.count, ctx)
     }
   }
 
@@ -212,9 +239,16 @@ class Performance {
     return { w: first.tag === 'got' ? first.value.sent : 'late' }
   }
 
-  private async child({ program, ms, onParentEnd }: ChildNode, ctx: Context): Promise<unknown> {
+  private child(node: ChildNode, ctx: Context): Promise<unknown> {
+    return this.endOf(this.makeChild(node, ctx), node.ms, ctx)
+  }
+
+  private makeChild({ program, onParentEnd }: ChildNode, ctx: Context): Wait<unknown> {
     const { type } = this.hand.program(program)
-    const child = ctx.child(this.workflows[type], { program, round: 0 }, { onParentEnd })
+    return ctx.child(this.workflows[type], { program, round: 0 }, { onParentEnd })
+  }
+
+  private async endOf(child: Wait<unknown>, ms: number | null, ctx: Context): Promise<unknown> {
     if (ms === null) return { c: await child }
     try {
       return { r: (await ctx.race({ child, late: ctx.sleep(ms) })).tag }
@@ -222,6 +256,36 @@ class Performance {
       if (isHoldfastError(error, 'CHILD_FAILED') || isHoldfastError(error, 'CHILD_CANCELLED')) return { r: error.code }
       throw error
     }
+  }
+
+  private async early({ wait, part, fate }: EarlyNode, ctx: Context): Promise<unknown> {
+    const made = wait.do === 'sleep' ? ctx.sleep(wait.ms) : this.makeChild(wait, ctx)
+    const first = await this.sequence(part, ctx)
+    if (fate === 'left') return { first, fate }
+    const lateMs = fate === 'raced' ? (wait.ms ?? 300) : null
+    if (wait.do === 'child') return { first, later: await this.endOf(made, lateMs, ctx) }
+    if (lateMs !== null) return { first, later: { r: (await ctx.race({ made, late: ctx.sleep(lateMs) })).tag } }
+    await made
+    return { first, later: 'slept' }
+  }
+
+  private async many(count: number, ctx: Context): Promise<unknown> {
+    const values = Array.from({ length: count }, (_, index) => index)
+    for (const _ of values) ctx.random()
+    const done = await Promise.all(values.map((index) => ctx.step(`m${index}`, () => ({ m: index }))))
+    return { m: done.filter(({ m }, index) => m === index).length }
+  }
+
+  private async asking(node: StepNode, ctx: Context): Promise<unknown> {
+    const before = this.take(`${node.name} before`, ctx)
+    const result = await this.step(node, ctx)
+    return [before, result, this.take(`${node.name} after`, ctx)]
+  }
+
+  private take(place: string, ctx: Context): { readonly v: string } {
+    const value = ctx.uuid()
+    this.hand.took({ runId: ctx.run.id, round: this.input.round, place, value })
+    return { v: value }
   }
 
   private async step(node: StepNode, ctx: Context): Promise<StepResult> {
@@ -235,8 +299,8 @@ class Performance {
       cap: node.retryMs,
       jitter: { mode: 'none' },
     } as const
-    const undo = { undo: (given: StepResult, tools: StepTools) => this.undo(node, runId, given, tools) }
-    const result = await ctx.step<StepResult>(node.name, (tools) => this.attempt(node, runId, tools, seenBefore), {
+    const undo = { undo: (given: StepResult | undefined, tools: StepTools) => this.undo(node, runId, given, tools) }
+    const result = await ctx.step<StepResult>(node.name, (tools) => this.attempt(node, ctx, tools, seenBefore), {
       retry,
       ...(node.timeoutMs === null ? {} : { timeout: node.timeoutMs }),
       ...(node.undo === 'none' ? {} : undo),
@@ -246,8 +310,9 @@ class Performance {
     return result
   }
 
-  private async attempt(node: StepNode, runId: string, tools: StepTools, seen: readonly number[]): Promise<StepResult> {
+  private async attempt(node: StepNode, ctx: Context, tools: StepTools, seen: readonly number[]): Promise<StepResult> {
     const { hand, input } = this
+    const runId = ctx.run.id
     const { attempt, idempotencyKey: key } = tools
     const of = { runId, round: input.round, step: node.name, kind: 'do', result: null } as const
     const isDeadly = node.kills > 0 && hand.begun(runId, node.name) < node.kills
@@ -255,6 +320,7 @@ class Performance {
     let isDone = false
     try {
       await this.pause(node, tools)
+      if (node.asks) await askInside(ctx)
       if (isDeadly) await hand.die()
       if (attempt <= node.fails) throw new Error(`${node.name} fails`)
       isDone = true
@@ -281,11 +347,11 @@ class Performance {
     }
   }
 
-  private async undo(node: StepNode, runId: string, given: StepResult, tools: StepTools): Promise<void> {
+  private async undo(node: StepNode, runId: string, given: StepResult | undefined, tools: StepTools): Promise<void> {
     const { hand, input } = this
     const { attempt, idempotencyKey: key } = tools
     const of = { runId, round: input.round, step: node.name, kind: 'undo', seen: [] } as const
-    const n = hand.begins({ ...of, attempt, key, result: given.n })
+    const n = hand.begins({ ...of, attempt, key, result: given?.n ?? null })
     let isDone = false
     try {
       await this.pause(node, tools)
@@ -296,5 +362,15 @@ class Performance {
     } finally {
       hand.ends(n, isDone)
     }
+  }
+}
+
+/** What no step may do, and what its author does not notice: the refusal is caught. */
+async function askInside(ctx: Context): Promise<void> {
+  await Promise.resolve()
+  try {
+    ctx.uuid()
+  } catch {
+    // It goes on without.
   }
 }

@@ -18,7 +18,10 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again'>, string>> = {
   'insert-and-look-in-one': '50 starts with one key',
   'no-fence': 'a late holder against the next',
   'no-recheck-on-claim': '20 claimers',
+  'limit-before-lock': 'claims of one run beside a stranger who holds the first',
   'dead-by-absence': 'rescue against a new holder',
+  'beat-behind-a-lock': 'beat against a stranger who has a row',
+  'rescue-behind-a-lock': 'rescue against a stranger who has a parent',
   'lock-and-stamp-in-one': 'readers of the feed against writers',
 }
 

@@ -1,6 +1,7 @@
 // Seeds that once failed, and why. Seeds change their meaning when what they draw changes, so each keeps its shrunk scenario.
 
 import { describe, expect, it } from 'vitest'
+import { canaryNamed } from './canaries.ts'
 import { drawScenario } from './nemesis.ts'
 import type { StepNode } from './program.ts'
 import type { Scenario, Skew } from './scenario.ts'
@@ -34,8 +35,11 @@ const calm: Scenario = {
   programs: [],
   operations: [],
   blows: [],
+  strangers: [],
   chaosMs: 6_000,
 }
+
+const plain = { again: 0, type: 'plain', isChild: false } as const
 
 const start = {
   kind: 'start',
@@ -58,6 +62,7 @@ function step(name: string, more: Partial<StepNode> = {}): StepNode {
     undo: 'none',
     heeds: true,
     kills: 0,
+    asks: false,
   } as const
   return { do: 'step', name, ...usual, ...more }
 }
@@ -138,9 +143,35 @@ describe('seeds that failed', () => {
     expect(await violationsOf(scenario)).toEqual([])
   })
 
+  it('455: a child made early was watched by a race before it was there, if both came with one commit', async () => {
+    const child = { do: 'child', program: 1, ms: 1, onParentEnd: 'wait' } as const
+    const scenario: Scenario = {
+      ...calm,
+      programs: [
+        { nodes: [{ do: 'early', wait: child, part: [step('x0', { ms: 0 })], fate: 'raced' }], ...plain },
+        { nodes: [step('x0', { ms: 0 })], ...plain, isChild: true },
+      ],
+      operations: [{ ...start, at: 10, by: 0 }],
+    }
+    expect(await violationsOf(scenario)).toEqual([])
+  })
+
+  it('a step that ends while its sibling fails the run is recorded and undone', async () => {
+    const parts = [[step('flight', { ms: 300, undo: 'well', heeds: false })], [step('hotel', { ms: 40, fails: 1 })]]
+    const scenario: Scenario = {
+      ...calm,
+      programs: [{ nodes: [{ do: 'together', parts }], ...plain }],
+      operations: [{ ...start, at: 10, by: 0 }],
+    }
+    expect(await violationsOf(scenario)).toEqual([])
+    const { mutation } = canaryNamed('sibling-dropped')
+    const { violations } = await simulate(scenario, { mutation })
+    expect(violations.map(({ name }) => name)).toContain('nothing_is_dropped')
+  })
+
   // As long as seeds draw what they drew: these fell in the first simulation of 50,000 and the one after it. What they found
-  // is also tested by itself, in test/holdfast/strays.test.ts and test/unit/worker/heartbeat.test.ts.
-  it.each([33_505, 41_222, 43_294, 101_960])('seed %i', async (seed) => {
+  // is also tested by itself, in test/holdfast/strays.test.ts and test/unit/worker/{heartbeat,isolation}.test.ts.
+  it.each([662, 5_004, 33_505, 41_222, 43_294, 101_960])('seed %i', async (seed) => {
     expect(await violationsOf(drawScenario(seed))).toEqual([])
   })
 })

@@ -9,6 +9,8 @@ export interface Scenario {
   readonly programs: readonly Program[]
   readonly operations: readonly Operation[]
   readonly blows: readonly Blow[]
+  /** Users' transactions, which hold rows of runs. Only a read-committed store has such. */
+  readonly strangers: readonly Stranger[]
   /** When everything heals. */
   readonly chaosMs: number
 }
@@ -68,6 +70,14 @@ export type Blow = {
   /** It is closed in good order, and begun anew. */
   | { readonly kind: 'restart'; readonly backAfterMs: number }
 )
+
+/** An open transaction of somebody else, who locks the row of a run. */
+export interface Stranger {
+  readonly at: number
+  /** The run that is to be claimed next, or one of those that are held then: a fraction of their number. */
+  readonly row: 'first' | number
+  readonly ms: number
+}
 
 export interface StartPlan {
   readonly kind: 'start'

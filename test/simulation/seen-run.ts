@@ -2,6 +2,8 @@
 
 import type { Entry } from '../../src/core/entry.ts'
 import type { Run } from '../../src/core/run.ts'
+import type { Parking } from '../../src/core/transition.ts'
+import type { RunState } from '../../src/testing/invariants/index.ts'
 
 /** Somebody else can move it on. */
 export function waitsForOthers(entries: readonly Entry[]): boolean {
@@ -12,6 +14,12 @@ export function waitsForOthers(entries: readonly Entry[]): boolean {
       !over.has(entry.name) &&
       entry.meta.conditions.some(({ kind }) => kind === 'signal' || kind === 'run'),
   )
+}
+
+/** A message that whoever parks the run wants has come, and it has not seen it. */
+export function isUnseen({ run, messages }: RunState, { inbox, wants = null }: Parking): boolean {
+  if (wants === null) return inbox !== run.inbox
+  return messages.some(({ position, name }) => position > inbox && wants.includes(name))
 }
 
 /** The number in what a step returned; 0 if there is none. */

@@ -40,7 +40,7 @@ export async function shrink(scenario: Scenario, outcome: Outcome, mutation?: Mu
 
 /** Scenarios with one part less, the greatest part first. */
 function* smaller(scenario: Scenario): Generator<Scenario> {
-  const { chaosMs, swarm, blows, operations, programs } = scenario
+  const { chaosMs, swarm, blows, strangers, operations, programs } = scenario
   if (scenario.isolation !== 'serial') yield { ...scenario, isolation: 'serial' }
   for (const part of [0.25, 0.5, 0.75]) if (chaosMs > 100) yield cut(scenario, chaosMs * part)
   for (const calmer of calmerSwarms(swarm)) yield { ...scenario, swarm: calmer }
@@ -48,6 +48,10 @@ function* smaller(scenario: Scenario): Generator<Scenario> {
     if (operations.some(({ program }) => program === index)) {
       yield { ...scenario, operations: operations.filter(({ program }) => program !== index) }
     }
+  }
+  if (strangers.length > 1) yield { ...scenario, strangers: [] }
+  for (let index = 0; index < strangers.length; index += 1) {
+    yield { ...scenario, strangers: strangers.toSpliced(index, 1) }
   }
   if (blows.length > 1) yield { ...scenario, blows: [] }
   for (let index = 0; index < blows.length; index += 1) yield { ...scenario, blows: blows.toSpliced(index, 1) }
@@ -71,6 +75,7 @@ function cut(scenario: Scenario, chaosMs: number): Scenario {
     ...scenario,
     chaosMs,
     blows: scenario.blows.filter(isKept),
+    strangers: scenario.strangers.filter(isKept),
     operations: scenario.operations.filter(isKept),
   }
 }

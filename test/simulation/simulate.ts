@@ -1,6 +1,7 @@
 // One simulation: several processes on one store, in virtual time, under a scenario. First chaos, then everything heals,
 // and every run must come to its right end within a bound.
 
+import { usualPages, type Pages } from '../../src/core/chore.ts'
 import { isTerminal } from '../../src/core/run.ts'
 import type { Hint, Store } from '../../src/store.ts'
 import type { Mutation as PlanMutation } from '../../src/stores/memory/read-committed/execution.ts'
@@ -16,13 +17,17 @@ import { poison } from './poison.ts'
 import { epoch, SimProcess, type Incarnation, type Surroundings } from './process.ts'
 import type { Stagehand } from './program.ts'
 import { faultKinds, type Blow, type FaultKind, type Isolation, type Scenario, type Swarm } from './scenario.ts'
+import { Strangers } from './strangers.ts'
 import { Trace } from './trace.ts'
 import { checkEnd } from './verdict.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import { World } from './world.ts'
 
-/** A planted bug: a serial store that does something wrong, or a wrong statement of a read-committed one. */
-export type Mutation = StoreMutation | { readonly plan: PlanMutation }
+/**
+ * A planted bug: a serial store that does something wrong, a wrong statement of a read-committed one, or an engine that does
+ * something wrong, which is put right again with what `engine` gives back.
+ */
+export type Mutation = StoreMutation | { readonly plan: PlanMutation } | { readonly engine: () => () => void }
 
 export type StoreMutation = (store: MemoryStore, clock: { now(): number }) => Store
 
@@ -58,9 +63,12 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
   Error.stackTraceLimit = options.keepsStory === true ? 12 : 0
   const onRejection = (reason: unknown): void => simulation.unhandled(reason)
   process.on('unhandledRejection', onRejection)
+  const { mutation } = options
+  const repair = mutation !== undefined && 'engine' in mutation ? mutation.engine() : null
   try {
     await simulation.run()
   } finally {
+    repair?.()
     banned.lift()
     Error.stackTraceLimit = stackTraceLimit
     process.off('unhandledRejection', onRejection)
@@ -71,6 +79,14 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
   return simulation.outcome()
 }
 
+function isolationOf(mutation: Mutation | undefined, { isolation }: Scenario): Isolation {
+  if (mutation === undefined || 'engine' in mutation) return isolation
+  return 'plan' in mutation ? 'read committed' : 'serial'
+}
+
+/** So little that a simulation of a few runs leaves chores: every other seed. */
+const tinyPages: Pages = { withEnd: 1, mail: 1, subscribers: 1, passedOn: 1 }
+
 class Simulation implements Surroundings {
   readonly seed: number
   readonly swarm: Swarm
@@ -80,6 +96,8 @@ class Simulation implements Surroundings {
   private readonly trace: Trace
   private readonly store: Store
   private readonly isolation: Isolation
+  /** Only a read-committed store has rows that somebody can hold. */
+  private readonly strangers: Strangers | null
   private readonly effects: Effects
   private readonly processes: readonly SimProcess[]
   private readonly operator: Operator
@@ -100,17 +118,25 @@ class Simulation implements Surroundings {
     this.world = new World(scenario.seed, this.trace)
     const clock = { now: () => epoch + Math.floor(this.world.now) }
     const manners = Draw.of(scenario.seed, 'manners')
-    const asked = mutation === undefined ? scenario.isolation : 'plan' in mutation ? 'read committed' : 'serial'
+    const asked = isolationOf(mutation, scenario)
+    const pages = scenario.seed % 2 === 1 ? tinyPages : usualPages
     this.isolation = asked
     if (asked === 'read committed') {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
-      const store = createReadCommittedStore({ clock, schedule: (statement) => this.statement(statement), mutations })
-      this.store = withManners(store, manners)
+      const schedule = (statement: string): Promise<void> => this.statement(statement)
+      const store = createReadCommittedStore({ clock, schedule, mutations, pages })
+      this.store = withManners(store, manners, scenario.seed)
       this.checker = new Checker(store, clock.now)
+      this.strangers = new Strangers(this.world, store, { now: clock.now, report: this.checker.report })
     } else {
-      const memory = new MemoryStore({ clock })
-      this.store = withManners(typeof mutation === 'function' ? mutation(memory, clock) : memory, manners)
+      const memory = new MemoryStore({ clock, pages })
+      this.store = withManners(
+        typeof mutation === 'function' ? mutation(memory, clock) : memory,
+        manners,
+        scenario.seed,
+      )
       this.checker = new Checker(memory, clock.now)
+      this.strangers = null
     }
     this.effects = new Effects(this.checker, this.checker.report)
     this.faultDraw = Draw.of(scenario.seed, 'faults')
@@ -123,6 +149,7 @@ class Simulation implements Surroundings {
     const { world, scenario, processes, operator } = this
     for (const process of processes) process.boot()
     operator.schedule()
+    this.strangers?.schedule(scenario.strangers)
     for (const blow of scenario.blows) world.after(blow.at, null, blow.kind, () => this.strike(blow))
     const isBroken = (): boolean => {
       // Asked between any two events.
@@ -173,7 +200,7 @@ class Simulation implements Surroundings {
     for (const { run } of this.checker.runs.values()) {
       if (!isTerminal(run.status) && run.deletedAt === null) return false
     }
-    return true
+    return this.checker.choresLeft.length === 0
   }
 
   private strike(blow: Blow): void {
@@ -222,6 +249,7 @@ class Simulation implements Surroundings {
       if (process.current?.isAlive !== true) process.boot()
     }
     this.operator.heal()
+    this.strangers?.leave()
   }
 
   fault(): FaultKind | null {
@@ -244,7 +272,8 @@ class Simulation implements Surroundings {
     checker.sent(method, request)
     try {
       const call = store[method] as (...given: readonly unknown[]) => Promise<unknown>
-      const answer = await call.apply(store, request as unknown[])
+      const asked = (): Promise<unknown> => call.apply(store, request as unknown[])
+      const answer = await (this.strangers?.around(method, request, asked) ?? asked())
       checker.after(method, request, answer)
       this.effects.changed()
       this.trace.tell(() => `${world.now.toFixed(1)} ${by.label} ${method} ${told(request)} → ${told(answer)}`)
@@ -312,6 +341,7 @@ class Simulation implements Surroundings {
         return effects.begins(of, beginning)
       },
       ends: (n, isDone) => effects.ends(n, isDone),
+      took: (taken) => effects.took(of, taken),
       saw: ({ runId, n, step }) => {
         const known = this.checker.run(runId)
         const recorded = known?.entries.findLast(

@@ -11,7 +11,15 @@ export function replayCommand(seed: number, canary?: string): string {
   return `npm run simulate -- --from ${seed} --seeds 1 --verbose${canary === undefined ? '' : ` --canary ${canary}`}`
 }
 
-export function tellScenario({ swarm, isolation, programs, operations, blows, chaosMs }: Scenario): readonly string[] {
+export function tellScenario({
+  swarm,
+  isolation,
+  programs,
+  operations,
+  blows,
+  strangers,
+  chaosMs,
+}: Scenario): readonly string[] {
   const started = new Set(operations.map(({ program }) => program))
   const used = new Set([...started, ...programs.flatMap(({ isChild }, index) => (isChild ? [index] : []))])
   const faults = faultKinds.filter((kind) => swarm.faults[kind] > 0).map((kind) => `${kind} ${swarm.faults[kind]}`)
@@ -26,6 +34,10 @@ export function tellScenario({ swarm, isolation, programs, operations, blows, ch
         : [],
     ),
     ...operations.map((operation) => `at ${operation.at.toFixed(0)}: p${operation.by} ${tellOperation(operation)}`),
+    ...strangers.map(({ at, row, ms }) => {
+      const which = row === 'first' ? 'the first run' : 'a run that is held'
+      return `at ${at.toFixed(0)}: a stranger locks the row of ${which} for ${ms.toFixed(0)} ms`
+    }),
     ...blows.map((blow) => `at ${blow.at.toFixed(0)}: ${blow.kind} of p${blow.process}`),
   ]
 }
@@ -63,10 +75,11 @@ function tellNodes(nodes: readonly Node[]): string {
 function tellNode(node: Node): string {
   switch (node.do) {
     case 'step': {
-      const { name, ms, fails, attempts, undo, kills, timeoutMs } = node
+      const { name, ms, fails, attempts, undo, kills, timeoutMs, asks } = node
       const more = [
         `${ms} ms`,
         ...(fails > 0 ? [`fails ${fails} of ${attempts}`] : []),
+        ...(asks ? ['asks inside'] : []),
         ...(undo === 'none' ? [] : [`undo ${undo}`]),
         ...(kills > 0 ? [`kills ${kills} times`] : []),
         ...(timeoutMs === null ? [] : [`timeout ${timeoutMs}`]),
@@ -90,5 +103,9 @@ function tellNode(node: Node): string {
       return `wait for ${node.on}${node.ms === null ? '' : ` or ${node.ms}`}`
     case 'child':
       return `child ${node.program} (${node.onParentEnd})${node.ms === null ? '' : ` or ${node.ms}`}`
+    case 'early':
+      return `made early and ${node.fate}: ${tellNode(node.wait)} [${tellNodes(node.part)}]`
+    case 'many':
+      return `${node.count} at once`
   }
 }

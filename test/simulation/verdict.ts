@@ -3,6 +3,7 @@
 
 import { jsonCodec } from '../../src/core/codec.ts'
 import type { Entry } from '../../src/core/entry.ts'
+import { nowhere } from '../../src/core/place.ts'
 import { isTerminal } from '../../src/core/run.ts'
 import type { Checker, Known } from './checker.ts'
 import { isOf, type Effects } from './effects.ts'
@@ -21,6 +22,9 @@ export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects,
     if (!checker.runs.has(runId)) checker.report({ name: 'start_is_durable', runId, told: 'it is not there any more' })
   }
   for (const known of checker.runs.values()) new End(scenario, checker, effects, operator, known).check()
+  for (const { kind, target } of checker.choresLeft) {
+    checker.report({ name: 'chores_done', runId: null, told: `something is left to do for ${kind} ${target}` })
+  }
   checkTold(checker, operator)
   checkAccepted(checker, operator)
   checker.checkFleet()
@@ -33,7 +37,7 @@ function checkTold(checker: Checker, { results }: Operator): void {
     if (known === undefined || known.entries.some(({ kind }) => kind === 'retried')) continue
     const { status } = known.run
     const last = known.entries.at(-1)
-    const data = last?.kind === 'succeeded' ? JSON.stringify(decode(known, last)) : null
+    const data = last?.kind === 'succeeded' ? JSON.stringify(decode(last)) : null
     const isSo = status === result.status && (result.status !== 'succeeded' || JSON.stringify(result.value) === data)
     if (!isSo) checker.report({ name: 'told_the_truth', runId, told: `${result.status}, but it is ${status}` })
   }
@@ -50,8 +54,8 @@ function checkAccepted(checker: Checker, { accepted }: Operator): void {
   }
 }
 
-function decode({ run }: Known, { data, seq, name }: Entry): unknown {
-  return codec.decode(data ?? 'null', { runId: run.id, seq, name })
+function decode({ data }: Entry): unknown {
+  return codec.decode(data ?? 'null', nowhere)
 }
 
 class End {
@@ -79,13 +83,15 @@ class End {
     if (!isTerminal(run.status)) return this.fail('ends_after_heal', `it is ${run.status} and ${run.readiness}`)
     const [first] = this.entries
     if (first === undefined) return
-    const { program: index } = decode(this.known, first) as ProgramInput
+    const { program: index } = decode(first) as ProgramInput
     const program = this.scenario.programs[index]
     if (program === undefined) return this.fail('input_is_kept', `program ${index}`)
     if (run.status === 'succeeded') this.checkSuccess(program)
     else if (run.status === 'failed') this.checkFailure(program)
     else if (!this.asked.has('cancel') && !this.hasOutlivedItsParent) this.fail('nobody_cancelled', 'it was cancelled')
     if (run.status !== 'succeeded') this.checkUndone(program)
+    if (run.status !== 'succeeded') this.checkNothingDropped(program)
+    this.checkEarly(program)
   }
 
   private get last(): Entry {
@@ -114,7 +120,7 @@ class End {
   private checkSuccess(program: Program): void {
     if (this.hasUnluckyChild) return
     const expected = interpret(program, this.scenario.programs)
-    const output = decode(this.known, this.last)
+    const output = decode(this.last)
     if (expected.status !== 'succeeded')
       return this.fail('right_answer', `it succeeded, expected ${expected.errors.join()}`)
     const [shape, wanted] = [JSON.stringify(shapeOf(output)), JSON.stringify(expected.shape)]
@@ -138,14 +144,7 @@ class End {
     const data = this.last.data ?? ''
     const { run } = this.known
     const expected = interpret(program, this.scenario.programs)
-    if (data.includes('RUN_CRASHED')) {
-      // Once it is given up, whoever undoes it may die, too: that counts from the beginning.
-      const failing = this.known.entries.findLastIndex(({ kind }) => kind === 'failing')
-      const before = failing === -1 ? this.known.entries : this.known.entries.slice(0, failing)
-      const crashed = before.findLast((entry) => entry.kind === 'crashed')
-      if (crashed?.kind !== 'crashed' || crashed.meta.crashes < maxCrashes) this.fail('gives_up_rightly', 'RUN_CRASHED')
-      return
-    }
+    if (data.includes('RUN_CRASHED')) this.fail('gives_up_rightly', 'nothing here wants to fail for its crashes')
     if (data.includes('CHILD_') && this.hasUnluckyChild) return
     const plan = this.scenario.operations.find(
       (operation) => operation.kind === 'start' && this.scenario.programs[operation.program] === program,
@@ -165,7 +164,9 @@ class End {
   private checkSteps(): void {
     for (const entry of this.known.entries) {
       if (entry.kind !== 'step-succeeded') continue
-      const { s, n } = decode(this.known, entry) as { readonly s: string; readonly n: number }
+      const { s, n } = decode(entry) as { readonly s: string; readonly n?: number }
+      // The many have no effect.
+      if (n === undefined) continue
       const effect = this.effects.all[n - 1]
       if (effect?.isDone !== true || effect.step !== s || effect.runId !== this.known.run.id || !isOf(entry.name, s)) {
         this.fail('effects_at_least_once', `${entry.name} is recorded with ${entry.data}, which did not happen`)
@@ -179,29 +180,27 @@ class End {
     }
   }
 
+  /** Where it stands that a step happened, or that nobody knows. */
   private outcomeOf(name: string | null): number {
-    return this.entries.findLast((entry) => entry.kind === 'step-succeeded' && entry.name === name)?.seq ?? 0
+    return this.entries.findLast((entry) => mayHaveHappened(entry) && entry.name === name)?.seq ?? 0
   }
 
   private checkUndone(program: Program): void {
     const { run } = this.known
-    const crashes = this.known.entries.findLast((entry) => entry.kind === 'crashed')
-    const isGivenUp = crashes?.kind === 'crashed' && crashes.meta.crashes >= maxCrashes
     // Whoever cancels at once, and whoever gives up, undoes nothing.
-    if (isGivenUp || (run.status === 'cancelled' && this.asked.has('now'))) return
+    if (this.isGivenUp || (run.status === 'cancelled' && this.asked.has('now'))) return
     const undoable = new Map<string, StepNode>(stepsOf(program.nodes).map((step) => [step.name, step]))
     const { last } = this
     const notUndone = last.kind === 'failed' || last.kind === 'cancelled' ? (last.meta?.notUndone ?? []) : []
     for (const entry of this.entries) {
-      if (entry.kind !== 'step-succeeded') continue
-      const { s } = decode(this.known, entry) as { readonly s: string }
+      if (!mayHaveHappened(entry) || entry.name === null) continue
+      const s = entry.name.slice(entry.name.lastIndexOf('/') + 1)
       const how = undoable.get(s)?.undo ?? 'none'
       if (how === 'none') continue
       const end = this.entries.find(
         ({ kind, name }) => (kind === 'undone' || kind === 'undo-failed') && name === entry.name,
       )
-      // An undo is tried as often as its step, so that a second try may not be allowed.
-      const isHopeless = how === 'badly' || (how === 'second try' && undoable.get(s)?.attempts === 1)
+      const isHopeless = cannotBeUndone(undoable.get(s) as StepNode)
       const isRight = end?.kind === (isHopeless ? 'undo-failed' : 'undone')
       if (!isRight) this.fail('everything_is_undone', `${entry.name} (${how}) has ${end?.kind ?? 'nothing'}`)
       if ((end?.kind === 'undo-failed') !== notUndone.includes(entry.name)) {
@@ -210,9 +209,72 @@ class End {
     }
   }
 
+  /**
+   * What a step that can be undone did to the world is known to the journal of a run that failed. One that was cancelled, or out of
+   * time, may have lost its holder before that could tell: then only what the holder did counts that ended it.
+   */
+  private checkNothingDropped(program: Program): void {
+    const { run, endedBy } = this.known
+    if (this.isGivenUp || this.asked.has('now')) return
+    const round = (decode(this.entries[0] as Entry) as ProgramInput).round
+    const isOwn = run.status === 'failed' && !/RUN_(TIMEOUT|EXPIRED)/.test(this.last.data ?? '')
+    const undoable = new Set(stepsOf(program.nodes).flatMap(({ name, undo }) => (undo === 'none' ? [] : [name])))
+    for (const { runId, round: of, step, kind, isDone, isExclusive, lease, n } of this.effects.all) {
+      const happened = runId === run.id && of === round && kind === 'do' && isDone && undoable.has(step)
+      const isOfLast = endedBy === 'commit' && lease?.token === run.token
+      if (!happened || !(isOfLast || (isOwn && isExclusive))) continue
+      const isKnown = this.entries.some((entry) => tellsOf(entry) && isOf(entry.name ?? '', step))
+      if (!isKnown) this.fail('nothing_is_dropped', `${step} happened (${n}), and nothing is recorded of it`)
+    }
+  }
+
+  /** What is made early begins then: its entry is committed no later than what came after it; and a child is started once. */
+  private checkEarly({ nodes, again }: Program): void {
+    const { run } = this.known
+    for (const node of nodes) {
+      if (node.do !== 'early') continue
+      const [first] = node.part
+      const outcome = this.entries.find((entry) => tellsOf(entry) && first?.do === 'step' && entry.name === first.name)
+      if (outcome === undefined) continue
+      const isMade = this.entries.some(
+        (entry) => entry.kind === 'waiting' && entry.meta.unawaited === true && entry.at <= outcome.at,
+      )
+      if (!isMade) this.fail('wait_begins_when_made', `${outcome.name} came before the wait that was made before it`)
+      if (node.wait.do !== 'child') continue
+      const { program } = node.wait
+      const count = [...this.checker.runs.values()].filter(
+        ({ run: { parentId }, entries: [start] }) =>
+          parentId === run.id && start?.data?.includes(`"program":${program},`) === true,
+      ).length
+      const isRight = run.status === 'succeeded' ? count === again + 1 : count >= 1 && count <= again + 1
+      if (!isRight) this.fail('child_started_once', `program ${program} was started ${count} times`)
+    }
+  }
+
+  private get isGivenUp(): boolean {
+    const crashes = this.known.entries.findLast((entry) => entry.kind === 'crashed')
+    return crashes?.kind === 'crashed' && crashes.meta.crashes >= maxCrashes
+  }
+
   private fail(name: string, told: string): void {
     this.checker.report({ name, runId: this.known.run.id, told })
   }
+}
+
+function mayHaveHappened(entry: Entry): boolean {
+  if (entry.kind === 'step-failed' || entry.kind === 'abandoned') return entry.meta.undo === true
+  return entry.kind === 'step-succeeded'
+}
+
+/** An undo is tried as often as its step, and may take as long. */
+function cannotBeUndone({ undo, attempts, ms, timeoutMs }: StepNode): boolean {
+  const isSlow = timeoutMs !== null && ms > timeoutMs
+  return isSlow || undo === 'badly' || (undo === 'second try' && attempts === 1)
+}
+
+/** Tells whether it says what became of a step. */
+function tellsOf({ kind }: Entry): boolean {
+  return kind === 'step-succeeded' || kind === 'step-failed' || kind === 'abandoned' || kind === 'undone'
 }
 
 function names(entries: readonly Entry[]): string {

@@ -103,6 +103,7 @@ function drawStep(draw: Draw, names: Names): StepNode {
     // What goes on after its timeout may well overlap with its next attempt; that is its own fault.
     heeds: draw.chance(0.75) || timesOut,
     kills: isDeadly && draw.chance(0.2) ? draw.pick([1, 2, 6, 9]) : 0,
+    asks: false,
   }
 }
 

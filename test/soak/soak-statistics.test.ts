@@ -1,6 +1,6 @@
 // The arithmetic of a soak: times in buckets, lines through points, beginnings beside ends.
 
-import fc from 'fast-check'
+import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { createSeededRandom } from 'holdfast/testing'
 import { Histogram } from '../../bench/soak/histogram.ts'

@@ -325,8 +325,8 @@ describe('payloads of a decider', () => {
     const elsewhere = new Map<string, string>()
     const offload: Offload = {
       thresholdBytes: 300,
-      put: async (text, { runId, seq, name }) => {
-        const reference = `${runId} ${seq} ${name ?? ''}`
+      put: async (text, { runId, seq, kind, name, id }) => {
+        const reference = JSON.stringify([runId, seq, kind, name, id])
         elsewhere.set(reference, text)
         return reference
       },

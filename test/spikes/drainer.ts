@@ -13,33 +13,26 @@
 //   any     → gone     the lease or the journal went elsewhere, or `abort`
 
 import { Alarm } from '../../src/core/alarm.ts'
-import type { Place } from '../../src/core/codec.ts'
+import type { Place } from '../../src/core/place.ts'
 import type { Claim, Departure, Frame, Host } from '../../src/core/definition.ts'
-import type { Draft } from '../../src/core/entry.ts'
+import type { Draft, EntryKind } from '../../src/core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../src/core/error.ts'
+import type { Exit } from '../../src/core/exit.ts'
 import { isTerminal, type Run, type Wish } from '../../src/core/run.ts'
-import { Writer, type Exit } from '../../src/core/writer.ts'
+import { Writer } from '../../src/core/writer.ts'
 import { effective } from './effective.ts'
+import { Leaving } from './leaving.ts'
 import { Labour, type LabourOwner } from './labour.ts'
 import { Mailbox, readPayload } from './mailbox.ts'
-import {
-  firstDue,
-  parkedDue,
-  timesOf,
-  type Applied,
-  type Moment,
-  type Occasion,
-  type Program,
-  type Proposal,
-  type Timer,
-} from './program.ts'
+import { firstDue, parkedDue, timesOf } from './program.ts'
+import type { Applied, Moment, Occasion, Program, Proposal, Timer } from './program.ts'
 
 type Phase = 'new' | 'live' | 'parking' | 'parked' | 'leaving' | 'gone'
 
 /** So many occasions go together at most. */
 const mostAtOnce = 100
 
-export class Drainer implements Frame, LabourOwner {
+export class Drainer extends Leaving implements Frame, LabourOwner {
   readonly host: Host
   readonly runId: string
   /** What the idempotency keys of an incarnation begin with. */
@@ -50,7 +43,7 @@ export class Drainer implements Frame, LabourOwner {
   private readonly mailbox: Mailbox
   private readonly labour: Labour
   private readonly alarm: Alarm
-  private run: Run
+  run: Run
   private wish: Wish | null
   private phase: Phase = 'new'
   private stirred = false
@@ -62,6 +55,7 @@ export class Drainer implements Frame, LabourOwner {
   private depart: (departure: Departure) => void = () => undefined
 
   constructor(program: Program, host: Host, claim: Claim) {
+    super()
     this.program = program
     this.host = host
     this.claim = claim
@@ -142,7 +136,7 @@ export class Drainer implements Frame, LabourOwner {
 
   /** Something new may be performed. */
   get mayBegin(): boolean {
-    return this.phase === 'live' && this.cancelled === null && this.wish?.kind !== 'pause'
+    return this.phase === 'live' && this.cancelled === null && this.wish?.kind !== 'pause' && !this.isGivingBack
   }
 
   stir(): void {
@@ -169,6 +163,9 @@ export class Drainer implements Frame, LabourOwner {
   private proceed(): void {
     if (this.cancelled !== null) return this.leaveCancelled(this.cancelled)
     if (this.wish?.kind === 'pause') return this.leavePaused(this.wish)
+    if (this.isGivingBack && !this.labour.isPerforming) {
+      return this.writer.barrier(() => (this.phase === 'live' ? this.gone({ kind: 'given-back' }) : undefined))
+    }
     for (let count = 1; this.program.outcome === null && this.takeNext(); count += 1) {
       if (count % mostAtOnce === 0) this.writer.flush()
     }
@@ -241,7 +238,7 @@ export class Drainer implements Frame, LabourOwner {
     const { payloads } = this.host
     return proposals.map((proposal, index) => {
       const { value, error, ...rest } = proposal
-      const place = { runId: this.runId, seq: this.writer.seq + 1 + index, name: rest.name }
+      const place = payloads.place(this.runId, this.writer.seq + 1 + index, rest.kind, rest.name)
       if ('error' in proposal) {
         return { draft: { ...rest, data: payloads.encodeFailure(error, place) } as Draft, value: error }
       }
@@ -269,7 +266,7 @@ export class Drainer implements Frame, LabourOwner {
     this.phase = 'parking'
     this.alarm.set(null)
     try {
-      const parked = await this.writer.park(parkedDue(this.awaited()), this.mailbox.seen)
+      const parked = await this.writer.park(parkedDue(this.awaited()), null, this.mailbox.seen)
       if (this.phase !== 'parking') return
       this.phase = parked ? 'parked' : 'live'
       if (parked) return this.depart({ kind: 'parked' })
@@ -299,7 +296,7 @@ export class Drainer implements Frame, LabourOwner {
   private async replay(): Promise<void> {
     for (const entry of effective(this.claim.entries)) {
       const { data, at, transition: _, ...rest } = entry
-      const place = { runId: this.runId, seq: rest.seq, name: rest.name }
+      const place = this.host.payloads.place(this.runId, rest.seq, rest.kind, rest.name)
       const value = data === null ? undefined : await readPayload(this.host, data, place, () => this.phase === 'live')
       this.apply({ ...rest, value, since: { at } })
     }
@@ -338,13 +335,13 @@ export class Drainer implements Frame, LabourOwner {
   }
 
   private leaveSucceeded(output: unknown): void {
-    const data = this.host.payloads.encode(output, this.nextPlace)
+    const data = this.host.payloads.encode(output, this.nextPlace('succeeded'))
     this.leave({ kind: 'succeeded', name: null, meta: null, data }, 'succeeded')
   }
 
   private leaveFailed(error: unknown, cause: number | null): void {
     if (this.phase !== 'live') return
-    const data = this.host.payloads.encodeFailure(error, this.nextPlace)
+    const data = this.host.payloads.encodeFailure(error, this.nextPlace('failed'))
     const meta = cause === null ? null : { cause, notUndone: [] }
     this.leave({ kind: 'failed', name: null, meta, data }, 'failed')
   }
@@ -383,15 +380,12 @@ export class Drainer implements Frame, LabourOwner {
     this.labour.stop(reason)
   }
 
-  private get nextPlace(): Place {
-    return { runId: this.runId, seq: this.writer.seq + 1, name: null }
+  private nextPlace(kind: EntryKind): Place {
+    return this.host.payloads.place(this.runId, this.writer.seq + 1, kind, null)
   }
 }
 
-interface Prepared {
-  readonly draft: Draft
-  readonly value: unknown
-}
+type Prepared = { readonly draft: Draft; readonly value: unknown }
 
 function reasonOf(wish: Wish | null): string | null {
   return wish?.kind === 'cancel' ? wish.reason : null

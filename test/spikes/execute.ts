@@ -3,7 +3,7 @@
 
 import { HoldfastError } from '../../src/core/error.ts'
 import type { Entry } from '../../src/core/entry.ts'
-import { messagePlace } from '../../src/core/message.ts'
+import { mailPlace } from '../../src/core/place.ts'
 import { growingPauses } from '../../src/core/pause.ts'
 import type { Payloads } from '../../src/core/payload.ts'
 import type { Ports } from '../../src/core/ports.ts'
@@ -39,7 +39,7 @@ export async function leave(
   { runId, id, name }: { readonly runId: string; readonly id: string; readonly name: string },
   value: unknown,
 ): Promise<boolean> {
-  const place = messagePlace(runId, id)
+  const place = mailPlace(payloads.namespace, { kind: 'signal', runId, name, id })
   const data = await payloads.keep(payloads.encode(value, place), place)
   const [answer] = await store.deliver([{ id, runId, kind: 'signal', name, data, policy: null }])
   if (answer === undefined || answer.outcome === 'target-not-found') {
@@ -79,8 +79,8 @@ async function answer(payloads: Payloads, runId: string, [first, ...rest]: reado
   if (first?.kind !== 'input') throw new Error('An answer begins with its input')
   const end = rest.findIndex(({ kind }) => kind !== 'event')
   const events: unknown[] = []
-  for (const { seq, name, data } of end === -1 ? rest : rest.slice(0, end)) {
-    events.push(payloads.decode(await payloads.fetch(data ?? ''), { runId, seq, name }))
+  for (const { seq, kind, name, data } of end === -1 ? rest : rest.slice(0, end)) {
+    events.push(payloads.decode(await payloads.fetch(data ?? ''), payloads.place(runId, seq, kind, name)))
   }
   return { outcome: first.meta.outcome, reason: first.meta.reason, events }
 }

@@ -2,6 +2,7 @@
 // never before everything that was recorded earlier is durable. What an attempt gives back is one occasion.
 
 import { Attempt, type Undertaking } from '../../src/core/attempt.ts'
+import type { Run } from '../../src/core/run.ts'
 import type { Host } from '../../src/core/definition.ts'
 import { afterFailure } from '../../src/core/retry.ts'
 import type { Writer } from '../../src/core/writer.ts'
@@ -10,6 +11,7 @@ import { timeOf, type Occasion, type Program, type Proposal, type Work } from '.
 export interface LabourOwner {
   readonly host: Host
   readonly runId: string
+  readonly run: Pick<Run, 'type'>
   readonly history: { readonly input: { readonly seq: number } }
   readonly program: Program
   readonly writer: Writer

@@ -4,7 +4,8 @@
 import type { Place } from '../../src/core/codec.ts'
 import type { Host } from '../../src/core/definition.ts'
 import { fetchPatiently } from '../../src/core/fetching.ts'
-import { messagePlace, type Message } from '../../src/core/message.ts'
+import type { Message } from '../../src/core/message.ts'
+import { messagePlace } from '../../src/core/place.ts'
 import type { Run } from '../../src/core/run.ts'
 import type { Occasion } from './program.ts'
 
@@ -31,19 +32,20 @@ export class Mailbox {
 
   /** Reads it, after so many messages have come. */
   async look(arrived: number): Promise<void> {
-    await this.sort(await this.host.mailbox(this.runId, null))
+    const { messages } = await this.host.mailbox(this.runId, null)
+    await this.sort(messages)
     this.seen = Math.max(this.seen, arrived)
     this.lookAt = this.host.now() + lookMs
   }
 
   async sort(messages: readonly Message[]): Promise<void> {
     for (const message of messages) {
-      const { id, position, data } = message
+      const { position, data } = message
       if (position <= this.lastPosition) continue
       this.lastPosition = position
       this.seen = Math.max(this.seen, position)
       // One that cannot be read is an occasion, too: it harms itself and is not left to be read again and again.
-      const read = await readPayload(this.host, data, messagePlace(this.runId, id)).then(
+      const read = await readPayload(this.host, data, messagePlace(this.host.payloads.namespace, message)).then(
         (value) => () => value,
         (error: unknown) => () => {
           throw error

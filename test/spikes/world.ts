@@ -7,7 +7,7 @@ import type { Entry } from '../../src/core/entry.ts'
 import { Payloads } from '../../src/core/payload.ts'
 import type { Store } from '../../src/store.ts'
 import { createSeededRandom, type VirtualClock } from 'holdfast/testing'
-import type { WorkOptions } from '../../src/worker/worker.ts'
+import type { WorkOptions } from '../../src/worker/work-options.ts'
 import { virtualWorld, type VirtualWorld } from '../holdfast/virtual-world.ts'
 import type { Access } from './execute.ts'
 

@@ -1,7 +1,7 @@
 // What moves a run on from rest to rest until it has ended: attempts that end, time that passes, and what people and fate do
 // to it meanwhile.
 
-import fc from 'fast-check'
+import { fc } from './properties.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import { isTerminal } from '../../src/core/run.ts'
 import type { Play } from './function-program.ts'
@@ -132,9 +132,12 @@ export function brokenRules(journal: readonly Entry[]): readonly string[] {
   const ends = of('succeeded', 'failed', 'cancelled')
   const [end] = ends
   if (ends.length !== 1 || end !== journal.at(-1)) broken.push('There is not one end, and nothing after it')
-  const undoable = journal.filter((entry) => entry.kind === 'step-succeeded' && entry.meta.undo === true)
+  // What is known last of a step counts: it happened, or nobody knows, or it did not.
+  const known = new Map(of('step-succeeded', 'step-failed', 'abandoned').map((entry) => [entry.name, entry]))
+  const undoable = [...known.values()].filter(({ meta }) => (meta as { readonly undo?: true }).undo === true)
   const undone = of('undone', 'undo-failed').map(({ name }) => name)
-  const expected = end?.kind === 'succeeded' ? [] : undoable.map(({ name }) => name).toReversed()
+  const inOrder = undoable.toSorted((one, other) => other.seq - one.seq)
+  const expected = end?.kind === 'succeeded' ? [] : inOrder.map(({ name }) => name)
   if (JSON.stringify(undone) !== JSON.stringify(expected)) {
     broken.push(`Undone was ${undone.join(', ')}, expected was ${expected.join(', ')}`)
   }
@@ -143,7 +146,9 @@ export function brokenRules(journal: readonly Entry[]): readonly string[] {
   if (JSON.stringify(notUndone) !== JSON.stringify(failed))
     broken.push(`Not undone is said to be ${notUndone.join(', ')}`)
   const begun = journal.findIndex(({ kind }) => kind === 'failing' || kind === 'undone' || kind === 'undo-failed')
-  const late = begun === -1 ? [] : journal.slice(begun).filter(({ kind }) => body.has(kind))
+  const wereBegun = new Set(of('begun').map(({ name }) => name))
+  const late =
+    begun === -1 ? [] : journal.slice(begun).filter(({ kind, name }) => body.has(kind) && !wereBegun.has(name))
   if (late.length > 0) broken.push(`Came after the undo work had begun: ${late.map(({ kind }) => kind).join(', ')}`)
   return broken
 }

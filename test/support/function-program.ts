@@ -1,7 +1,6 @@
-// Programs as data: bodies of durable functions that fast-check can make, shrink and print, and what runs them.
+// Programs as data: bodies of durable functions (function-programs.ts draws them), and what runs them.
 // A body notes everything that it sees, in order; two executions are the same if their notes are.
 
-import fc from 'fast-check'
 import type { StepTools } from '../../src/core/attempt.ts'
 import type { Context } from '../../src/functions/context.ts'
 import { workflow, type Workflow } from '../../src/functions/workflow.ts'
@@ -11,6 +10,8 @@ export type Program =
   | { readonly do: 'step'; readonly name: string; readonly ends: Ends; readonly undo: Undoes | null }
   | { readonly do: 'value'; readonly of: 'now' | 'random' | 'uuid' | 'log' | 'progress' }
   | { readonly do: 'sleep'; readonly ms: number; readonly until: boolean }
+  /** A sleep that is made before a part; after it, it is awaited, races with another one, or is left. */
+  | { readonly do: 'early'; readonly ms: number; readonly part: Program; readonly fate: 'awaited' | 'raced' | 'left' }
   | { readonly do: 'sequence'; readonly parts: readonly Program[] }
   | { readonly do: 'together'; readonly how: 'all' | 'allSettled' | 'race' | 'any'; readonly parts: readonly Program[] }
   | { readonly do: 'branch'; readonly name: string; readonly part: Program }
@@ -23,102 +24,11 @@ export type Program =
   | { readonly do: 'loose'; readonly name: string }
 
 /** `at once` and `throws at once` are not gated: the order in which they end is not the test's to choose. */
-type Ends = 'well' | 'badly' | 'second try' | 'late second try' | 'at once' | 'throws at once' | 'throws twice at once'
+export type Ends =
+  'well' | 'badly' | 'second try' | 'late second try' | 'at once' | 'throws at once' | 'throws twice at once'
 
 /** How a step is undone: at its first attempt, at its second after a short or a long delay, or not at all. */
-type Undoes = 'well' | 'second try' | 'late second try' | 'badly'
-
-const name = fc.constantFrom('a', 'b', 'c#2', 'd/e%')
-
-const endings = {
-  /** Never fails in the end. */
-  calm: ['well', 'second try', 'late second try'],
-  any: ['well', 'well', 'well', 'well', 'badly', 'second try', 'late second try'],
-  hasty: [
-    'well',
-    'well',
-    'badly',
-    'second try',
-    'late second try',
-    'at once',
-    'at once',
-    'throws at once',
-    'throws twice at once',
-  ],
-  /** Steps that can be undone, and bodies that fail often enough. */
-  undoing: ['well', 'well', 'well', 'badly', 'second try'],
-  hastilyUndoing: ['well', 'well', 'badly', 'second try', 'at once', 'throws at once'],
-} as const satisfies Record<string, readonly Ends[]>
-
-export function programs(mood: keyof typeof endings = 'any'): fc.Arbitrary<Program> {
-  const ends = fc.constantFrom<Ends>(...endings[mood])
-  const undoes = fc.constantFrom<Undoes | null>('well', 'well', 'second try', 'late second try', 'badly', null)
-  const undo = mood === 'undoing' || mood === 'hastilyUndoing' ? undoes : fc.constant(null)
-  const { program } = fc.letrec<{ program: Program; parts: readonly Program[] }>((tie) => ({
-    parts: fc.array(tie('program'), { minLength: 1, maxLength: 3 }),
-    program: fc.oneof(
-      { depthSize: 'small', withCrossShrink: true },
-      { weight: 5, arbitrary: fc.record({ do: fc.constant('step' as const), name, ends, undo }) },
-      {
-        weight: 2,
-        arbitrary: fc.record({
-          do: fc.constant('value' as const),
-          of: fc.constantFrom('now' as const, 'random' as const, 'uuid' as const, 'log' as const, 'progress' as const),
-        }),
-      },
-      {
-        weight: 2,
-        arbitrary: fc.record({
-          do: fc.constant('sleep' as const),
-          ms: fc.constantFrom(5, 40, 5_000),
-          until: fc.boolean(),
-        }),
-      },
-      { weight: 1, arbitrary: fc.record({ do: fc.constant('loose' as const), name }) },
-      { weight: 4, arbitrary: fc.record({ do: fc.constant('sequence' as const), parts: tie('parts') }) },
-      {
-        weight: 5,
-        arbitrary: fc.record({
-          do: fc.constant('together' as const),
-          how: fc.constantFrom('all' as const, 'allSettled' as const, 'race' as const, 'any' as const),
-          parts: tie('parts'),
-        }),
-      },
-      {
-        weight: 1,
-        arbitrary: fc.record({ do: fc.constant('branch' as const), name, part: tie('program') }),
-      },
-      {
-        weight: 1,
-        arbitrary: fc.record({
-          do: fc.constant('loop' as const),
-          times: fc.integer({ min: 2, max: 3 }),
-          part: tie('program'),
-        }),
-      },
-      {
-        weight: 2,
-        arbitrary: fc.record({
-          do: fc.constant('try' as const),
-          part: tie('program'),
-          caught: tie('program'),
-          at: fc.constantFrom('catch' as const, 'finally' as const),
-        }),
-      },
-      { weight: 2, arbitrary: fc.record({ do: fc.constant('resource' as const), part: tie('program') }) },
-      {
-        weight: 2,
-        arbitrary: fc.record({
-          do: fc.constant('share' as const),
-          name,
-          waits: fc.array(fc.nat(4), { minLength: 2, maxLength: 3 }),
-          part: tie('program'),
-        }),
-      },
-    ),
-  }))
-  return program
-}
+export type Undoes = 'well' | 'second try' | 'late second try' | 'badly'
 
 /** Something that the body saw. `chance` marks what is made anew unless it is recorded. */
 export interface Seen {
@@ -195,6 +105,8 @@ export class Play {
           return 'slept'
         })
       }
+      case 'early':
+        return this.early(program, ctx, note, path)
       case 'sequence': {
         const values: unknown[] = []
         for (const [index, part] of program.parts.entries()) {
@@ -256,6 +168,22 @@ export class Play {
     } catch {
       return this.perform(program.caught, ctx, note, `${path}c`)
     }
+  }
+
+  private async early(
+    { ms, part, fate }: Extract<Program, { do: 'early' }>,
+    ctx: Context,
+    note: Note,
+    path: string,
+  ): Promise<unknown> {
+    const made = ctx.sleep(ms)
+    await this.perform(part, ctx, note, `${path}e`)
+    if (fate === 'left') return fate
+    return this.note(note, `${path} ${fate}`, async () => {
+      if (fate === 'awaited') return (await this.wrapped(made)) ?? 'slept'
+      const won = await this.wrapped(ctx.race({ made, other: ctx.sleep(20) }))
+      return (won as { readonly tag: string }).tag
+    })
   }
 
   private share(program: Extract<Program, { do: 'share' }>, ctx: Context, note: Note, path: string): Promise<unknown> {
@@ -360,7 +288,10 @@ export class Play {
     this.executed.push(`${step}@${tools.attempt}`)
     if (this.held === null) return step
     const durable = this.rig.committedSeq(this.held.runId)
-    if (this.rig.heard.has(this.held.runId)) this.broken.push(`${step} began in a run that is being cancelled`)
+    // What was under way when a process died is attempted once more.
+    const wasBegun = this.rig.store.journal(this.held.runId).some(({ kind, name }) => kind === 'begun' && name === step)
+    if (this.rig.heard.has(this.held.runId) && !wasBegun)
+      this.broken.push(`${step} began in a run that is being cancelled`)
     if (durable < calledAt) this.broken.push(`${step} began at ${durable}, was called at ${calledAt}`)
     return step
   }

@@ -6,13 +6,14 @@ import { jsonCodec, type Codec } from '../../src/core/codec.ts'
 import type { Acknowledged, Claim, Definition, Host } from '../../src/core/definition.ts'
 import type { Draft, Entry } from '../../src/core/entry.ts'
 import { Payloads, type Offload } from '../../src/core/payload.ts'
-import type { Cancel, Clock, Ports, Random } from '../../src/core/ports.ts'
+import type { Cancel, Clock, Ports, Random, Scopes } from '../../src/core/ports.ts'
 import { HoldfastError, type ErrorCode } from '../../src/core/error.ts'
 import type { Run, Wish } from '../../src/core/run.ts'
-import { mayMerge, mergeTransitions, type Transition } from '../../src/core/transition.ts'
+import { mayMerge, mergeTransitions, sizeOf, type Transition } from '../../src/core/transition.ts'
 import { Batcher } from '../../src/engine/batcher.ts'
 import type { Attempt, StepTools } from '../../src/core/attempt.ts'
 import type { Committed, Refusal } from '../../src/store.ts'
+import { systemDigest } from '../../src/system.ts'
 import { Held } from './held-run.ts'
 import { RunLedger } from './run-ledger.ts'
 
@@ -89,6 +90,12 @@ export interface RigOptions {
   readonly codec?: Codec
   readonly offload?: Offload
   readonly inlineRetryMs?: number
+  readonly abortGraceMs?: number
+  /** @default calls are not followed through what they await */
+  readonly scopes?: Scopes
+  /** Prepares the children of runs. What starts them is in the transitions; nobody performs them. */
+  readonly prepare?: Host['prepare']
+  readonly transact?: Host['transact']
   /** Called with each transition before the store gets it; may throw in the store's stead. */
   readonly onCommit?: (transition: Transition) => void
   /** Tells the reason of a cancellation with the refusal that comes of it. @default true */
@@ -127,7 +134,7 @@ export class FunctionRig {
   constructor(options: RigOptions = {}) {
     this.clock = new VirtualClock(options.time)
     this.store = new RunLedger(this.clock)
-    this.ports = this.makePorts(options.seed ?? 1)
+    this.ports = this.makePorts(options)
     this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload)
     this.options = options
     this.committer = this.makeCommitter()
@@ -136,23 +143,22 @@ export class FunctionRig {
       payloads: this.payloads,
       services: {},
       inlineRetryMs: options.inlineRetryMs ?? 1_000,
+      abortGraceMs: options.abortGraceMs ?? 30_000,
       heartbeat: () => undefined,
       now: () => this.clock.now(),
       pauseCheckMs: 3_600_000,
-      mailbox: async () => [],
-      prepare: () => {
-        throw new Error('There is nobody to start')
-      },
+      mailbox: async () => ({ messages: [], isCut: false }),
+      prepare: options.prepare ?? nobodyToStart,
       transitionId: () => `t${(this.ids += 1)}`,
       commit: (transition) => this.committer.submit(transition),
-      transact: null,
+      transact: options.transact ?? null,
     }
   }
 
   /** Inserts a run that is leased at once and opens its frame. */
   async start(definition: Definition, input: unknown = null): Promise<Held> {
     const id = this.nextRunId()
-    const data = await this.payloads.keep(this.encode(id, input), { runId: id, seq: 1, name: null })
+    const data = await this.payloads.keep(this.encode(id, input), this.payloads.place(id, 1, 'started', null))
     const first: Draft = { kind: 'started', name: null, meta: null, data }
     const run = this.store.insert({ id, ...identity(definition) }, firstLease, [first])
     return new Held(this, definition, this.claimOf(run))
@@ -275,7 +281,8 @@ export class FunctionRig {
     return new Batcher<Transition, Committed, Acknowledged>(this.ports, {
       flush: (transitions) => this.commit(transitions),
       keyOf: ({ runId }) => runId,
-      sizeOf: () => 100,
+      nameOf: ({ runId }) => runId,
+      sizeOf: ({ append }) => append.reduce((bytes, draft) => bytes + sizeOf(draft), 0),
       resultOf: (transition, answer, isLast) => {
         const isRefused = answer.outcome === 'refused'
         if (isRefused ? answer.reason === 'cancelling' : answer.wish?.kind === 'cancel')
@@ -287,18 +294,19 @@ export class FunctionRig {
   }
 
   private encode(runId: string, value: unknown): string {
-    return this.payloads.encode(value, { runId, seq: 1, name: null })
+    return this.payloads.encode(value, this.payloads.place(runId, 1, 'started', null))
   }
 
   private nextRunId(): string {
     return `01900000-0000-7000-8000-${(this.ids += 1).toString(16).padStart(12, '0')}`
   }
 
-  private makePorts(seed: number): Ports {
+  private makePorts({ seed = 1, scopes }: RigOptions): Ports {
     const write = (level: Line['level']) => (message: string) => void this.lines.push({ level, message })
     return {
       clock: this.clock,
       random: seededRandom(seed),
+      digest: systemDigest,
       turns: {
         next: (call) => {
           this.activity += 1
@@ -309,8 +317,13 @@ export class FunctionRig {
         },
       },
       logger: { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') },
+      ...(scopes === undefined ? {} : { scopes }),
     }
   }
+}
+
+function nobodyToStart(): never {
+  throw new Error('There is nobody to start')
 }
 
 /** Collects promises that were rejected while nobody listened: in production each of them ends the process. */
@@ -345,6 +358,8 @@ const codes: Readonly<Record<Refusal, ErrorCode>> = {
   'lease-lost': 'LEASE_LOST',
   'not-found': 'RUN_NOT_FOUND',
   cancelling: 'RUN_CANCELLING',
+  'timed-out': 'RUN_TIMEOUT',
+  resumed: 'RUN_RESUMED',
   'key-taken': 'RUN_EXISTS',
   busy: 'STORE_UNAVAILABLE',
 }

@@ -111,8 +111,9 @@ export class Held {
     const { status } = await this.rig.run(this.runId)
     const last = (await this.journal()).at(-1)
     if (last === undefined || last.data === null) return { status, value: undefined }
-    const text = await this.rig.payloads.fetch(last.data)
-    return { status, value: this.rig.payloads.decode(text, { runId: this.runId, seq: last.seq, name: last.name }) }
+    const { payloads } = this.rig
+    const place = payloads.place(this.runId, last.seq, last.kind, last.name)
+    return { status, value: payloads.decode(await payloads.fetch(last.data), place) }
   }
 
   private follow(departure: Promise<Departure>): void {

@@ -42,7 +42,7 @@ export class Life {
   private readonly definition = workflow('life', async (ctx) => {
     for (const step of steps) {
       await ctx.step(`s${step}`, ({ abortSignal }) => this.perform(step, abortSignal), {
-        undo: (result: string, { attempt }) => this.undo(step, result, attempt),
+        undo: (result, { attempt }) => this.undo(step, result ?? 'unknown', attempt),
         retry: { maxAttempts: 2, base: '1s' },
       })
       if (step === 2) await ctx.sleep('1 min')
@@ -175,16 +175,20 @@ export class Life {
   }
 }
 
+function mayHaveHappened({ kind }: JournalEntry): boolean {
+  return kind === 'step-succeeded' || kind === 'abandoned'
+}
+
 const terminal = new Set(['succeeded', 'failed', 'cancelled'])
 
 /** What must be so of a run that has ended, whatever befell it. Gives back what is not. */
 export function faults(journal: readonly JournalEntry[], status: string, fatesSuffered: readonly Fate[]): string[] {
   const wrong: string[] = []
   const say = (isRight: boolean, what: string): void => void (isRight || wrong.push(what))
-  const last = journal.at(-1)
+  const end = journal.at(-1)
   const ends = journal.filter(({ kind }) => terminal.has(kind))
   const retries = journal.filter(({ kind }) => kind === 'retried').length
-  say(last?.kind === status, `the last entry is ${last?.kind}, and the status ${status}`)
+  say(end?.kind === status, `the last entry is ${end?.kind}, and the status ${status}`)
   say(ends.length === retries + 1, `${ends.length} terminal entries with ${retries} retries`)
   say(
     journal.every(({ seq }, index) => seq === index + 1),
@@ -195,16 +199,18 @@ export function faults(journal: readonly JournalEntry[], status: string, fatesSu
   say(new Set(names).size === names.length, `undone more than once: ${names.join()}`)
   const done = journal.filter(({ kind }) => kind === 'step-succeeded').map(({ name }) => String(name))
   say(new Set(done).size === done.length, `done more than once: ${done.join()}`)
+  // Each step here says how it is undone. One that was abandoned may have happened, as far as nobody knows better.
+  const last = new Map(journal.filter(mayHaveHappened).map(({ name, seq }) => [String(name), seq]))
+  const happened = [...last].toSorted(([, one], [, other]) => one - other).map(([name]) => name)
   for (const { name, seq } of undone) {
-    const step = journal.find((entry) => entry.kind === 'step-succeeded' && entry.name === name)
-    say(step !== undefined && step.seq < seq, `${name} was undone without having been done`)
+    say((last.get(String(name)) ?? seq) < seq, `${name} was undone without having been done`)
   }
-  const ways = done.filter((name) => names.includes(name)).toReversed()
-  say(ways.join() === names.join(), `undone in the order ${names.join()}, done in the order ${done.join()}`)
+  const ways = happened.filter((name) => names.includes(name)).toReversed()
+  say(ways.join() === names.join(), `undone in the order ${names.join()}, done in the order ${happened.join()}`)
   if (status === 'succeeded') say(names.length === 0, 'a run that succeeded was undone')
   // Whoever does not wait for anything leaves everything as it is; otherwise all that was done is undone.
   const isPatient = !fatesSuffered.includes('cancel now')
   if (status !== 'succeeded' && isPatient)
-    say(names.length === done.length, `${done.join()} done, ${names.join()} undone`)
+    say(names.length === happened.length, `${happened.join()} done, ${names.join()} undone`)
   return wrong
 }

@@ -1,6 +1,7 @@
 // Ports that a test moves by hand: time passes when it says so, chance is fixed, and log lines are kept.
 
 import type { Cancel, Clock, Logger, Ports } from '../../src/core/ports.ts'
+import { systemDigest } from '../../src/system.ts'
 
 interface Timer {
   readonly due: number
@@ -55,7 +56,7 @@ export function manualPorts(): ManualPorts {
     error: (message) => warnings.push(message),
   }
   const turns = { next: (call: () => void) => void setImmediate(call) }
-  return { clock: new ManualClock(), turns, random: { uint32: () => 2 ** 31 }, logger, warnings }
+  return { clock: new ManualClock(), turns, random: { uint32: () => 2 ** 31 }, digest: systemDigest, logger, warnings }
 }
 
 /** Lets every microtask run that is due, and all that they cause. */

@@ -20,7 +20,7 @@ import type {
 export type Operation =
   | { readonly method: 'start'; readonly runs: readonly NewRun[] }
   | { readonly method: 'claim'; readonly request: ClaimRequest }
-  | { readonly method: 'load'; readonly requests: readonly LoadRequest[] }
+  | { readonly method: 'load'; readonly requests: readonly LoadRequest[]; readonly mostBytes?: number }
   | { readonly method: 'commit'; readonly transitions: readonly Transition[] }
   | { readonly method: 'deliver'; readonly messages: readonly (NewMessage | NewBroadcast)[] }
   | { readonly method: 'steer'; readonly requests: readonly SteerRequest[] }

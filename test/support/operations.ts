@@ -11,7 +11,6 @@ import { createRunIds, shardFor } from '../../src/core/id.ts'
 import type { Transition } from '../../src/core/transition.ts'
 import type {
   BeatRequest,
-  ClaimSelector,
   HeldClaim,
   LoadRequest,
   NewBroadcast,
@@ -24,25 +23,11 @@ import { Chances } from './chances.ts'
 import { broadcastOf, deadLetterQuery, letterTo, mailRequest, reachOf } from './exchange-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
+import { rescueRequest, selectorLists } from './selectors.ts'
 import { steerRequest } from './steers.ts'
 import { illegalTransition, sensibleTransition } from './transitions.ts'
 
-/** The same lists every time: a store may know a list of selectors again. */
-const selectorLists: readonly (readonly ClaimSelector[])[] = [
-  [
-    { type: 'billing.charge', version: 1, leaseMs: 400 },
-    { type: 'billing.charge', version: 2 },
-    { type: 'billing', version: 1, leaseMs: null },
-    { type: 'ship', version: 1 },
-  ],
-  [{ type: 'billing.charge', version: 1 }],
-  [
-    { type: 'ship', version: 1, leaseMs: 100 },
-    { type: 'billing', version: 1 },
-    { type: 'ship', version: 1, leaseMs: 900 },
-  ],
-  [{ type: 'nobody', version: 1 }],
-]
+const payloadKeys: readonly string[] = ['old', 'new']
 const years = 365 * 86_400_000
 
 /** Longer than any world. */
@@ -67,6 +52,8 @@ export class Operations {
   /** When a run was last started that is bound by time. */
   private boundAt = 0
   private readonly runs: NewRun[] = []
+  /** Which run asked for which child. */
+  private readonly asked = new Set<string>()
   private readonly transitions: Transition[] = []
   private readonly messages: NewMessage[] = []
   private readonly broadcasts: NewBroadcast[] = []
@@ -134,10 +121,18 @@ export class Operations {
     return !this.isExchanging || (this.boundAt !== this.now && !rows.some(isBound))
   }
 
-  private newRun(rows: readonly Run[]): NewRun {
+  /** A run starts each child once: every child that a run asks for has an id of its own. */
+  private newChild({ id }: Run, rows: readonly Run[]): NewRun {
+    const known = this.newRun(rows)
+    const child = this.asked.has(`${id} ${known.id}`) ? this.newRun(rows, false) : known
+    this.asked.add(`${id} ${child.id}`)
+    return child
+  }
+
+  private newRun(rows: readonly Run[], mayRepeat = true): NewRun {
     const { chances } = this
     const mayEnd = this.mayEndByTime(rows)
-    if (this.runs.length > 0 && chances.oneIn(12)) {
+    if (this.runs.length > 0 && mayRepeat && chances.oneIn(12)) {
       const earlier = chances.pick(this.runs)
       // It may be gone by now, or never have been: then it begins here, without a bound.
       const again = mayEnd ? earlier : { ...earlier, timeoutMs: null, expiresInMs: null }
@@ -157,6 +152,7 @@ export class Operations {
       parentId: this.runs.length === 0 || !chances.oneIn(4) ? null : chances.pick(this.runs).id,
       tags: chances.some(tags, 3),
       metadata: chances.maybe(4, ['{"a":1}', '{ "é" : "\\u0000" }']),
+      keyId: chances.maybe(4, payloadKeys),
       priority: chances.pick([0, 0, 0, 5, -1]),
       due: chances.maybe(4, [
         { at: null, afterMs: chances.below(300) },
@@ -181,7 +177,9 @@ export class Operations {
     const listed = chances.weighted(selectorLists.map((list, index) => [index === 0 ? 6 : 1, list] as const))
     const selectors = this.isExchanging ? listed.map((one) => ({ ...one, leaseMs: null })) : listed
     const limits = this.shards === 1 ? [0, 1, 1, 2, 3, 5, 100] : [0, 100_000, 100_000]
-    return { method: 'claim', request: { session: this.session(), selectors, limit: chances.pick(limits) } }
+    const named = chances.oneIn(4) ? { keys: chances.some(payloadKeys, 2) } : {}
+    const request = { session: this.session(), selectors, limit: chances.pick(limits), ...named }
+    return { method: 'claim', request: chances.oneIn(5) ? { ...request, apart: true } : request }
   }
 
   private commit(rows: readonly Run[], oracle: Oracle): Operation {
@@ -208,9 +206,10 @@ export class Operations {
     const sensible = sensibleTransition(chances, run, mailOf(run.id), this.now)
     const reach =
       this.isExchanging && sensible.append.length > 0 && chances.oneIn(2)
-        ? reachOf(chances, run, rows, () => this.newRun(rows))
+        ? reachOf(chances, run, rows, () => this.newChild(run, rows))
         : undefined
-    const reaching = reach === undefined ? sensible : { ...sensible, reach }
+    const keyed = chances.oneIn(8) ? { ...sensible, keyId: chances.pick(payloadKeys) } : sensible
+    const reaching = reach === undefined ? keyed : { ...keyed, reach }
     const transition = chances.oneIn(7) ? this.bent(reaching) : reaching
     this.transitions.push(transition)
     return transition
@@ -268,11 +267,12 @@ export class Operations {
     const session = this.session()
     const own = rows.filter((run) => run.session === session)
     const held = [...own, ...chances.some(rows, 40)].filter((run, index, all) => all.indexOf(run) === index)
-    const claims = held.map(({ id, token, inbox }) => ({
+    const claims = held.map(({ id, token, inbox, crashes }) => ({
       runId: chances.oneIn(30) ? this.runIds.next(0) : id,
       token: chances.oneIn(15) ? token - 1 : token,
       extendMs: this.isExchanging ? null : chances.maybe(2, [50, 400, 2_000]),
       ...(chances.oneIn(2) ? { inbox: inbox - chances.below(2) } : {}),
+      ...(chances.oneIn(4) && crashes >= 2 ? { begun: crashes + chances.below(2) } : {}),
     }))
     if (this.isExchanging) return this.beatForEver(session, rows, claims)
     const request: BeatRequest = { session, leaseMs: chances.pick([60, 250, 600, 2_000]) }
@@ -299,9 +299,7 @@ export class Operations {
   }
 
   private rescue(): Operation {
-    const { chances } = this
-    const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' }
-    return { method: 'rescue', request: { limit: chances.pick([1, 2, 3, 1_000]), maxCrashes: 2, failures } }
+    return { method: 'rescue', request: rescueRequest(this.chances) }
   }
 
   private release(rows: readonly Run[]): Operation {
@@ -312,6 +310,7 @@ export class Operations {
       runId: chances.oneIn(20) ? this.runIds.next(0) : id,
       session: session === null || chances.oneIn(10) ? this.session() : session,
       token: chances.oneIn(10) ? token - 1 : token,
+      ...(chances.oneIn(3) ? { crashes: chances.below(4) } : {}),
     }))
     return { method: 'release', leases }
   }
@@ -329,7 +328,7 @@ export class Operations {
         ...(chances.oneIn(3) ? { latest } : {}),
       }
     })
-    return { method: 'load', requests }
+    return { method: 'load', requests, ...(chances.oneIn(2) ? { mostBytes: 1 + chances.below(60) } : {}) }
   }
 
   private deadLetters(rows: readonly Run[]): Operation {

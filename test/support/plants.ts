@@ -84,8 +84,18 @@ export const plants: readonly Plant[] = [
   ],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'idle', due = null`)],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'timed', due = 9000000000000`)],
+  ['wants_its_waits', 'listening', setRun(`wants = '{"token":' || token || ',"names":["stop"]}'`)],
   ['end_told', 'listening', addWait('run', anEnded, 'null')],
   ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'queue'`), openBroadcast],
+  [
+    'leftovers_settled',
+    'succeeded',
+    `insert into messages (shard, run_id, position, id, name, data, at, outcome)
+     select 0, id, inbox + 1, 'left', 'go', '1', updated_at, 'queued' from runs where id = ?`,
+    setRun('inbox = inbox + 1'),
+    `insert into chores (shard, kind, target, position, due) select 0, 'mail', cast(id as text), inbox, 1
+     from runs where id = ?`,
+  ],
   ['waits_for_something', 'listening', ...append('woken', 'go', `'{"winner":"go","trueAt":1,"seenAt":1}'`)],
   ['timer_is_set', 'waiting', setRun(`readiness = 'idle', due = null`)],
   ['timer_is_set', 'waiting', setRun('due = due + 90000000')],

@@ -11,6 +11,8 @@ export type TestStoreOptions = Omit<PostgresStoreOptions, 'now' | 'schema'> & {
   readonly hears?: boolean
   /** The address of the server, if it is not the one that all test files share. `url` is the way to it. */
   readonly server?: string
+  /** Told of every schema that is made, once it is migrated. */
+  readonly onMade?: (schema: string) => Promise<void>
 }
 
 export interface TestStore {
@@ -30,9 +32,9 @@ const used = new Map<string, Used[]>()
 
 /** Opens a migrated store that is empty; its clock stands still until the test moves it. */
 export async function openTestStore(options: TestStoreOptions = {}): Promise<TestStore> {
-  const { hears = false, server, ...own } = options
+  const { hears = false, server, onMade, ...own } = options
   const shape = JSON.stringify([server, own.shards ?? 1])
-  const found = used.get(shape)?.pop() ?? (await make(server, own.shards ?? 1))
+  const found = used.get(shape)?.pop() ?? (await make(server, own.shards ?? 1, onMade))
   const { clock, schema, url } = found
   const store = await openPostgresStore({
     ...(own.pool === undefined ? { url } : {}),
@@ -58,7 +60,7 @@ export async function openTestStore(options: TestStoreOptions = {}): Promise<Tes
 
 const startMs = 1_893_456_000_000
 
-async function make(server: string | undefined, shards: number): Promise<Used> {
+async function make(server: string | undefined, shards: number, onMade: TestStoreOptions['onMade']): Promise<Used> {
   const fresh = await freshSchema()
   const { schema } = fresh
   const url = server ?? fresh.url
@@ -68,9 +70,10 @@ async function make(server: string | undefined, shards: number): Promise<Used> {
   const store = await openPostgresStore({ url, schema, shards, now: clock.expression, listen: false, connections: 1 })
   await store.migrate()
   await store.close()
+  await onMade?.(schema)
   const found = await writers.query<{ name: string }>(
     `select relname as name from pg_class where relnamespace = $1::regnamespace and relkind = 'r'
-      and relname not in ('clock', 'migrations', 'settings', 'sequencer')`,
+      and relname not in ('clock', 'migrations', 'secrets', 'settings', 'sequencer')`,
     [escapeIdentifier(schema)],
   )
   const emptying = found.rows.map(({ name }) => `delete from ${escapeIdentifier(schema)}.${escapeIdentifier(name)};`)

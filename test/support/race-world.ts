@@ -54,7 +54,7 @@ export async function kinds({ journal }: RaceWorld, runId: string): Promise<read
 
 export async function startOne({ store }: RaceWorld, run: NewRun): Promise<Started> {
   const [answer] = await store.start([run])
-  assert.ok(answer)
+  assert.ok(answer !== undefined && answer.taken !== 'busy')
   return answer
 }
 

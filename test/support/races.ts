@@ -5,6 +5,8 @@ import assert from 'node:assert/strict'
 import type { Run } from '../../src/core/run.ts'
 import type { Steer } from '../../src/core/steering.ts'
 import type { Committed, Delivered, NewRun, Started, Steered } from '../../src/store.ts'
+import { beatRaces } from './beat-races.ts'
+import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
 
 const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: null }
@@ -42,21 +44,6 @@ function parkAgainstDeliver(count: number): Race {
     assert.equal(delivered, parked.released ? 1 : 0, 'one of them wakes it, if it was asleep')
     await assertGapless(world, held.runId)
   }
-}
-
-const manyClaimers: Race = async (world) => {
-  const { store, newRun, claim, run } = world
-  const made = Array.from({ length: 12 }, (_, index) => newRun({ priority: index % 2 }))
-  await store.start(made)
-  const answers = await world.atOnce(...times(20, (index) => claim({ session: `s${index}`, limit: 2 })))
-  const taken = answers.flatMap(({ runs }) => runs)
-  assert.equal(new Set(taken.map(({ id }) => id)).size, taken.length, 'no run is handed out twice')
-  for (const { id, session, token } of taken) {
-    const row = await run(id)
-    assert.deepEqual([row.session, row.token, token], [session, 1, 1], 'whoever was told holds it')
-  }
-  const rest = await claim({ session: 'last', limit: 100 })
-  assert.equal(taken.length + rest.runs.length, made.length, 'and none is lost')
 }
 
 /** Starts with one key; the last of the calls may end the run that has it. */
@@ -302,35 +289,6 @@ const zombieAgainstHolder: Race = async (world) => {
   assert.equal((await journal(row.id)).length, row.seq + 1)
 }
 
-const extendAgainstRescue: Race = async (world) => {
-  const { beat, hold, clock, rescue, run } = world
-  await beat('me', { leaseMs: 1_000_000 })
-  const held = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 1_000 })
-  await clock.advance(1_000)
-  const [told, rescued] = await world.atOnce(
-    () => beat('me', { leaseMs: 1_000_000, held: [{ runId: held.runId, token: 1, extendMs: 9_000 }] }),
-    () => rescue(),
-  )
-  const row = await run(held.runId)
-  const isTaken = rescued.takenOver.length === 1
-  assert.equal(row.status, isTaken ? 'pending' : 'running')
-  if (isTaken) assert.deepEqual(told.lost, [held.runId], 'whoever lost it is told')
-  else assert.equal(row.deadline, clock.now() + 9_000)
-}
-
-const beatAgainstRescue: Race = async (world) => {
-  const { beat, clock, rescue } = world
-  await beat('me', { leaseMs: 1_000 })
-  await clock.advance(1_000)
-  const [told, first, second] = await world.atOnce(
-    () => beat('me', { leaseMs: 1_000 }),
-    () => rescue(),
-    () => rescue(),
-  )
-  const ended = first.sessionsEnded + second.sessionsEnded
-  assert.equal(ended, told.alive ? 0 : 1, 'it lives, or was declared dead once')
-}
-
 const readersOfTheFeed: Race = async (world) => {
   const { store, hold, commit } = world
   const held = [await hold(), await hold(), await hold()]
@@ -365,7 +323,7 @@ const readersOfTheFeed: Race = async (world) => {
 export const races: Readonly<Record<string, Race>> = {
   'park against deliver': parkAgainstDeliver(1),
   'park against three that deliver': parkAgainstDeliver(3),
-  '20 claimers': manyClaimers,
+  ...claimRaces,
   '50 starts with one key': starts({ key: 'k' }, 'key'),
   '50 starts with one idempotency key': starts({ idempotencyKey: 'i' }, 'idempotency-key'),
   'start against the end of the run that has the key': startAgainstEnd,
@@ -379,7 +337,6 @@ export const races: Readonly<Record<string, Race>> = {
   'take against deliver': takeAgainstDeliver,
   'watch against the end of the watched': watchAgainstEnd,
   'a late holder against the next': zombieAgainstHolder,
-  'extend against rescue': extendAgainstRescue,
-  'beat against rescue': beatAgainstRescue,
+  ...beatRaces,
   'readers of the feed against writers': readersOfTheFeed,
 }

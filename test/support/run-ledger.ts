@@ -1,4 +1,4 @@
-// What a store does for the runs of one rig, and no more: rows and journals by the pure rules of the core (`receive`,
+// What a store does for the runs of one rig, and no more: rows and journals by the pure rules of the core (`endsLease`,
 // `steer`, `takeOver`), without batches, indexes or sessions. Every answer is immediate.
 
 import type { Draft, Entry } from '../../src/core/entry.ts'
@@ -7,7 +7,7 @@ import type { Rewrite } from '../../src/core/rewrite.ts'
 import { holds, isTerminal, type Lease, type Run } from '../../src/core/run.ts'
 import { steer, type Steer, type Steered } from '../../src/core/steering.ts'
 import { giveBack, takeOver } from '../../src/core/takeover.ts'
-import { assertLegal, receive, type Transition } from '../../src/core/transition.ts'
+import { assertLegal, endsLease, objection, type Transition } from '../../src/core/transition.ts'
 import { dueAt } from '../../src/core/due.ts'
 import type { Committed } from '../../src/store.ts'
 
@@ -42,6 +42,7 @@ export class RunLedger {
       parentId: null,
       tags: [],
       metadata: null,
+      keyId: null,
       status: 'running',
       readiness: 'leased',
       priority: 0,
@@ -49,6 +50,7 @@ export class RunLedger {
       seq: entries.length,
       base: baseOf(entries),
       inbox: 0,
+      wants: null,
       watched: false,
       wish: null,
       undo: undoOf(entries),
@@ -118,14 +120,15 @@ export class RunLedger {
     if (!holds(run, guard.lease)) return { outcome: 'refused', reason: 'lease-lost' }
     if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
     assertLegal(run.status, transition)
-    const becomes = receive(run, transition)
-    if (becomes === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: run.wish }
+    const at = this.clock.now()
+    const reason = objection(run, transition, at)
+    if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
+    if (reason !== null) return { outcome: 'refused', reason }
     if (transition.continues !== null && this.takenTypes.has(transition.continues.type)) {
       return { outcome: 'refused', reason: 'key-taken' }
     }
-    const at = this.clock.now()
     this.append(row, append, transition.id)
-    const released = becomes === 'released'
+    const released = endsLease(run, transition, () => true)
     const changed = this.change(runId, released ? release(row.run, transition, at) : keep(row.run, transition))
     return { outcome: 'committed', seq: changed.seq, at, inbox: run.inbox, released, wish: changed.wish }
   }

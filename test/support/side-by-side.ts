@@ -36,6 +36,7 @@ export interface Applied {
 }
 
 const all = 100_000
+const farMs = 10_000
 const nobody: Rows = { before: () => undefined, after: () => undefined }
 
 export class SideBySide {
@@ -201,7 +202,7 @@ async function perform(
       case 'load':
         return operation.method === 'steer'
           ? await store.steer(operation.requests)
-          : await store.load(operation.requests)
+          : await store.load(operation.requests, operation.mostBytes)
       case 'claim':
         return await claimed(store, operation.request)
       case 'beat':
@@ -243,13 +244,16 @@ async function rescueAll(store: AnyStore, request: RescueRequest): Promise<unkno
   let [sessionsEnded, rescued] = [0, await store.rescue(request)]
   const takenOver = [...rescued.takenOver]
   const ended = [...rescued.ended]
+  const paused = [...rescued.paused]
   for (sessionsEnded += rescued.sessionsEnded; rescued.more; sessionsEnded += rescued.sessionsEnded) {
     rescued = await store.rescue(request)
     takenOver.push(...rescued.takenOver)
     ended.push(...rescued.ended)
+    paused.push(...rescued.paused)
   }
-  const { next, now } = rescued
-  return { sessionsEnded, takenOver: takenOver.sort(byRun), ended: ended.sort(byRun), next, now }
+  const { suspects, next, now } = rescued
+  const taken = { takenOver: takenOver.sort(byRun), ended: ended.sort(byRun), paused: paused.sort() }
+  return { sessionsEnded, ...taken, suspects, next, now }
 }
 
 function touchedBy(operation: Operation, answer: unknown): readonly string[] {
@@ -308,7 +312,9 @@ async function snapshot(store: AnyStore): Promise<unknown> {
 /** Without the journals that a store may hand over: the oracle has none at hand. */
 async function claimed(store: AnyStore, request: ClaimRequest): Promise<Omit<Claimed, 'fresh'>> {
   const { runs, more, nextDue, now } = await store.claim(request)
-  return { runs, more, nextDue, now }
+  // What is far away a store need not look for: Postgres does only while that is cheap, which depends on the machine.
+  const isFar = nextDue !== null && nextDue > now + farMs
+  return { runs, more, nextDue: isFar ? null : nextDue, now }
 }
 
 /** What was claimed, in the order of ids. */

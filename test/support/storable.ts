@@ -1,6 +1,6 @@
 // Values that the default codec stores, for properties of whatever moves them, and the equality that they must keep.
 
-import fc from 'fast-check'
+import { fc } from './properties.ts'
 import { expect } from 'vitest'
 
 const key = fc.oneof(

@@ -23,7 +23,10 @@ const ends: Readonly<Record<'succeeded' | 'failed' | 'cancelled' | 'paused', Dra
 }
 
 type Shape = Partial<
-  Pick<Transition, 'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes' | 'reach' | 'emptyAt'>
+  Pick<
+    Transition,
+    'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes' | 'reach' | 'emptyAt' | 'obeys'
+  >
 >
 
 /** What the holder of this run could ask for now. Of one that nobody holds, it comes too late. */
@@ -94,12 +97,12 @@ function shapeOf(chances: Chances, run: Run, now: number): Shape {
         append: lines,
         status: 'waiting',
         due: dueOf(chances, now),
-        parkIf: { inbox: run.inbox - (chances.oneIn(6) ? 1 : 0) },
+        parkIf: { inbox: run.inbox - (chances.oneIn(6) ? 1 : 0), wants: wantsOf(chances) },
       }
     case 'pending':
       return { append: [...lines, logged], status: 'pending', due: dueOf(chances, now) }
     case 'end':
-      return ending(chances, lines, chances.pick(['succeeded', 'failed', 'failed', 'paused']))
+      return obeying(chances, ending(chances, lines, chances.pick(['succeeded', 'failed', 'failed', 'paused'])))
     case 'continue':
       return continuing(chances, run, lines)
     case 'cancel':
@@ -110,6 +113,15 @@ function shapeOf(chances: Chances, run: Run, now: number): Shape {
 
 function ending(chances: Chances, lines: readonly Draft[], status: keyof typeof ends & NextStatus): Shape {
   return { append: [...lines, ends[status]], status, due: chances.oneIn(10) ? { at: null, afterMs: 5 } : null }
+}
+
+function obeying(chances: Chances, shape: Shape): Shape {
+  return shape.status === 'paused' && chances.oneIn(2) ? { ...shape, obeys: 'pause' } : shape
+}
+
+/** The names that the senders of these tests use, and one that nobody does. */
+function wantsOf(chances: Chances): readonly string[] | null {
+  return chances.maybe(3, [[], ['go'], ['go', 'nobody'], ['nobody'], ['news', 'jobs'], ['go', 'news', 'jobs', 'rates']])
 }
 
 function continuing(chances: Chances, run: Run, lines: readonly Draft[]): Shape {

@@ -131,7 +131,7 @@ describe('what passes', () => {
       for (const what of ['flight', 'hotel']) {
         await ctx.step(what, ({ idempotencyKey }) => ledger.book(idempotencyKey, what), {
           undo: (booked, { idempotencyKey }) => {
-            if (!ledger.done.has(idempotencyKey)) undone.push(booked)
+            if (!ledger.done.has(idempotencyKey)) undone.push(String(booked))
             return ledger.book(idempotencyKey, `no ${booked}`)
           },
         })

@@ -32,6 +32,38 @@ it('nothing happens before its time, and everything at its time', async () => {
   expect(t.now.toISOString()).toBe('2030-01-04T00:00:00.000Z')
 })
 
+it('after a second everything that is due within that second has happened: a sleep, a retry, a timeout', async () => {
+  let attempts = 0
+  const busy = workflow('busy', {}, async (ctx, kind: 'sleep' | 'retry' | 'timeout') => {
+    if (kind === 'sleep') await ctx.sleep('1s')
+    if (kind === 'retry') {
+      const retry = { base: '1s', jitter: { mode: 'none' } } as const
+      const fail = (): void => {
+        attempts += 1
+        if (attempts === 1) throw new Error('not yet')
+      }
+      await ctx.step('fail', fail, { retry })
+    }
+    if (kind === 'timeout') await ctx.step('hang', () => new Promise(() => undefined), { timeout: '1s', retry: 'none' })
+  })
+  await using t = await createTest({ workflows: [busy], patience: 10 })
+  const runs = await Promise.all([t.start(busy, 'sleep'), t.start(busy, 'retry'), t.start(busy, 'timeout')])
+  await t.drain()
+  await t.advance('999 ms')
+  const statuses = (): Promise<readonly string[]> => Promise.all(runs.map((run) => run.status()))
+  expect(await statuses()).toEqual(['waiting', 'running', 'running'])
+  await t.advance('1 ms')
+  expect(await statuses()).toEqual(['succeeded', 'succeeded', 'failed'])
+})
+
+it('two who let time pass at once let the time of both pass', async () => {
+  await using t = await createTest({ workflows: [reminder] })
+  const run = await t.start(reminder, 3)
+  await Promise.all([t.advance('2 days'), t.advance('1 day')])
+  expect(t.now.toISOString()).toBe('2030-01-04T00:00:00.000Z')
+  expect(await run.status()).toBe('succeeded')
+})
+
 it('somebody who waits for the result gets it while the test moves time', async () => {
   await using t = await createTest({ workflows: [reminder] })
   const result = (await t.start(reminder, 60)).result()
@@ -111,7 +143,7 @@ it('a run that takes too long fails at that very time', async () => {
   expect(await run.status()).toBe('failed')
 })
 
-it('a run whose step is under way fails at that very time, too', async () => {
+it('a step that is under way is told to stop at that very time, and the run fails when its grace is over', async () => {
   const slow = workflow('slow', {}, async (ctx) => ctx.step('work', () => 1))
   await using t = await createTest({ workflows: [slow] })
   t.slow('work', '1 day')
@@ -119,6 +151,8 @@ it('a run whose step is under way fails at that very time, too', async () => {
   await t.advance('59 min')
   expect(await run.status()).toBe('running')
   await t.advance('1 min')
+  expect(await run.status()).toBe('running')
+  await t.advance('30s')
   expect(await run.status()).toBe('failed')
 })
 

@@ -44,11 +44,23 @@ const loop = workflow('loop', async (ctx, n: number) => {
 })
 expectType<Equal<typeof loop, Workflow<number, string>>>(true)
 
+// A run begins anew with the input of its own workflow, as `start` takes it.
+workflow('loop.otherwise', async (ctx, n: number) => {
+  if (n > 1) return ctx.continueAsNew(n - 1)
+  // @ts-expect-error -- its input is a number
+  return ctx.continueAsNew('one less')
+})
+workflow('loop.coerced', { input: z.coerce.number<string>() }, async (ctx, n) => {
+  if (n > 1) return ctx.continueAsNew(String(n - 1))
+  // @ts-expect-error -- the schema makes a number of a text
+  return ctx.continueAsNew(n)
+})
+
 // From the method of an object.
 
 const object = workflow('object', {
   async run(ctx, order: { id: string }) {
-    expectType<Equal<typeof ctx, Context>>(true)
+    expectType<Equal<typeof ctx, Context<{ id: string }>>>(true)
     return ctx.step('pay', () => order.id)
   },
 })
@@ -161,15 +173,15 @@ workflow('inside', async (ctx) => {
   )
   expectType<Equal<typeof lent, Promise<number>>>(true)
 
-  // What the step returns is what its undo gets.
+  // What the step returns is what its undo gets, unless nobody knows whether the step happened.
   const undoable = ctx.step('undoable', async () => ({ id: 'a', total: 5 }), {
     undo: (result, step) => {
-      expectType<Equal<typeof result, { id: string; total: number }>>(true)
+      expectType<Equal<typeof result, { id: string; total: number } | undefined>>(true)
       expectType<Equal<typeof step, StepTools>>(true)
     },
   })
   expectType<Equal<typeof undoable, Promise<{ id: string; total: number }>>>(true)
-  const annotatedUndo = ctx.step('annotated', () => 5, { undo: async (n: number) => n.toFixed(2) })
+  const annotatedUndo = ctx.step('annotated', () => 5, { undo: async (n?: number) => n?.toFixed(2) })
   expectType<Equal<typeof annotatedUndo, Promise<number>>>(true)
 
   // @ts-expect-error -- the step returns a number, and its undo asks for a text
@@ -181,7 +193,7 @@ workflow('inside', async (ctx) => {
   expectType<Equal<typeof isPatched, boolean>>(true)
 
   // What comes after a run that begins anew is never reached, and has no type of its own.
-  const anew = ctx.continueAsNew({ anything: true })
+  const anew = ctx.continueAsNew()
   expectType<Equal<typeof anew, Promise<never>>>(true)
   const another = ctx.continueAs(annotated, { id: 'a', total: 5 })
   expectType<Equal<typeof another, Promise<never>>>(true)

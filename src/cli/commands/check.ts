@@ -1,4 +1,4 @@
-// `holdfast check`: looks at the definitions of a module without running anything, and names every problem. With --against
+// `holdfast check`: imports a module, looks at its definitions without performing a run, and names every problem. With --against
 // it is the gate of a deployment: it replays recorded runs against the module.
 
 import type { Command } from 'commander'
@@ -7,7 +7,7 @@ import { isHoldfastError } from '../../core/error.ts'
 import { createHoldfast, type HoldfastOptions } from '../../holdfast.ts'
 import { examples, type Act, type Call } from '../call.ts'
 import { checkAgainst, type GateOptions } from '../deploy-gate.ts'
-import { visible } from '../escape.ts'
+import { visible } from '../../core/printable.ts'
 import { collected, whole } from '../option-values.ts'
 import { amount, table } from '../text.ts'
 import type { WorkflowModule } from '../workflow-module.ts'
@@ -27,10 +27,11 @@ export function registerCheck(program: Command, act: Act): void {
     .command('check')
     .summary('check the definitions of a module, or a build against recorded runs')
     .description(
-      'Loads the module, lists the workflows that it exports, and tries its options. Opens no store and runs nothing. Exits ' +
-        'with 2 if something is wrong, and says each thing that is. With --against it replays recorded runs against the ' +
-        'module instead: no step is performed and nothing is written. Exits with 6 if this build would harm a run, and says ' +
-        'which and why.',
+      'Imports the module, lists the workflows that it exports, and tries its options. Importing runs what the module does at ' +
+        'its top level, with your rights, as every command does that takes a module: name only one that you trust. No run is ' +
+        'performed and no store is opened. Exits with 2 if something is wrong, and says each thing that is. With --against it ' +
+        'replays recorded runs against the module instead: bodies are called, no step is performed and nothing is written. ' +
+        'Exits with 6 if this build would harm a run, and says which and why.',
     )
     .argument('[module]', 'the module, instead of --workflows')
     .optionsGroup('Against recorded runs:')
@@ -75,7 +76,7 @@ async function printDefinitions(
         visible(type),
         String(version),
         style,
-        unique === null ? '' : `${unique.key} (${unique.scope})`,
+        unique === null ? '' : visible(`${unique.key} (${unique.scope})`),
       ]),
       printer.columns,
       printer.paint,

@@ -6,7 +6,7 @@ import { formatMs } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
 import type { Holdfast } from '../../holdfast.ts'
 import { examples, type Act, type Call, type Opened } from '../call.ts'
-import { visible } from '../escape.ts'
+import { visible } from '../../core/printable.ts'
 import { whole } from '../option-values.ts'
 import { jsonLine } from '../plain-json.ts'
 import { checkRunId } from '../run-filter.ts'
@@ -100,7 +100,7 @@ function letterLines(
     { title: 'PAYLOAD', least: 16, dispensable: 3 },
   ]
   const rows = letters.map(({ runId, id, name, status, at, payload }) => [
-    runId,
+    visible(runId),
     visible(id),
     visible(name),
     status,

@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { bug } from '../../core/error.ts'
 import { examples, type Act } from '../call.ts'
-import { visible } from '../escape.ts'
+import { visible } from '../../core/printable.ts'
 import { shownStore } from '../store-address.ts'
 import { amount, padEnd } from '../text.ts'
 

@@ -5,7 +5,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../core/error.ts'
 import { examples, type Act } from '../call.ts'
-import { harmlessJson, visible } from '../escape.ts'
+import { harmlessJson, visible } from '../../core/printable.ts'
 import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
 import { amount } from '../text.ts'
 import { quoted, usage } from '../usage.ts'
@@ -21,7 +21,7 @@ export function registerExport(program: Command, act: Act): void {
     .description(
       'Prints a run with its whole journal as JSON, or writes it to a file that only you can read: for replay() in a test, or ' +
         'for check --against. Payloads are in plain text, even if the store has them encrypted: name the module that has ' +
-        'their codec with --workflows. The secrets of tokens are left out.',
+        'their codec with --workflows. The secrets of tokens are blanked, wherever they stand as text.',
     )
   addNameOptions(command)
     .option('--out <file>', 'write it there; there must be no such file')

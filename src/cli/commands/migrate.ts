@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Store } from '../../store.ts'
 import { examples, type Act, type Call } from '../call.ts'
-import { visible, visibleLines } from '../escape.ts'
+import { visible } from '../../core/printable.ts'
 import { whole } from '../option-values.ts'
 import { shownStore } from '../store-address.ts'
 import { usage } from '../usage.ts'
@@ -12,8 +12,11 @@ import { usage } from '../usage.ts'
 interface MigrateOptions {
   readonly dryRun?: boolean
   readonly views?: string
+  readonly payloads?: boolean
+  readonly roles?: string | true
   readonly schema?: string
   readonly shards?: number
+  readonly owner?: string
 }
 
 /** What was done, or would be. */
@@ -25,6 +28,8 @@ interface Outcome {
   readonly shards?: number
   /** The schemas of the views that were asked for. */
   readonly views?: readonly string[] | undefined
+  /** The roles of the schema. */
+  readonly roles?: readonly string[] | undefined
 }
 
 export function registerMigrate(program: Command, act: Act): void {
@@ -42,9 +47,15 @@ export function registerMigrate(program: Command, act: Act): void {
       'Postgres: over how many shards runs are spread, fixed from the start (1)',
       whole('--shards', 1),
     )
+    .option('--owner <role>', 'Postgres: the role that owns the schema; all is done with its rights alone')
     .option(
       '--views <names>',
       'Postgres: make read-only views named as in simple-workflow, ironflow, coordinator, pgqrs; none drops them',
+    )
+    .option('--payloads', 'Postgres, with --views: make a second set of them that shows payloads')
+    .option(
+      '--roles [prefix]',
+      'Postgres: make the roles migrator, worker, starter and viewer, with the rights that each needs (the schema_…)',
     )
     .addHelpText(
       'after',
@@ -52,6 +63,7 @@ export function registerMigrate(program: Command, act: Act): void {
         'migrate --store sqlite:app.db',
         'migrate --store postgres://app@db/app --dry-run > next.sql',
         'migrate --store postgres://app@db/app --views ironflow,pgqrs',
+        'migrate --store postgres://admin@db/app --roles shop',
       ),
     )
   act(command, async (call) => {
@@ -65,7 +77,7 @@ export function registerMigrate(program: Command, act: Act): void {
 async function perform(call: Call, store: string | Store, options: MigrateOptions): Promise<Outcome | null> {
   const isDryRun = options.dryRun === true
   if (typeof store === 'string' && /^postgres(?:ql)?:/.test(store)) return onPostgres(store, options)
-  for (const name of ['schema', 'shards', 'views'] as const) {
+  for (const name of ['schema', 'shards', 'owner', 'views', 'payloads', 'roles'] as const) {
     if (options[name] !== undefined) throw usage(`--${name} is for Postgres: ${shownStore(store)} has no such thing.`)
   }
   const path = typeof store === 'string' ? /^(?:sqlite|turso|libsql):(?!\/\/)(.*)$/s.exec(store)?.[1] : undefined
@@ -80,13 +92,20 @@ async function perform(call: Call, store: string | Store, options: MigrateOption
   return null
 }
 
-async function onPostgres(url: string, { dryRun, views, schema, shards }: MigrateOptions): Promise<Outcome> {
+async function onPostgres(url: string, options: MigrateOptions): Promise<Outcome> {
+  const { dryRun, views, payloads = false, roles, schema, shards, owner } = options
+  if (payloads && (views === undefined || views === 'none')) throw usage('--payloads needs --views with a name.')
   // Loaded when it is asked for: who keeps runs elsewhere needs no Postgres.
   const { installPostgres } = await import('../../stores/postgres/installing.ts')
   const { parseViews, viewSchema } = await import('../../stores/postgres/views.ts')
+  const { roleNames } = await import('../../stores/postgres/roles.ts')
   const wanted = views === undefined ? undefined : parseViews(views)
-  const installed = await installPostgres({ url, schema, shards, views: wanted, isDryRun: dryRun === true })
-  return { ...installed, views: wanted?.map((name) => viewSchema(installed.schema, name)) }
+  const isDryRun = dryRun === true
+  const installed = await installPostgres({ url, schema, shards, owner, views: wanted, payloads, roles, isDryRun })
+  const sets = payloads ? (['plain', 'payloads'] as const) : (['plain'] as const)
+  const places = wanted?.flatMap((name) => sets.map((set) => viewSchema(installed.schema, name, set)))
+  const named = installed.roles === null ? undefined : Object.values(roleNames(installed.roles))
+  return { ...installed, views: places, roles: named }
 }
 
 async function tell(call: Call, address: string, outcome: Outcome | null, isDryRun: boolean): Promise<void> {
@@ -95,19 +114,24 @@ async function tell(call: Call, address: string, outcome: Outcome | null, isDryR
     return printer.answer({ store: address, isCurrent: true }, `The tables of ${address} are up to date.`)
   }
   const { statements, ...rest } = outcome
-  const { from, to, views } = rest
+  const { from, to, views, roles } = rest
   const versions = { store: address, ...rest }
   const verb = isDryRun ? 'would go' : 'went'
-  const nothing = views === undefined ? ', nothing to do' : ''
+  const nothing = views === undefined && roles === undefined ? ', nothing to do' : ''
   const change = from === to ? `are up to date: version ${to}${nothing}` : `${verb} from version ${from} to ${to}`
   const sentence = `The tables of ${address} ${change}.`
-  if (!isDryRun) return printer.answer({ ...versions, isCurrent: true }, sentence, ...aboutViews(views))
+  if (!isDryRun)
+    return printer.answer({ ...versions, isCurrent: true }, sentence, ...aboutViews(views), ...aboutRoles(roles))
   // Comments and statements only, so that it can be piped into psql or sqlite3.
   const sql = statements.map((text) => `${text.trim().replace(/;$/, '')};`)
-  await printer.answer({ ...versions, statements: sql }, `-- ${sentence}`, ...sql.map(visibleLines))
+  await printer.answer({ ...versions, statements: sql }, `-- ${sentence}`, ...sql.flatMap((text) => text.split('\n')))
 }
 
 function aboutViews(views: readonly string[] | undefined): readonly string[] {
   if (views === undefined) return []
   return [views.length === 0 ? 'The views are dropped.' : `The views stand in ${views.map(visible).join(', ')}.`]
+}
+
+function aboutRoles(roles: readonly string[] | undefined): readonly string[] {
+  return roles === undefined ? [] : [`The roles ${roles.map(visible).join(', ')} have their rights.`]
 }

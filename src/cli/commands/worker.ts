@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Duration } from '../../core/duration.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import { examples, Interrupted, type Act } from '../call.ts'
-import { visible } from '../escape.ts'
+import { visible } from '../../core/printable.ts'
 import type { StopSignal } from '../io.ts'
 import { duration, whole } from '../option-values.ts'
 import { shownStore } from '../store-address.ts'
@@ -25,10 +25,10 @@ export function registerWorker(program: Command, act: Act): void {
         'or SIGTERM, stops it in good order (exit code 0); a second one at once, and others take over.',
     )
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
-    .option('--lease <duration>', 'how long it may be silent before others take over (30s)', duration('--lease'))
+    .option('--lease <duration>', 'how long it may be silent before others take over (20s)', duration('--lease'))
     .option(
       '--shutdown-timeout <duration>',
-      'how long stopping waits for runs that are moving (30s)',
+      'how long stopping waits for runs that are moving (20s)',
       duration('--shutdown-timeout'),
     )
     .addHelpText(

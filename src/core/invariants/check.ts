@@ -27,6 +27,7 @@ import {
   timerNeverEarly,
   timerOnce,
   waitsForSomething,
+  wantsItsWaits,
 } from './mailbox.ts'
 import { idsNonemptyBounded, readyIsDue, statusFieldsMatch } from './row.ts'
 
@@ -50,6 +51,7 @@ const runInvariants: readonly RunInvariant[] = [
   mailboxDense,
   signalConsumedAtMostOnce,
   noLostWakeup,
+  wantsItsWaits,
   waitsForSomething,
   timerIsSet,
   timerOnce,

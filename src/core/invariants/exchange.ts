@@ -1,6 +1,7 @@
 // What must be true of waits on runs and topics: whoever waits has been told of what is there already. A run that waits is
 // woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
 
+import type { Chore } from '../chore.ts'
 import type { WaitRow } from '../exchange.ts'
 import { isTerminal } from '../run.ts'
 import type { Broadcast } from '../topic.ts'
@@ -10,6 +11,7 @@ import type { RunState, Violation } from './invariant.ts'
 export interface ExchangeState {
   readonly waits: readonly WaitRow[]
   readonly broadcasts: readonly Broadcast[]
+  readonly chores: readonly Chore[]
 }
 
 export interface ExchangeInvariant {
@@ -48,4 +50,20 @@ const queueNotStuck: ExchangeInvariant = {
   },
 }
 
-export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck]
+const leftoversSettled: ExchangeInvariant = {
+  name: 'leftovers_settled',
+  kind: 'S',
+  about: 'What a run has not read when it has ended is settled, or a chore stands for it.',
+  check({ chores }, states) {
+    const left = new Map(chores.filter(({ kind }) => kind === 'mail').map((chore) => [chore.target, chore.position]))
+    return states
+      .filter(({ run }) => isTerminal(run.status))
+      .flatMap(({ run, messages }) => {
+        const after = left.get(run.id) ?? Number.POSITIVE_INFINITY
+        const lost = messages.find(({ position }) => position <= after)
+        return lost === undefined ? [] : [{ runId: run.id, told: `nobody will settle its message ${lost.id}` }]
+      })
+  },
+}
+
+export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck, leftoversSettled]

@@ -67,7 +67,7 @@ export function sinceBase({ run, entries }: RunState): readonly Entry[] {
 }
 
 /** Outcomes that count: those that nobody dropped. */
-export function outcomesOf<Kind extends 'step-succeeded' | 'step-failed' | 'woken'>(
+export function outcomesOf<Kind extends 'step-succeeded' | 'step-failed' | 'abandoned' | 'woken'>(
   entries: readonly Entry[],
   ...kinds: readonly Kind[]
 ): readonly EntryOf<Kind>[] {

@@ -147,7 +147,7 @@ function isEnd(kind: Entry['kind']): boolean {
 /** The step that each undo is about, in the order of the undos. */
 function undos(state: RunState): readonly { readonly name: string; readonly seq: number; readonly step: number }[] {
   const since = sinceBase(state)
-  const steps = outcomesOf(since, 'step-succeeded').filter(({ meta }) => meta.undo === true)
+  const steps = outcomesOf(since, 'step-succeeded', 'step-failed', 'abandoned').filter(({ meta }) => meta.undo === true)
   return since.flatMap((entry) => {
     if (!isKind(entry, 'undone', 'undo-failed')) return []
     const step = steps.findLast(({ name, seq }) => name === entry.name && seq < entry.seq)
@@ -158,7 +158,7 @@ function undos(state: RunState): readonly { readonly name: string; readonly seq:
 export const undoNamesStep: RunInvariant = {
   name: 'undo_names_step',
   kind: 'S',
-  about: 'Only a recorded step that says how it is undone is undone, after its run began to fail or to be cancelled.',
+  about: 'Only a step that may have happened is undone, after its run began to fail or to be cancelled.',
   check(state) {
     const stray = undos(state).find(({ step }) => step === 0)
     if (stray !== undefined) return `entry ${stray.seq} undoes ${stray.name}, which is not recorded`

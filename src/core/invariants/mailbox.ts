@@ -43,10 +43,10 @@ function openWaits(state: RunState): readonly EntryOf<'waiting'>[] {
   return since.filter((entry): entry is EntryOf<'waiting'> => isKind(entry, 'waiting') && !over.has(entry.name))
 }
 
-/** Those of them that the body surely asks for: after a repair it may go another way. */
+/** Those of them that the body surely awaits: after a repair it may go another way. */
 function askedWaits(state: RunState): readonly EntryOf<'waiting'>[] {
   const repaired = state.entries.findLast(({ kind }) => kind === 'amended')?.seq ?? 0
-  return openWaits(state).filter(({ seq }) => seq > repaired)
+  return openWaits(state).filter(({ seq, meta }) => seq > repaired && meta.unawaited !== true)
 }
 
 /** It waits, and will not be claimed by itself before `time`. */
@@ -67,6 +67,23 @@ export const noLostWakeup: RunInvariant = {
       for (const condition of meta.conditions) {
         const wanted = mailOf(condition)
         if (wanted !== null && names.has(wanted)) return `${name} waits for ${wanted}`
+      }
+    }
+    return null
+  },
+}
+
+export const wantsItsWaits: RunInvariant = {
+  name: 'wants_its_waits',
+  kind: 'S',
+  about: 'A run that waits would be woken by every message that one of its open waits asks for.',
+  check(state) {
+    const { status, deletedAt, wants } = state.run
+    if (status !== 'waiting' || deletedAt !== null || wants === null) return null
+    for (const { name, meta } of askedWaits(state)) {
+      for (const condition of meta.conditions) {
+        const mail = mailOf(condition)
+        if (mail !== null && !wants.includes(mail)) return `${name} waits for ${mail}, which does not wake it`
       }
     }
     return null

@@ -3,6 +3,7 @@
 import { longestKey } from '../key.ts'
 import { isPrintable } from '../printable.ts'
 import { isTerminal, type Run } from '../run.ts'
+import { isSuspect } from '../suspect.ts'
 import type { RunInvariant } from './invariant.ts'
 
 export const statusFieldsMatch: RunInvariant = {
@@ -28,9 +29,11 @@ function wrongLease({ status, readiness, session, token, deadline, wish }: Run):
   return isFit ? null : `it is ${status}, with a wish to ${wish.kind}`
 }
 
-function wrongReadiness({ status, readiness, session, due, deletedAt }: Run): string | null {
-  const isDue = readiness === 'ready' || readiness === 'timed'
+function wrongReadiness({ status, readiness, session, due, deletedAt, crashes }: Run): string | null {
+  const isDue = readiness === 'ready' || readiness === 'timed' || readiness === 'apart'
   if (readiness !== 'blocked' && isDue !== (due !== null)) return `it is ${readiness} and due at ${due ?? 'no time'}`
+  const mayBeApart = (status === 'pending' || status === 'cancelling') && isSuspect({ crashes })
+  if (readiness === 'apart' && !mayBeApart) return `it is ${status} and apart after ${crashes} crashes`
   if (session !== null || readiness === 'idle') {
     const mustMove = (status === 'pending' || status === 'cancelling') && session === null && deletedAt === null
     return mustMove ? `it is ${status} and idle: nobody will ever claim it` : null

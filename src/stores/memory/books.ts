@@ -1,6 +1,15 @@
 // The rows of the memory store, as the rules of the exchange read and write them. Nothing comes in between here.
 
-import { conclude, type Books, type Letter, type WaitRow } from '../../core/exchange.ts'
+import type { Chore, Pages, Subscribed } from '../../core/chore.ts'
+import {
+  conclude,
+  firstUnread,
+  type Books,
+  type Letter,
+  type Unread,
+  type Waiters,
+  type WaitRow,
+} from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
@@ -28,16 +37,31 @@ export class MemoryBooks implements Books {
     return last
   }
 
-  unread(runId: string): readonly Message[] {
-    return this.row(runId).messages()
+  get pages(): Pages {
+    return this.tables.pages
+  }
+
+  unread(runId: string, after: number, most: number): Unread {
+    const messages = this.row(runId)
+      .messages()
+      .filter(({ position }) => position > after)
+    return firstUnread(messages, most)
   }
 
   hasMessage(runId: string, id: string): boolean {
     return this.row(runId).mailbox?.has(id) ?? false
   }
 
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
-    return this.tables.topics.waitsOn(kind, target)
+  waitsOnRun(runId: string): readonly WaitRow[] {
+    return this.tables.topics.waitsOn('run', runId)
+  }
+
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
+    return this.tables.topics.waitersOf(topic, delivery, after, most)
+  }
+
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    return this.tables.topics.chore(kind, target)
   }
 
   topicPosition(topic: string): number {
@@ -46,6 +70,11 @@ export class MemoryBooks implements Books {
 
   broadcast(topic: string, id: string): Broadcast | undefined {
     return this.tables.topics.broadcasts(topic).find((one) => one.id === id)
+  }
+
+  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+    const all = this.tables.topics.broadcasts(topic)
+    return all.filter((one) => one.delivery === 'topic' && one.position >= position).slice(0, 2)
   }
 
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
@@ -64,7 +93,7 @@ export class MemoryBooks implements Books {
     const { tables, now } = this
     row.inbox += 1
     row.mailbox ??= new Map()
-    const outcome = receptionOf(row)
+    const outcome = receptionOf(row, name)
     const message = { id, runId, kind, name, data, policy, position: row.inbox, at: now }
     row.mailbox.set(id, { message, outcome, takenBy: null, fate: null })
     // A run that is due already keeps its place: whoever is written to often must not be claimed last.
@@ -79,10 +108,6 @@ export class MemoryBooks implements Books {
     if (kept === undefined) throw bug('A message is settled that nobody has', { runId, id })
     kept.takenBy ??= row.seq
     kept.fate = fate
-  }
-
-  settleRest(): void {
-    // All was listed.
   }
 
   rewrite({ id }: Run, write: Rewrite): void {
@@ -108,6 +133,19 @@ export class MemoryBooks implements Books {
 
   takeBroadcast(broadcast: Broadcast, runId: string): void {
     this.tables.topics.take(broadcast, runId)
+  }
+
+  countTold(broadcast: Broadcast, runs: number): void {
+    this.tables.topics.countTold(broadcast, runs)
+  }
+
+  setChore(chore: Chore): void {
+    this.tables.topics.setChore(chore, this.now)
+    this.tables.hints.give({ kind: 'chore' })
+  }
+
+  deleteChore(chore: Chore): void {
+    this.tables.topics.deleteChore(chore)
   }
 
   forgetBroadcasts(topic: string, before: number): void {

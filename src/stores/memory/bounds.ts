@@ -1,6 +1,7 @@
 // What time, or the death of a holder, can take from a run: which rows are held, which have a bound on their time, and
 // which of them a rescue must look at now. A row that is over, or that nobody holds and no time bounds, is not in here.
 
+import { isBoundByTime } from '../../core/deadline.ts'
 import type { Beat } from '../../store.ts'
 import { Sessions } from './sessions.ts'
 import type { Row } from './row.ts'
@@ -71,11 +72,6 @@ export class Bounds {
     }
     return next
   }
-}
-
-/** Undo work has no bound on its time, and nothing ends what was removed. */
-function isBoundByTime({ session, status, undo, deletedAt }: Row): boolean {
-  return session === null && status !== 'paused' && status !== 'cancelling' && undo !== 'due' && deletedAt === null
 }
 
 /** The time for it is over: to begin it, or for the whole run. */

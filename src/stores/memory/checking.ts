@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts'
 export function checkStore({ rows, feed, topics }: Tables, now: number): readonly Checked[] {
   const states = Array.from(rows.values(), stateOf)
   const changes = feed.read(0, Number.POSITIVE_INFINITY)
-  const between = { waits: topics.allWaits(), broadcasts: topics.allBroadcasts() }
+  const between = { waits: topics.allWaits(), broadcasts: topics.allBroadcasts(), chores: topics.allChores() }
   const exchanged = checkExchange(between, states, now)
   return report([...checkAll(states, now), ...exchanged, ...checkFeed(changes, states)])
 }

@@ -1,9 +1,16 @@
 // Committing transitions: fenced, each as a whole or not at all, together with what they do to others.
 
-import { bug } from '../../core/error.ts'
 import { bindChild, conclude, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { holds, isTerminal } from '../../core/run.ts'
-import { assertLegal, isParkedBy, receive, undoAfter, type Reach, type Transition } from '../../core/transition.ts'
+import {
+  assertLegal,
+  endsLease,
+  isParkedBy,
+  objection,
+  undoAfter,
+  type Reach,
+  type Transition,
+} from '../../core/transition.ts'
 import { dueAt } from '../../core/due.ts'
 import type { Committed } from '../../store.ts'
 import { MemoryBooks } from './books.ts'
@@ -24,9 +31,9 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
   if (row.seq !== seq) return { outcome: 'refused', reason: 'stale' }
   assertLegal(row.status, transition)
 
-  if (receive(row, transition) === 'refused') {
-    return { outcome: 'refused', reason: 'cancelling', wish: row.view().wish }
-  }
+  const reason = objection(row, transition, now)
+  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: row.view().wish }
+  if (reason !== null) return { outcome: 'refused', reason }
   const { continues, reach = null } = transition
   if (
     continues !== null &&
@@ -38,10 +45,11 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
   tables.append(row, transition.id, transition.append, now)
   if (transition.takes.length > 0) row.take(transition.takes, seq + 1)
   row.crashes = 0
+  row.keyId = transition.keyId ?? row.keyId
   if (transition.undo !== null || continues !== null) turn(tables, row, transition)
   if (reach !== null) reachOut(tables, row, reach, now)
   // Whoever waits on something that is over by now has mail already.
-  const released = receive(row, transition) === 'released'
+  const released = endsLease(row, transition, (after, names) => row.hasMail(after, names))
   if (released) leave(tables, row, transition, now)
   const wish = released || row.wish === null ? null : { ...row.wish }
   return { outcome: 'committed', seq: row.seq, at: now, inbox: row.inbox, released, wish }
@@ -50,7 +58,8 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
 /** The answer to a transition that was committed before, when its first answer was lost. */
 function repeated(row: Row, transition: Transition): Committed {
   const last = row.entries[transition.guard.seq + transition.append.length - 1]
-  if (last === undefined) throw bug('A transition was committed in part', { runId: row.id })
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  if (last === undefined) return { outcome: 'refused', reason: 'stale' }
   const held = holds(row, transition.guard.lease)
   const released = transition.status !== null && !held
   const wish = held && row.wish !== null ? { ...row.wish } : null
@@ -88,6 +97,7 @@ function reachOut(tables: Tables, row: Row, { starts, watches, unwatches }: Reac
 /** Ends the lease and leads the run to the status that the transition asks for. */
 function leave(tables: Tables, row: Row, transition: Transition, now: number): void {
   row.status = transition.status ?? row.status
+  row.wants = transition.parkIf?.wants?.slice() ?? null
   row.session = null
   row.deadline = null
   // What a cancellation said is wanted until it is over, and that has no bound on its time.

@@ -23,7 +23,9 @@ function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): 
   if (!isTerminal(row.status)) return answerOf(books.receive(letter), row.status)
   if (letter.policy !== null) {
     books.put(letter)
-    for (const message of books.unread(row.id)) giveUp(books, message)
+    // Only this one: what else is unread may be left to a chore.
+    const { messages } = books.unread(row.id, row.inbox - 1, 1)
+    for (const message of messages) giveUp(books, message)
   }
   return { outcome: 'target-terminated', status: row.status }
 }

@@ -19,6 +19,11 @@ export class Heap<Member extends Placed> {
     return this.members.length
   }
 
+  /** All members, in no order. */
+  all(): readonly Member[] {
+    return this.members
+  }
+
   /** The first member, which stays. */
   peek(): Member | undefined {
     return this.members[0]

@@ -1,6 +1,6 @@
 // Who is to be claimed next. Each type and version has a queue of its own: a heap of ready runs in the order in which they
-// are claimed, and a heap of timed ones by due time, from which they move over when that comes. A row stands in at most
-// one heap; `readiness` says in which.
+// are claimed, a heap of timed ones by due time, from which they move over when that comes, and a heap of suspects, due or
+// not, which are claimed apart. A row stands in at most one heap; `readiness` says in which.
 
 import type { Selector } from '../../store.ts'
 import { Heap } from './heap.ts'
@@ -10,17 +10,18 @@ import type { Row } from './row.ts'
 export class Queue {
   readonly ready = new Heap<Row>(claimedBefore)
   readonly timed = new Heap<Row>(dueBefore)
+  readonly apart = new Heap<Row>(dueBefore)
 }
 
 export class Queues {
   private readonly byType = new Map<string, Map<number, Queue>>()
 
   /** Makes the row due, and leads it to where that says, given the present time. */
-  enqueue(row: Row, due: number, now: number): void {
+  enqueue(row: Row, due: number, now: number, isApart = false): void {
     const queue = this.queueOf(row)
     this.leave(row, queue)
     row.due = due
-    row.readiness = due > now ? 'timed' : 'ready'
+    row.readiness = isApart ? 'apart' : due > now ? 'timed' : 'ready'
     queue[row.readiness].push(row)
   }
 
@@ -31,20 +32,27 @@ export class Queues {
     row.due = null
   }
 
-  /** The queues of those selected, with everything that has come due where it can be claimed. */
-  select(selectors: readonly Selector[], now: number): readonly Queue[] {
+  /** The queues of those selected; with a time, everything that has come due by then is where it can be claimed. */
+  select(selectors: readonly Selector[], now: number | null): readonly Queue[] {
     const queues: Queue[] = []
     for (const { type, version } of selectors) {
       const queue = this.byType.get(type)?.get(version)
       if (queue === undefined) continue
-      promote(queue, now)
+      if (now !== null) promote(queue, now)
       queues.push(queue)
     }
     return queues
   }
 
+  /** When the next suspect is due, of any type. */
+  nextApart(): number | null {
+    const queues = Array.from(this.byType.values(), (versions) => [...versions.values()]).flat()
+    return earliest(queues.map(({ apart }) => apart.peek()?.due ?? null))
+  }
+
   private leave(row: Row, queue: Queue): void {
-    if (row.place !== -1) queue[row.readiness === 'timed' ? 'timed' : 'ready'].remove(row)
+    const { readiness } = row
+    if (row.place !== -1) queue[readiness === 'timed' || readiness === 'apart' ? readiness : 'ready'].remove(row)
   }
 
   private queueOf({ type, version }: Selector): Queue {
@@ -66,14 +74,31 @@ export function firstReady(queues: readonly Queue[]): Row | undefined {
   return first
 }
 
+/** The suspect that has been due longest; it stays. */
+export function firstApart(queues: readonly Queue[], now: number): Row | undefined {
+  let first: Row | undefined
+  for (const { apart } of queues) {
+    const candidate = apart.peek()
+    if (candidate !== undefined && (first === undefined || dueBefore(candidate, first))) first = candidate
+  }
+  return first !== undefined && dueOf(first) <= now ? first : undefined
+}
+
 /** When the next of the timed runs comes due. */
 export function nextDue(queues: readonly Queue[]): number | null {
-  let next: number | null = null
-  for (const { timed } of queues) {
-    const due = timed.peek()?.due ?? null
-    if (due !== null && (next === null || due < next)) next = due
-  }
-  return next
+  return earliest(queues.map(({ timed }) => timed.peek()?.due ?? null))
+}
+
+/** When the next suspect comes due that is not due yet. There are few, and seldom any. */
+export function nextDueApart(queues: readonly Queue[], now: number): number | null {
+  const later = queues.flatMap(({ apart }) => apart.all().filter((row) => dueOf(row) > now))
+  return earliest(later.map(({ due }) => due))
+}
+
+function earliest(times: readonly (number | null)[]): number | null {
+  let first: number | null = null
+  for (const time of times) if (time !== null && (first === null || time < first)) first = time
+  return first
 }
 
 function promote({ ready, timed }: Queue, now: number): void {

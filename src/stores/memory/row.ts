@@ -5,7 +5,16 @@ import type { KeyScope } from '../../core/key.ts'
 import type { TakenMessage } from '../../core/invariants/invariant.ts'
 import type { Fate, Reception } from '../../core/message.ts'
 import type { Readiness, Run, RunStatus, Undo, Wish } from '../../core/run.ts'
-import { mailAtOnce, type Loaded, type LoadRequest, type MailRequest, type Message, type NewRun } from '../../store.ts'
+import { bytesOf, cutBy, type LoadBounds } from '../load-bound.ts'
+import {
+  mailAtOnce,
+  type Loaded,
+  type LoadRequest,
+  type MailRequest,
+  type Message,
+  type NewRun,
+  type PayloadRewrite,
+} from '../../store.ts'
 
 /** A message, and what its sender was told: it is told the same again if it repeats itself. */
 export interface Kept {
@@ -30,6 +39,7 @@ export class Row {
   readonly parentId: string | null
   readonly tags: readonly string[]
   readonly metadata: string | null
+  keyId: string | null
   readonly priority: number
   readonly createdAt: number
   status: RunStatus = 'pending'
@@ -37,6 +47,7 @@ export class Row {
   due: number | null = null
   base = 1
   inbox = 0
+  wants: readonly string[] | null = null
   watched = false
   wish: Wish | null = null
   undo: Undo = 'none'
@@ -68,6 +79,7 @@ export class Row {
     this.parentId = run.parentId
     this.tags = copiedTags(run.tags)
     this.metadata = run.metadata
+    this.keyId = run.keyId ?? null
     this.priority = run.priority
     this.createdAt = now
     this.timeoutAt = run.timeoutMs === null ? null : now + run.timeoutMs
@@ -98,6 +110,14 @@ export class Row {
     return [...this.mailbox.values()].filter(({ takenBy }) => takenBy === null).map(({ message }) => ({ ...message }))
   }
 
+  /** A message of one of these names came after a position, and nobody has taken it. */
+  hasMail(after: number, names: readonly string[]): boolean {
+    for (const { message, takenBy } of this.mailbox?.values() ?? []) {
+      if (takenBy === null && message.position > after && names.includes(message.name)) return true
+    }
+    return false
+  }
+
   /** What was taken out of it, and when. */
   taken(): TakenMessage[] {
     if (this.mailbox === null) return []
@@ -106,9 +126,13 @@ export class Row {
     )
   }
 
-  load({ after, limit, latest, mail }: LoadRequest): Loaded {
-    const entries = latest === undefined ? this.page(after, limit) : this.latest(latest.kind, latest.name)
-    return { entries, messages: mail === undefined ? this.messages().slice(0, mailAtOnce) : this.mail(mail) }
+  load({ after, limit, latest, mail }: LoadRequest, bounds: LoadBounds): Loaded {
+    const entries =
+      latest === undefined
+        ? bounds.entries.take(this.page(after, limit), bytesOf)
+        : this.latest(latest.kind, latest.name)
+    const found = mail === undefined ? this.messages().slice(0, mailAtOnce) : this.mail(mail)
+    return { entries, messages: bounds.messages.take(found, bytesOf), ...cutBy(bounds) }
   }
 
   private latest(kind: Entry['kind'], name: string): Entry[] {
@@ -125,6 +149,19 @@ export class Row {
     })
   }
 
+  /** The same payloads under another key. */
+  rewritePayloads({ keyId, entries, messages }: PayloadRewrite): void {
+    this.keyId = keyId
+    for (const { seq, data } of entries) {
+      const entry = this.entries[seq - 1]
+      if (entry !== undefined && entry.data !== null) this.entries[seq - 1] = { ...entry, data } as Entry
+    }
+    for (const { id, data } of messages) {
+      const kept = this.mailbox?.get(id)
+      if (kept !== undefined) this.mailbox?.set(id, { ...kept, message: { ...kept.message, data } })
+    }
+  }
+
   /** Makes the row what a decision says. Its queue is not told, nor is its journal. */
   adopt(run: Run): void {
     this.status = run.status
@@ -132,6 +169,7 @@ export class Row {
     this.due = run.due
     this.wish = run.wish === null ? null : { ...run.wish }
     this.undo = run.undo
+    this.wants = run.wants
     this.crashes = run.crashes
     this.token = run.token
     this.session = run.session
@@ -157,6 +195,7 @@ export class Row {
       parentId: this.parentId,
       tags: copiedTags(this.tags),
       metadata: this.metadata,
+      keyId: this.keyId,
       status: this.status,
       readiness: this.readiness,
       priority: this.priority,
@@ -164,6 +203,7 @@ export class Row {
       seq: this.entries.length,
       base: this.base,
       inbox: this.inbox,
+      wants: this.wants === null ? null : [...this.wants],
       watched: this.watched,
       wish: this.wish === null ? null : { ...this.wish },
       undo: this.undo,

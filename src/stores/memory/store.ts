@@ -2,10 +2,12 @@
 // in one synchronous step, so whatever it does is atomic; it keeps nothing when the process ends.
 
 import { HoldfastError } from '../../core/error.ts'
-import { conclude } from '../../core/exchange.ts'
+import { nextChoreInMs, type Pages } from '../../core/chore.ts'
+import { conclude, doChore } from '../../core/exchange.ts'
 import type { Fate } from '../../core/message.ts'
 import type { Clock } from '../../core/ports.ts'
-import { holds, type Lease, type Run, type Wish } from '../../core/run.ts'
+import { countKeys, isReadable, rewriteObjection } from '../../core/readable.ts'
+import { holds, type Run, type Wish } from '../../core/run.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import { steer } from '../../core/steering.ts'
 import { giveBack, takeOver, timeOut } from '../../core/takeover.ts'
@@ -16,19 +18,24 @@ import type {
   Capabilities,
   Change,
   Checked,
+  ChoresDone,
   Claimed,
   ClaimRequest,
   Committed,
   DeadLetter,
   DeadLetterFilter,
   Delivered,
+  GivenBack,
   Hint,
+  KeyCount,
   Loaded,
   LoadRequest,
   NewBroadcast,
   NewMessage,
   NewRun,
   Page,
+  PayloadRewrite,
+  PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
@@ -37,7 +44,9 @@ import type {
   SteerRequest,
   Store,
   StoreAdmin,
+  StoreSecrets,
 } from '../../store.ts'
+import { cutBy, loadBounds } from '../load-bound.ts'
 import { MemoryBooks } from './books.ts'
 import { isOver } from './bounds.ts'
 import { checkStore } from './checking.ts'
@@ -45,23 +54,30 @@ import { commitOne } from './committing.ts'
 import { deadLetters } from './dead-letters.ts'
 import { deliverOne } from './delivering.ts'
 import { matching } from './finding.ts'
-import { firstReady, nextDue } from './queues.ts'
+import { firstApart, firstReady, nextDue, nextDueApart } from './queues.ts'
 import type { Row } from './row.ts'
 import { startOne } from './starting.ts'
 import { Tables } from './tables.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Pick<Clock, 'now'>
+  /** How much one call may write for others. @default `usualPages` */
+  readonly pages?: Pages
+  /** What the secrets of tokens are made with. @default there is none */
+  readonly tokenKey?: string
 }
 
-export class MemoryStore implements Store, StoreAdmin {
+export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   readonly capabilities: Capabilities = { notifies: true, multiProcess: false }
   private readonly clock: Pick<Clock, 'now'>
-  private readonly tables = new Tables()
+  private readonly tables: Tables
+  private readonly key: string | null
   private closed = false
 
   constructor(options: MemoryStoreOptions) {
     this.clock = options.clock
+    this.tables = new Tables(options.pages)
+    this.key = options.tokenKey ?? null
   }
 
   async migrate(): Promise<void> {
@@ -77,31 +93,36 @@ export class MemoryStore implements Store, StoreAdmin {
   async claim(request: ClaimRequest): Promise<Claimed> {
     this.assertOpen()
     const now = this.clock.now()
-    const queues = this.tables.queues.select(request.selectors, now)
+    const { apart = false } = request
+    const queues = this.tables.queues.select(request.selectors, apart ? null : now)
     const limit = this.tables.bounds.sessions.hasEnded(request.session) ? 0 : request.limit
     const runs: Run[] = []
     const over: { readonly row: Row; readonly due: number }[] = []
-    let row = firstReady(queues)
-    for (; row !== undefined; row = firstReady(queues)) {
-      if (isOver(row, now)) {
-        // It is left to the rescue; meanwhile it must not hide those behind it.
+    const first = (): Row | undefined => (apart ? firstApart(queues, now) : firstReady(queues))
+    let row = first()
+    for (; row !== undefined; row = first()) {
+      if (isOver(row, now) || !isReadable(row, request)) {
+        // It is left to the rescue, or to others; meanwhile it must not hide those behind it.
         over.push({ row, due: row.due ?? now })
         this.tables.queues.remove(row, 'idle')
       } else if (runs.length < limit) {
         this.tables.lease(row, { session: request.session, token: row.token + 1 }, leaseMsOf(row, request), now)
-        row.crashes += 1
+        // A suspect is counted when it begins.
+        if (!apart) row.crashes += 1
         runs.push(row.view())
       } else break
     }
-    for (const one of over) this.tables.queues.enqueue(one.row, one.due, now)
-    return { runs, more: row !== undefined, nextDue: nextDue(queues), now }
+    const next = apart ? nextDueApart(queues, now) : nextDue(queues)
+    for (const one of over) this.tables.queues.enqueue(one.row, one.due, now, apart)
+    return { runs, more: row !== undefined, nextDue: next, now }
   }
 
-  async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+  async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
     this.assertOpen()
+    const bounds = loadBounds(mostBytes)
     return requests.map((request) => {
       const row = this.tables.rows.get(request.runId)
-      return row === undefined ? { entries: [], messages: [] } : row.load(request)
+      return row === undefined ? { entries: [], messages: [], ...cutBy(bounds) } : row.load(request, bounds)
     })
   }
 
@@ -120,21 +141,29 @@ export class MemoryStore implements Store, StoreAdmin {
   async beat(request: BeatRequest): Promise<Beat> {
     this.assertOpen()
     const now = this.clock.now()
-    const { session, held = [] } = request
+    const { session, held = [], seeksStrays = true } = request
     const alive = this.tables.bounds.sessions.beat(request, now)
     const lost: string[] = []
     const mail: Beat['mail'][number][] = []
-    for (const { runId, token, extendMs, inbox } of held) {
+    for (const { runId, token, extendMs, inbox, begun } of held) {
       const row = this.tables.rows.get(runId)
       if (!alive || row === undefined || !holds(row, { session, token })) lost.push(runId)
       else {
         if (extendMs !== null) row.deadline = now + extendMs
+        if (begun !== undefined) row.crashes = begun
         if (inbox !== undefined && row.inbox > inbox) mail.push({ runId, inbox: row.inbox })
       }
     }
-    const wished = this.tables.bounds.wished(session).map((row) => ({ runId: row.id, wish: { ...(row.wish as Wish) } }))
-    const timedOut = this.tables.bounds.timedOut(session, now).map(({ id }) => id)
-    const strays = this.tables.bounds.strays(session, new Set(held.map(({ runId }) => runId)))
+    const { bounds } = this.tables
+    const listed = new Set(held.map(({ runId }) => runId))
+    const isTold = ({ id }: Row): boolean => seeksStrays || listed.has(id)
+    const wish = ({ id, wish: wanted }: Row): Beat['wished'][number] => ({ runId: id, wish: { ...(wanted as Wish) } })
+    const wished = bounds.wished(session).filter(isTold).map(wish)
+    const timedOut = bounds
+      .timedOut(session, now)
+      .filter(isTold)
+      .map(({ id }) => id)
+    const strays = seeksStrays ? bounds.strays(session, listed) : []
     return { alive, lost, strays, wished, mail, timedOut, now }
   }
 
@@ -153,6 +182,7 @@ export class MemoryStore implements Store, StoreAdmin {
     const found = [...orphans, ...over].slice(0, request.limit)
     const takenOver: Rescued['takenOver'][number][] = []
     const ended: Rescued['ended'][number][] = []
+    const paused: string[] = []
     for (const row of found) {
       const run = row.view()
       // The end of another one of them may have cancelled it: that has no bound on its time.
@@ -160,21 +190,37 @@ export class MemoryStore implements Store, StoreAdmin {
       const { id: runId, type, session } = run
       const taken = session === null ? timeOut(run, request, now) : takeOver(run, request, now)
       this.rewrite(row, taken, null, now)
+      if (taken.isConvicted) paused.push(runId)
       const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
       if (reason !== null) ended.push({ runId, type, reason })
       else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
     }
     const more = found.length < orphans.length + over.length
-    return { sessionsEnded, takenOver, ended, more, next: this.tables.bounds.next(), now }
+    const suspects = this.tables.queues.nextApart()
+    return { sessionsEnded, takenOver, ended, paused, suspects, more, next: this.tables.bounds.next(), now }
   }
 
-  async release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void> {
+  async release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]> {
     this.assertOpen()
     const now = this.clock.now()
     for (const lease of leases) {
       const row = this.tables.rows.get(lease.runId)
-      if (row !== undefined && holds(row, lease)) this.rewrite(row, giveBack(row.view(), now), null, now)
+      if (row === undefined || !holds(row, lease)) continue
+      this.rewrite(row, giveBack(row.view(), now, lease.crashes), null, now)
     }
+    return []
+  }
+
+  async doChores(): Promise<ChoresDone> {
+    this.assertOpen()
+    const now = this.clock.now()
+    const chore = this.tables.topics.takeChore(now)
+    if (chore !== undefined) {
+      doChore(new MemoryBooks(this.tables, now), chore)
+      return { worked: true, nextInMs: null }
+    }
+    const dues = this.tables.topics.allChores().map(({ due }) => due)
+    return { worked: false, nextInMs: nextChoreInMs(dues, now) }
   }
 
   async get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
@@ -210,6 +256,25 @@ export class MemoryStore implements Store, StoreAdmin {
     if (kept?.fate !== 'dead') return false
     kept.fate = fate
     return true
+  }
+
+  async otherKeys(keys: readonly string[], atMost: number): Promise<readonly KeyCount[]> {
+    this.assertOpen()
+    return countKeys(this.tables.rows.values(), keys, atMost)
+  }
+
+  async rewritePayloads(request: PayloadRewrite): Promise<PayloadsRewritten> {
+    this.assertOpen()
+    const row = this.tables.rows.get(request.runId)
+    const objection = rewriteObjection(row, request.seq)
+    if (row === undefined || objection !== null) return objection ?? 'not-found'
+    row.rewritePayloads(request)
+    return 'written'
+  }
+
+  async tokenKey(): Promise<string | null> {
+    this.assertOpen()
+    return this.key
   }
 
   async check(): Promise<readonly Checked[]> {

@@ -1,6 +1,8 @@
 // Everything that the memory store keeps, and the few ways in which a row changes. Every one of them takes effect at once,
 // and leaves rows, queues, keys and bounds in agreement.
 
+import { usualPages, type Pages } from '../../core/chore.ts'
+import { nearDeadline } from '../../core/deadline.ts'
 import type { Draft, Entry } from '../../core/entry.ts'
 import { hasParted } from '../../core/exchange.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
@@ -21,6 +23,12 @@ export class Tables {
   readonly keys = new Keys()
   readonly hints = new Hints()
   readonly topics = new Topics()
+  /** How much one call may write for others. */
+  readonly pages: Pages
+
+  constructor(pages: Pages = usualPages) {
+    this.pages = pages
+  }
 
   append(row: Row, transition: string | null, drafts: readonly Draft[], now: number): void {
     let first = transition
@@ -47,6 +55,7 @@ export class Tables {
     row.token = lease.token
     row.deadline = leaseMs === null ? null : now + leaseMs
     row.expiresAt = null
+    row.wants = null
     this.bounds.note(row)
     this.queues.remove(row, 'leased')
   }
@@ -54,6 +63,12 @@ export class Tables {
   schedule(row: Row, due: number, now: number): void {
     this.queues.enqueue(row, due, now)
     this.hints.give({ kind: 'ready', type: row.type })
+    this.tellDeadline(row, now)
+  }
+
+  private tellDeadline(row: Row, now: number): void {
+    const at = nearDeadline(row, now)
+    if (at !== null) this.hints.give({ kind: 'deadline', at })
   }
 
   end(row: Row, now: number): void {
@@ -77,7 +92,10 @@ export class Tables {
     this.keys.take(row)
     this.bounds.note(row)
     if (ended) this.hints.give({ kind: 'ended', runId: row.id })
-    if (run.due !== null) this.schedule(row, run.due, now)
+    if (run.readiness === 'apart' && run.due !== null) {
+      this.queues.enqueue(row, run.due, now, true)
+      this.tellDeadline(row, now)
+    } else if (run.due !== null) this.schedule(row, run.due, now)
     return parted
   }
 }

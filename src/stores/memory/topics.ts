@@ -1,7 +1,8 @@
-// Who waits on runs and topics, and what topics keep.
+// Who waits on runs and topics, what topics keep, and what is left to do for runs and topics.
 
-import type { WaitRow } from '../../core/exchange.ts'
-import type { Broadcast } from '../../core/topic.ts'
+import { choreOrder, choreTakenMs, isAfter, type Chore, type ChoreRow, type Subscribed } from '../../core/chore.ts'
+import type { Waiters, WaitRow } from '../../core/exchange.ts'
+import type { Broadcast, Delivery } from '../../core/topic.ts'
 
 /** How many broadcasts are forgotten at once. */
 const forgottenAtOnce = 100
@@ -11,10 +12,18 @@ export class Topics {
   private readonly waits = new Map<string, Map<string, WaitRow>>()
   /** By topic, in the order of their positions. */
   private readonly kept = new Map<string, { position: number; broadcasts: Broadcast[] }>()
+  /** By kind and target. */
+  private readonly chores = new Map<string, ChoreRow>()
 
   waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
     const waits = [...(this.waits.get(`${kind} ${target}`)?.values() ?? [])]
     return waits.sort((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+  }
+
+  /** The first so many after that place. */
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
+    return { waits: all.slice(0, most), more: all.length > most }
   }
 
   addWait(wait: WaitRow): void {
@@ -62,6 +71,39 @@ export class Topics {
     const kept = this.kept.get(topic)
     if (kept === undefined) return
     kept.broadcasts = kept.broadcasts.map((one) => (one.position === position ? { ...one, takenBy } : one))
+  }
+
+  countTold({ topic, position }: Broadcast, runs: number): void {
+    const kept = this.kept.get(topic)
+    if (kept === undefined) return
+    kept.broadcasts = kept.broadcasts.map((one) =>
+      one.position === position ? { ...one, told: one.told + runs } : one,
+    )
+  }
+
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    return this.chores.get(`${kind} ${target}`)
+  }
+
+  allChores(): readonly ChoreRow[] {
+    return [...this.chores.values()]
+  }
+
+  setChore(chore: Chore, due: number): void {
+    this.chores.set(`${chore.kind} ${chore.target}`, { ...chore, due })
+  }
+
+  deleteChore({ kind, target }: Chore): void {
+    this.chores.delete(`${kind} ${target}`)
+  }
+
+  /** The chore that has waited longest belongs to the caller for a while. */
+  takeChore(now: number): Chore | undefined {
+    const [first] = this.allChores()
+      .filter(({ due }) => due <= now)
+      .toSorted(choreOrder)
+    if (first !== undefined) this.setChore(first, now + choreTakenMs)
+    return first
   }
 
   /** Lets go of some that were sent before that time and that nobody can get any more. */

@@ -40,6 +40,16 @@ export class Appends {
     this.ranges.push({ r: runId, first: seq + 1, last: s })
   }
 
+  /** The feed tells of the first entry of a run that was inserted with it. */
+  addFirst(runId: string): void {
+    this.ranges.push({ r: runId, first: 1, last: 1 })
+  }
+
+  /** The feed has nothing to tell. */
+  get isUntold(): boolean {
+    return this.ranges.length === 0
+  }
+
   get isEmpty(): boolean {
     return this.entries.length === 0
   }

@@ -2,17 +2,18 @@
 // runs are taken in the order of their ids, then topics in that of their names, each shard after the one before; and only
 // what is read after that is relied upon. With several shards each statement names one.
 
+import { usualPages, type Chore } from '../../core/chore.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import { shardFor } from '../../core/id.ts'
 import { broadcastMessageId, type Message } from '../../core/message.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'
 import type { Found } from './books.ts'
-import { loadingStatements, unreadAtOnce, type Ender } from './books-statements.ts'
+import { loadingStatements, type Ender } from './books-statements.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
-import { broadcastOf, entryOf, messageOf, runOf, waitOf } from './rows.ts'
-import { shardOfRun } from './shards.ts'
+import { broadcastOf, choreOf, entryOf, messageOf, runOf, waitOf } from './rows.ts'
+import { shardOfChore, shardOfRun } from './shards.ts'
 import type { Wants } from './wants.ts'
 
 export interface Locked {
@@ -60,10 +61,17 @@ export function booksLoading(dialect: Dialect): Loading {
   }
 
   function placedWaiters(wants: Wants, more: number): readonly Placed[] {
-    return Array.from(wants.waiters.values(), ({ topic, delivery, most }) => ({
-      shard: shardOfTopic(topic),
-      json: { topic, delivery, most: most === null ? null : most + more },
-    }))
+    return Array.from(wants.waiters.values(), ({ topic, delivery, most, after }) => {
+      const { openedAt: at, runId: run } = after ?? beforeAll
+      return { shard: shardOfTopic(topic), json: { topic, delivery, most: most + more, at, run } }
+    })
+  }
+
+  /** How much of each mailbox is looked at: a page of a chore, or what is settled with an end. */
+  function placedMailboxes(wants: Wants, more: number): readonly Placed[] {
+    const after = wants.chore?.kind === 'mail' ? wants.chore.position : 0
+    const most = mailAtOnce(wants) + more
+    return placed(wants.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, most } }))
   }
 
   async function lookBacklogs(x: Execution, end: Ender, wants: Wants) {
@@ -122,7 +130,7 @@ export function booksLoading(dialect: Dialect): Loading {
     const cutWaits = new Set<string>()
     for (const [key, { most }] of wants.waiters) {
       const list = waits.get(key) as WaitRow[]
-      if (most === null || list.length <= most) continue
+      if (list.length <= most) continue
       list.length = most
       cutWaits.add(key)
     }
@@ -132,16 +140,38 @@ export function booksLoading(dialect: Dialect): Loading {
   async function lookUnread(x: Execution, end: Ender, wants: Wants) {
     const unread = new Map<string, Message[]>(Array.from(wants.ends, (id) => [id, []]))
     const cutUnread = new Set<string>()
-    const listed = new Map<string, number>()
-    for (const message of (await ask(x, statements[end].unread, placed(wants.ends))).map(messageOf)) {
-      const { runId, policy } = message
-      const isPassedOn = policy?.onTargetTerminated === 'broadcast'
-      const rest = (listed.get(runId) ?? 0) + (isPassedOn ? 0 : 1)
-      listed.set(runId, rest)
-      if (isPassedOn || rest <= unreadAtOnce) unread.get(runId)?.push(message)
-      else cutUnread.add(runId)
+    const most = mailAtOnce(wants)
+    for (const message of (await ask(x, statements[end].unread, placedMailboxes(wants, 1))).map(messageOf)) {
+      const list = unread.get(message.runId) ?? []
+      if (list.length < most) list.push(message)
+      else cutUnread.add(message.runId)
     }
     return { unread, cutUnread }
+  }
+
+  /** Those of topics to which something is sent, and the one that somebody goes on with. */
+  async function lookChores(x: Execution, end: Ender, wants: Wants) {
+    const topics = Array.from(wants.broadcastIds.keys(), (target) => ({ kind: 'topic', target }) as const)
+    const asked: readonly Pick<Chore, 'kind' | 'target'>[] = wants.chore === null ? topics : [...topics, wants.chore]
+    const chores = new Map<string, Chore | undefined>()
+    const placedChores = asked.flatMap(({ kind, target }) => {
+      chores.set(`${kind} ${target}`, undefined)
+      const shard = shardOfChore(dialect, { kind, target })
+      return shard === undefined ? [] : [{ shard, json: { kind, target } }]
+    })
+    for (const chore of (await ask(x, statements[end].chores, placedChores)).map(choreOf)) {
+      chores.set(`${chore.kind} ${chore.target}`, chore)
+    }
+    return chores
+  }
+
+  /** What a chore passes on, and what comes after it. */
+  async function lookPassedOn(x: Execution, end: Ender, { chore }: Wants): Promise<readonly Broadcast[]> {
+    if (chore?.kind !== 'topic') return []
+    const json = { topic: chore.target, position: chore.position }
+    return (await ask(x, statements[end].broadcastsFrom, [{ shard: shardOfTopic(chore.target), json }])).map(
+      broadcastOf,
+    )
   }
 
   async function lookBroadcasts(x: Execution, end: Ender, wants: Wants) {
@@ -166,7 +196,7 @@ export function booksLoading(dialect: Dialect): Loading {
 
   return {
     async candidates(x, end, wants) {
-      for (const row of await ask(x, statements[end].candidatesOfEnds, placed(wants.ends))) {
+      for (const row of await ask(x, statements[end].candidatesOfEnds, placedMailboxes(wants, 0))) {
         if (row['name'] === null) wants.runs.add(row['run_id'] as string)
         else wants.giveUp(messageOf(row))
       }
@@ -193,11 +223,28 @@ export function booksLoading(dialect: Dialect): Loading {
         lookBroadcasts(x, end, wants),
         lookLasts(x, end, wants),
         lookBacklogs(x, end, wants),
+        lookChores(x, end, wants),
+        lookPassedOn(x, end, wants),
       ])
-      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, { backlogs, cut, received }] = await sent
+      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, kept, chores, passedOn] = await sent
+      const { backlogs, cut, received } = kept
+      for (const broadcast of passedOn.slice(0, 1)) {
+        const subscribed = waits.get(`topic ${broadcast.topic}`) ?? []
+        for (const { runId } of subscribed) received.push({ runId, id: broadcastMessageId(broadcast) })
+      }
       const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()
       const messages = await lookMessages(x, end, [...wanted, ...received])
-      return { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
+      const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
+      return { ...between, chores, passedOn }
     },
   }
+}
+
+/** Before whoever has subscribed. */
+const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-0000-0000-000000000000' }
+
+/** A transaction in which many runs end settles less of each, so that all of them together are bounded. */
+function mailAtOnce({ chore, ends }: Wants): number {
+  if (chore?.kind === 'mail') return usualPages.mail
+  return Math.max(1, Math.min(usualPages.withEnd, Math.floor(1_000 / Math.max(1, ends.size))))
 }

@@ -2,12 +2,12 @@
 // by a key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so, whatever the statistics say.
 
 import { statement, type Dialect, type Statement } from './dialect.ts'
-import { broadcastColumns, entryColumnsOf, lockRuns, messageColumns, waitColumns } from './rows.ts'
+import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from './rows.ts'
 
 /** A method whose transaction exchanges something between runs, as the plan names it. */
 export type Ender = (typeof enders)[number]
 
-export const enders = ['commit', 'deliver', 'steer', 'rescue', 'release'] as const
+export const enders = ['commit', 'deliver', 'steer', 'rescue', 'release', 'chore'] as const
 
 type Texts = ReturnType<typeof loadingTexts>
 export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopics', Statement>>
@@ -31,6 +31,8 @@ export function loadingStatements(
     backlogs: statement(`${end}.look`, texts.backlogs),
     lasts: statement(`${end}.look`, texts.lasts),
     messages: statement(`${end}.look`, texts.messages),
+    chores: statement(`${end}.look`, texts.chores),
+    broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
   })
   return Object.fromEntries(enders.map((end) => [end, of(end)])) as Record<Ender, LoadingStatements>
 }
@@ -40,24 +42,25 @@ const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 /** What of a message's policy says that it goes on to a topic. */
 const isBroadcast = `message.policy like '%"onTargetTerminated":"broadcast"%'`
 
-/** How much of a mailbox is settled one by one when its run ends; what goes on to a topic is not counted. */
-export const unreadAtOnce = 100
-
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
-  const isUnread = 'message.shard = $1::smallint and message.run_id = asked.id::uuid and message.taken_by is null'
+  const mailboxes = 'json_to_recordset($2::text::json) as asked (id uuid, after bigint, most bigint)'
+  // In its order along the index of what is unread: so many, however many there are, and however many were read.
+  const unread = `
+      select * from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
+        and message.position > asked.after
+      order by message.position limit asked.most`
   return {
-    // Who waits on runs that may end, and what they have not read that would go to a topic then.
+    // Who waits on runs that may end, and what of their next page of mail would go to a topic then.
     candidatesOfEnds: `
     select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
       null as policy, null::bigint as at
-    from ${ids} cross join lateral (
+    from ${mailboxes} cross join lateral (
       select run_id from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id offset 0) as wait
+      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text offset 0) as wait
     union all
     select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.policy, message.at
-    from ${ids} cross join lateral (
-      select * from ${schema}.messages as message
-      where ${isUnread} and ${isBroadcast} offset 0) as message`,
+    from ${mailboxes} cross join lateral (${unread}) as message where ${isBroadcast}`,
 
     lockRuns: lockRuns(schema),
 
@@ -79,24 +82,35 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
 
     waitsOnTopics: `
     select ${waitColumns('wait')}
-    from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint) cross join lateral (
+    from json_to_recordset($2::text::json) as asked (
+      topic text, delivery text, most bigint, at bigint, run uuid) cross join lateral (
       select * from ${schema}.waits as wait
       where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
-        and wait.delivery = asked.delivery
+        and wait.delivery = asked.delivery and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
       order by wait.opened_at, wait.run_id limit asked.most) as wait`,
 
-    // All that goes on to a topic. Of the rest the first, and one more if there are more; what they say is not needed.
+    // The next page, and one more if there are more. What most of them say is not needed.
     unread: `
-    select ${messageColumns('message')} from ${ids} cross join lateral (
-      select * from (
-        select run_id, position, id, kind, name, data, policy, at from ${schema}.messages as message
-        where ${isUnread} and ${isBroadcast} order by message.position offset 0) as passed_on
-      union all
-      select * from (
-        select run_id, position, id, kind, name, '', policy, at from ${schema}.messages as message
-        where ${isUnread} and (${isBroadcast}) is not true order by message.position
-        limit ${unreadAtOnce + 1}) as rest) as message
-    order by message.position`,
+    select message.run_id, message.position, message.id, message.kind, message.name,
+      case when ${isBroadcast} then message.data else '' end as data, message.policy, message.at
+    from ${mailboxes} cross join lateral (${unread}) as message
+    order by message.run_id, message.position`,
+
+    chores: `
+    select ${choreColumns('chore')} from json_to_recordset($2::text::json) as asked (kind text, target text)
+    cross join lateral (
+      select * from ${schema}.chores as chore
+      where chore.shard = $1::smallint and chore.kind = asked.kind and chore.target = asked.target offset 0) as chore`,
+
+    // The one that is being passed on, and the next.
+    broadcastsFrom: `
+    select ${broadcastColumns('broadcast')}
+    from json_to_recordset($2::text::json) as asked (topic text, position integer) cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.position >= asked.position
+        and broadcast.delivery = 'topic'
+      order by broadcast.position limit 2) as broadcast
+    order by broadcast.position`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}
@@ -110,7 +124,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     backlogs: `
     with clock as materialized (select ${now} as now),
     asked as materialized (
-      select * from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint, retain numeric)),
+      select * from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint, retain bigint)),
     found as (
       select one.* from (select * from asked where delivery = 'queue') as asked cross join clock cross join lateral (
         select * from ${schema}.broadcasts as broadcast
@@ -122,7 +136,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         select * from ${schema}.broadcasts as broadcast
         where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
           and (broadcast.delivery = 'topic' or broadcast.taken_by is not null) and broadcast.delivery = 'topic'
-          and broadcast.at > (now - retain)::bigint and (broadcast.expires_at is null or broadcast.expires_at > now)
+          and broadcast.at > now - retain and (broadcast.expires_at is null or broadcast.expires_at > now)
         offset 0) as one)
     select ${broadcastColumns('found')} from found order by found.topic, found.position`,
 

@@ -2,6 +2,7 @@
 // at once, in few statements for each shard, because nothing in it depends on an answer.
 
 import { bug } from '../../core/error.ts'
+import type { Chore } from '../../core/chore.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import { shardFor } from '../../core/id.ts'
 import { Appends } from './appends.ts'
@@ -9,8 +10,9 @@ import type { PostgresBooks, Put } from './books.ts'
 import { enders, type Ender } from './books-statements.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution } from './execution.ts'
-import { hintOf, rewriting } from './rewriting.ts'
-import { shardOfRun, shardOfWait } from './shards.ts'
+import { hintDeadline, hintOf, rewriting } from './rewriting.ts'
+import { shardOfChore, shardOfRun, shardOfWait } from './shards.ts'
+import { updateMessages } from './taking.ts'
 import { mostCombinations } from './unwatching.ts'
 
 export interface Writing {
@@ -25,10 +27,11 @@ interface Statements {
   /** Some of what is put is given up at once. */
   readonly putAndSettle: Statement
   readonly settle: Statement
-  readonly settleRest: Statement
   readonly deleteWaits: Statement
   readonly addWaits: Statement
   readonly broadcasts: Statement
+  readonly setChores: Statement
+  readonly deleteChores: Statement
 }
 
 export function booksWriting(dialect: Dialect): Writing {
@@ -44,7 +47,7 @@ export function booksWriting(dialect: Dialect): Writing {
 
   /** What others get, and what becomes of what was not read. */
   function writeMail(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
-    const { put, putAndSettle, settle, settleRest } = byEnd[end]
+    const { put, putAndSettle, settle } = byEnd[end]
     const puts = [...books.puts.values()]
     const inserting = puts.some(({ fate }) => fate !== null) ? putAndSettle : put
     return [
@@ -62,14 +65,6 @@ export function booksWriting(dialect: Dialect): Writing {
         books.settled,
         ({ message }) => ofRun(message.runId),
         ({ message: { runId, position }, seq, fate }) => ({ r: runId, position, seq, fate }),
-      ),
-      // After all that takes or settles one by one: it takes what they leave.
-      ...send(
-        x,
-        settleRest,
-        books.rests,
-        ({ runId }) => ofRun(runId),
-        ({ runId, seq }) => ({ r: runId, seq }),
       ),
     ]
   }
@@ -89,12 +84,15 @@ export function booksWriting(dialect: Dialect): Writing {
 
   /** Topic by topic: there are few in one transaction, and each is looked up by its name then. */
   function writeBroadcasts(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
-    const { broadcasts, takenBroadcasts, positions, forgotten, now } = books
-    const topics = new Set([...broadcasts, ...takenBroadcasts].map(({ topic }) => topic))
+    const { broadcasts, takenBroadcasts, told, positions, forgotten, now } = books
+    const topics = new Set([...broadcasts, ...takenBroadcasts, ...told].map(({ topic }) => topic))
     return Array.from(topics, (name) => {
       const isOf = (one: { readonly topic: string }): boolean => one.topic === name
       const sent = broadcasts.filter(isOf).map(({ policy, ...rest }) => ({ ...rest, policy: jsonOf(policy) }))
-      const taken = takenBroadcasts.filter(isOf)
+      const taken = [
+        ...takenBroadcasts.filter(isOf).map(({ position, by }) => ({ position, by, more: 0 })),
+        ...told.filter(isOf).map(({ position, runs: more }) => ({ position, by: null, more })),
+      ]
       const moved = [positions.get(name) ?? null, forgotten.get(name) ?? null, now]
       return x.execute(byEnd[end].broadcasts, [
         ofTopic(name),
@@ -106,24 +104,44 @@ export function booksWriting(dialect: Dialect): Writing {
     })
   }
 
+  /** What is left to do, and what is not any more. */
+  function writeChores(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
+    const chores = [...books.chores.values()]
+    // Whoever it is about is locked, and has its shard.
+    const ofChore = (chore: Chore): number => shardOfChore(dialect, chore) as number
+    const of = (over: boolean) => chores.filter(({ isOver }) => isOver === over).map(({ chore }) => chore)
+    const { setChores, deleteChores } = byEnd[end]
+    return [
+      ...send(x, setChores, of(false), ofChore, (chore) => choreJson(chore, books.now)),
+      ...send(x, deleteChores, of(true), ofChore, ({ kind, target }) => ({ kind, target })),
+    ]
+  }
+
   return {
     async write(x, end, books) {
       const changed = Array.from(books.changed, (id) => books.run(id)).filter((run) => run !== undefined)
-      const byShard = new Map(changed.map(({ id }) => [ofRun(id), new Appends()] as const))
-      const shards = [...byShard].sort(([a], [b]) => a - b)
+      // What comes first in the feed has the first entry: a run that starts or ends another one comes before that.
+      const order = [...books.appended.map(({ runId }) => runId), ...changed.map(({ id }) => id)]
+      const byShard = new Map(order.map((id) => [ofRun(id), new Appends()] as const))
+      const fed = [...byShard]
+      const shards = fed.toSorted(([a], [b]) => a - b)
       for (const { runId, seq, append, transition } of books.appended) {
-        byShard.get(ofRun(runId))?.add(runId, seq, append, transition)
+        const appends = byShard.get(ofRun(runId))
+        if (append.length > 0) appends?.add(runId, seq, append, transition)
+        else appends?.addFirst(runId)
       }
       const runsOf = (shard: number) => changed.filter(({ id }) => ofRun(id) === shard)
       const isAlone = isOnlyRows(books)
       const sent: Promise<unknown>[] = []
       for (const [shard, appends] of shards) {
         const given = [x, end, shard, runsOf(shard), appends, books.now] as const
+        if (given[3].length === 0) continue
         sent.push(isAlone ? rows.write(...given) : rows.writeRows(...given))
       }
       if (!isAlone) {
         sent.push(...writeMail(x, end, books), ...writeWaits(x, end, books), ...writeBroadcasts(x, end, books))
-        for (const [shard, appends] of shards) sent.push(rows.feed(x, end, shard, appends))
+        sent.push(...writeChores(x, end, books))
+        for (const [shard, appends] of fed) sent.push(rows.feed(x, end, shard, appends))
       }
       await Promise.all(sent)
       tell(x, books)
@@ -132,17 +150,20 @@ export function booksWriting(dialect: Dialect): Writing {
 }
 
 function isOnlyRows({
+  hasChildren,
   takes,
   puts,
   settled,
-  rests,
+  chores,
+  told,
   addedWaits,
   deletedWaits,
   broadcasts,
   takenBroadcasts,
 }: PostgresBooks): boolean {
-  const lists = [takes.length, puts.size, settled.length, rests.length, addedWaits.size, deletedWaits.size]
-  return lists.every((size) => size === 0) && broadcasts.length === 0 && takenBroadcasts.length === 0
+  const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size]
+  const topics = [chores.size, told.length, broadcasts.length, takenBroadcasts.length]
+  return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
 
 /** Who may be claimed, who has ended, and who has mail. */
@@ -153,9 +174,12 @@ function tell(x: Execution, books: PostgresBooks): void {
     if (run === undefined) continue
     // A row that only counts one message more, or is watched from here on, is scheduled as before.
     const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status
-    if (isMoved) hintOf(x, before?.status, run)
+    if (!isMoved) continue
+    hintOf(x, before?.status, run)
+    hintDeadline(x, run, books.now)
   }
   for (const runId of books.mailed) x.hints.push({ kind: 'mail', runId })
+  if ([...books.chores.values()].some(({ isOver }) => !isOver)) x.hints.push({ kind: 'chore' })
 }
 
 /** Sends each shard its own. */
@@ -214,28 +238,29 @@ function putJson({ message, outcome, takenBy, fate }: Put): object {
   return { r: runId, position, id, kind, name, data, policy: jsonOf(policy), at, outcome, taken_by: takenBy, fate }
 }
 
-function waitJson({ kind, target, runId, effect, delivery, openedAt }: WaitRow): object {
-  return { kind, target, r: runId, effect, delivery, at: openedAt }
+function waitJson({ kind, target, runId, effect, delivery, openedAt, since }: WaitRow): object {
+  return { kind, target, r: runId, effect, delivery, at: openedAt, since }
+}
+
+function choreJson({ kind, target, position, after }: Chore, due: number): object {
+  return { kind, target, position, at: after?.openedAt ?? null, run: after?.runId ?? null, due }
 }
 
 function writingStatements({ schema }: Dialect) {
   const given = (columns: string): string => `
     with given as materialized (select * from json_to_recordset($2::text::json) as given (${columns}))`
-  const ofGiven = `message.shard = $1::smallint and message.run_id = any(array(select r from given))
-      and message.run_id = given.r`
-  const wait = 'kind text, target text, r uuid, effect text, delivery text, at bigint'
+  const wait = 'kind text, target text, r uuid, effect text, delivery text, at bigint, since integer'
   const put = `
     insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome, taken_by, fate)
     select $1::smallint, r, position, id, kind, name, data, policy, at, outcome, taken_by, fate
     from json_to_recordset($2::text::json) as fresh (r uuid, position integer, id text, kind text, name text, data text,
       policy text, at bigint, outcome text, taken_by integer, fate text)`
   const settle = `${given('r uuid, position integer, seq integer, fate text')}
-    update ${schema}.messages as message set taken_by = given.seq, fate = given.fate from given
-    where ${ofGiven} and message.position = given.position`
-  const settleRest = `${given('r uuid, seq integer')}
-    update ${schema}.messages as message set taken_by = given.seq,
-      fate = case when message.policy is null then 'discarded' else 'dead' end from given
-    where ${ofGiven} and message.taken_by is null`
+    ${updateMessages(schema, {
+      from: 'given',
+      found: null,
+      take: 'given.seq, given.fate',
+    })}`
   // Looked up by the whole key, whatever the statistics say.
   const deleteWaits = `
     with given as materialized (select * from json_to_recordset($3::text::json) as given (${wait}))
@@ -244,8 +269,8 @@ function writingStatements({ schema }: Dialect) {
       and wait.run_id = any(array(select r from given)) and wait.target = given.target and wait.run_id = given.r
       and wait.effect = given.effect`
   const addWaits = `
-    insert into ${schema}.waits (shard, kind, target, run_id, effect, delivery, opened_at)
-    select $1::smallint, kind, target, r, effect, delivery, at
+    insert into ${schema}.waits (shard, kind, target, run_id, effect, delivery, opened_at, since)
+    select $1::smallint, kind, target, r, effect, delivery, at, since
     from json_to_recordset($2::text::json) as given (${wait}) on conflict do nothing`
   const broadcasts = `
     with sent as (
@@ -254,9 +279,10 @@ function writingStatements({ schema }: Dialect) {
       from json_to_recordset($3::text::json) as sent (position integer, id text, delivery text, data text,
         policy text, at bigint, "expiresAt" bigint, "takenBy" uuid, told integer)),
     given as materialized (
-      select * from json_to_recordset($4::text::json) as given (position integer, by uuid)),
+      select * from json_to_recordset($4::text::json) as given (position integer, by uuid, more integer)),
     taken as (
-      update ${schema}.broadcasts as broadcast set taken_by = given.by from given
+      update ${schema}.broadcasts as broadcast
+      set taken_by = coalesce(given.by, broadcast.taken_by), told = broadcast.told + given.more from given
       where broadcast.shard = $1::smallint and broadcast.topic = $2::text
         and broadcast.position = any(array(select position from given)) and broadcast.position = given.position),
     moved as (
@@ -275,6 +301,16 @@ function writingStatements({ schema }: Dialect) {
         and old.expires_at <= $7::bigint
       order by old.expires_at limit ${forgottenAtOnce})
       limit ${forgottenAtOnce}))`
+  const setChores = `
+    insert into ${schema}.chores (shard, kind, target, position, after_opened_at, after_run, due)
+    select $1::smallint, kind, target, position, at, run, due
+    from json_to_recordset($2::text::json) as given (
+      kind text, target text, position integer, at bigint, run uuid, due bigint)
+    on conflict (shard, kind, target) do update set position = excluded.position,
+      after_opened_at = excluded.after_opened_at, after_run = excluded.after_run, due = excluded.due`
+  const deleteChores = `${given('kind text, target text')}
+    delete from ${schema}.chores as chore using given
+    where chore.shard = $1::smallint and chore.kind = given.kind and chore.target = given.target`
   const of = (end: Ender): Statements => ({
     put: statement(end === 'deliver' ? 'deliver.insert' : `${end}.put`, put),
     putAndSettle: statement(
@@ -282,16 +318,16 @@ function writingStatements({ schema }: Dialect) {
       put,
     ),
     settle: statement(`${end}.settle`, settle),
-    settleRest: statement(`${end}.settle`, settleRest),
     deleteWaits: statement(`${end}.waits`, deleteWaits),
     addWaits: statement(`${end}.waits`, addWaits),
     broadcasts: statement(`${end}.broadcasts`, broadcasts),
+    setChores: statement(`${end}.chores`, setChores),
+    deleteChores: statement(`${end}.chores`, deleteChores),
   })
   const take = statement(
     'commit.take',
     `${given('r uuid, id text, seq integer')}
-    update ${schema}.messages as message set taken_by = given.seq from given
-    where ${ofGiven} and message.id = given.id and message.taken_by is null`,
+    ${updateMessages(schema, { from: 'given', found: 'message.id = given.id', take: 'given.seq, null' })}`,
   )
   return { take, byEnd: Object.fromEntries(enders.map((end) => [end, of(end)])) as Record<Ender, Statements> }
 }

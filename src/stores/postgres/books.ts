@@ -2,9 +2,10 @@
 // decided since. Nothing is sent before all is decided; `books-writing.ts` sends it then. What was not looked at is never
 // made up: the rules are stopped with `Missing`, and run again once it was.
 
+import { isAfter, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import type { Draft } from '../../core/entry.ts'
 import { bug } from '../../core/error.ts'
-import type { Books, Letter, WaitRow } from '../../core/exchange.ts'
+import type { Books, Letter, Unread, Waiters, WaitRow } from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
@@ -20,13 +21,13 @@ export interface Found {
   readonly runs: ReadonlyMap<string, Run>
   /** Last entries of runs that are over. */
   readonly lasts: ReadonlyMap<string, LastEntry>
-  /** By run, of all that may end. */
+  /** By run, of all that may end: the next page. */
   readonly unread: ReadonlyMap<string, readonly Message[]>
   /** Runs that have more unread than was looked at. */
   readonly cutUnread: ReadonlySet<string>
   /** By `run` and its id, `topic` or `queue` and the name of the topic. */
   readonly waits: ReadonlyMap<string, readonly WaitRow[]>
-  /** Queues on which more wait than were looked at. */
+  /** Topics and queues on which more wait than were looked at. */
   readonly cutWaits: ReadonlySet<string>
   /** The positions of topics that are locked. */
   readonly topics: ReadonlyMap<string, number>
@@ -38,6 +39,10 @@ export interface Found {
   readonly cutBacklogs: ReadonlySet<string>
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
+  /** By kind and target, of those that were asked for. */
+  readonly chores: ReadonlyMap<string, Chore | undefined>
+  /** What a chore passes on, and what comes after it. */
+  readonly passedOn: readonly Broadcast[]
 }
 
 /** A message that is put into a mailbox, and what becomes of it. */
@@ -48,7 +53,7 @@ export interface Put {
   fate: Fate | null
 }
 
-/** Entries that are appended, in order. */
+/** Entries that are appended, in order; none if the run was inserted with its first entry, of which the feed is to tell. */
 export interface Appended {
   readonly runId: string
   /** After which. */
@@ -59,6 +64,7 @@ export interface Appended {
 
 export class PostgresBooks implements Books {
   readonly now: number
+  readonly pages = usualPages
   private readonly found: Found
   private readonly rows: Map<string, Run>
   private readonly lasts = new Map<string, LastEntry>()
@@ -68,11 +74,13 @@ export class PostgresBooks implements Books {
   private readonly gone = new Set<string>()
   readonly changed = new Set<string>()
   readonly appended: Appended[] = []
+  hasChildren = false
   readonly puts = new Map<string, Put>()
   readonly takes: { readonly runId: string; readonly id: string; readonly seq: number }[] = []
   readonly settled: { readonly message: Message; readonly seq: number; readonly fate: Fate }[] = []
-  /** Runs that have ended with more unread than was looked at, and their last entries. */
-  readonly rests: { readonly runId: string; readonly seq: number }[] = []
+  /** By kind and target: chores that are set; null if nothing is left to do. */
+  readonly chores = new Map<string, { readonly chore: Chore; readonly isOver: boolean }>()
+  readonly told: { readonly topic: string; readonly position: number; readonly runs: number }[] = []
   readonly addedWaits = new Map<string, WaitRow>()
   readonly deletedWaits = new Map<string, WaitRow>()
   readonly positions = new Map<string, number>()
@@ -113,12 +121,18 @@ export class PostgresBooks implements Books {
     return last
   }
 
-  unread(runId: string): readonly Message[] {
+  /** As many as were looked at. */
+  unread(runId: string): Unread {
     const found = this.found.unread.get(runId)
     if (found === undefined) throw this.missingEnds()
-    const put = Array.from(this.puts.values()).filter((one) => one.message.runId === runId && one.takenBy === null)
     const open = found.filter(({ id }) => !this.gone.has(`${runId} ${id}`))
-    return [...open, ...put.map(({ message }) => message)]
+    // What is new stands behind all others.
+    const put = Array.from(this.puts.values()).filter((one) => one.message.runId === runId && one.takenBy === null)
+    if (!this.found.cutUnread.has(runId)) {
+      return { messages: [...open, ...put.map(({ message }) => message)], after: null }
+    }
+    // Whether or not the last transition of the run has taken some of them: those that were not looked at come after.
+    return { messages: open, after: found.at(-1)?.position ?? 0 }
   }
 
   hasMessage(runId: string, id: string): boolean {
@@ -128,13 +142,45 @@ export class PostgresBooks implements Books {
     return known
   }
 
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
-    if (kind === 'topic') {
-      const all = [...this.waitsOf('topic', target).values(), ...this.waitsOf('queue', target).values()]
-      return all.sort(longestFirst)
+  waitsOnRun(runId: string): readonly WaitRow[] {
+    if (!this.found.waits.has(`run ${runId}`)) throw this.missingEnds()
+    return [...this.waitsOf('run', runId).values()].sort(longestFirst)
+  }
+
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
+    const key = `${delivery} ${topic}`
+    const all = [...this.waitsOf(delivery, topic).values()].filter((one) => isAfter(one, after)).sort(longestFirst)
+    if (!this.found.waits.has(key)) throw new Missing((wants) => wants.listeners(topic, delivery, most))
+    const isCut = this.found.cutWaits.has(key)
+    // All that were looked at are over, and there are more.
+    if (all.length < most && isCut) {
+      throw new Missing((wants) => wants.waitersOf(topic, delivery, wants.waiters.get(key)?.most ?? most))
     }
-    if (!this.found.waits.has(`run ${target}`)) throw this.missingEnds()
-    return [...this.waitsOf('run', target).values()].sort(longestFirst)
+    return { waits: all.slice(0, most), more: isCut || all.length > most }
+  }
+
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    const key = `${kind} ${target}`
+    const known = this.chores.get(key)
+    if (known !== undefined) return known.isOver ? undefined : known.chore
+    if (!this.found.chores.has(key)) throw bug('A chore was not looked at', { kind, target })
+    return this.found.chores.get(key)
+  }
+
+  setChore(chore: Chore): void {
+    this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: false })
+  }
+
+  deleteChore(chore: Chore): void {
+    this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: true })
+  }
+
+  broadcastsFrom(): readonly Broadcast[] {
+    return this.found.passedOn
+  }
+
+  countTold({ topic, position }: Broadcast, runs: number): void {
+    this.told.push({ topic, position, runs })
   }
 
   topicPosition(topic: string): number {
@@ -172,7 +218,7 @@ export class PostgresBooks implements Books {
   receive({ id, runId, kind, name, data, policy }: Letter): Reception {
     const run = this.need(runId)
     const inbox = run.inbox + 1
-    const outcome = receptionOf(run)
+    const outcome = receptionOf(run, name)
     const isWoken = outcome === 'delivered' && run.deletedAt === null
     if (!isWoken && run.session !== null) this.mailed.add(runId)
     // A run that is due already keeps its place: whoever is written to often must not be claimed last.
@@ -183,9 +229,18 @@ export class PostgresBooks implements Books {
     return outcome
   }
 
+  /** A message of one of these names was put into the mailbox by what was decided here, after a position. */
+  hasPut(runId: string, after: number, names: readonly string[]): boolean {
+    for (const { message, takenBy } of this.puts.values()) {
+      const isNew = message.runId === runId && message.position > after && takenBy === null
+      if (isNew && names.includes(message.name)) return true
+    }
+    return false
+  }
+
   /** Messages leave the mailbox of a run with this entry. */
   take(runId: string, ids: readonly string[], seq: number): void {
-    for (const id of ids) {
+    for (const id of new Set(ids)) {
       const key = `${runId} ${id}`
       const put = this.puts.get(key)
       if (put !== undefined) put.takenBy ??= seq
@@ -207,10 +262,6 @@ export class PostgresBooks implements Books {
     this.gone.add(`${runId} ${id}`)
   }
 
-  settleRest(runId: string): void {
-    if (this.found.cutUnread.has(runId)) this.rests.push({ runId, seq: this.need(runId).seq })
-  }
-
   rewrite(before: Run, write: Rewrite): void {
     this.write(before, write, null)
   }
@@ -230,9 +281,12 @@ export class PostgresBooks implements Books {
     this.changed.add(run.id)
   }
 
-  /** A run that was inserted in this transaction. */
-  admit(run: Run): void {
+  /** A run that this transaction has for itself. If it was inserted now, the feed tells of it behind what was decided before. */
+  admit(run: Run, isInserted: boolean): void {
     this.rows.set(run.id, run)
+    if (!isInserted) return
+    this.appended.push({ runId: run.id, seq: 0, append: [], transition: null })
+    this.hasChildren = true
   }
 
   markWatched({ id }: Run): void {
@@ -260,10 +314,6 @@ export class PostgresBooks implements Books {
   addBroadcast(broadcast: Broadcast): void {
     const { topic, id, delivery, takenBy, position } = broadcast
     const key = `${delivery} ${topic}`
-    if (delivery === 'queue' && takenBy === null && this.found.cutWaits.has(key)) {
-      // All that were looked at are over, and there are more.
-      throw new Missing((wants) => wants.waitersOf(topic, delivery, wants.waiters.get(key)?.most ?? 1))
-    }
     this.sent.set(`${topic} ${id}`, broadcast)
     this.positions.set(topic, position)
     if (takenBy === null && !this.found.cutBacklogs.has(key)) this.backlogOf(key)?.push(broadcast)

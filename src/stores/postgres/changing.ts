@@ -4,6 +4,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { HoldfastError } from '../../core/error.ts'
 import type { ClientLike, PoolLike } from './database.ts'
+import { setLocalRole } from './owning.ts'
+import { ownSearchPath } from './search-path.ts'
 import { isTransient, sqlStateOf, translated } from './sql-state.ts'
 
 const lockTimeout = '2s'
@@ -13,23 +15,30 @@ const longestPauseMs = 250
 /** In what the databases differ that speak Postgres. */
 export interface Server {
   readonly isCockroach: boolean
+  /** Views can be read with the rights of who looks, and not of who made them: from Postgres 15 on. */
+  readonly hasInvokerViews: boolean
 }
 
-/** How a transaction begins that changes tables. */
-export function frame({ isCockroach }: Server): readonly string[] {
+/** How a transaction begins that changes tables, with the rights of `owner` alone if one is named. */
+export function frame({ isCockroach }: Pick<Server, 'isCockroach'>, owner?: string): readonly string[] {
   return [
     // What is read after a lock must be what those committed who had it. CockroachDB changes tables only when serializable.
     `begin isolation level ${isCockroach ? 'serializable' : 'read committed'}`,
     `set local lock_timeout = '${lockTimeout}'`,
     'set local statement_timeout = 0',
+    // A view and a check keep what a name meant when they were made.
+    `set local search_path = ${ownSearchPath}`,
+    ...(owner === undefined ? [] : [setLocalRole(owner)]),
     // It would commit before every change of a table, and let go of the lock.
     ...(isCockroach ? ['set local autocommit_before_ddl = off'] : []),
   ]
 }
 
 export async function serverOf(client: ClientLike): Promise<Server> {
-  const { rows } = await client.query({ text: 'select version() as version' })
-  return { isCockroach: String(rows[0]?.['version']).includes('CockroachDB') }
+  const text = `select pg_catalog.version() as version, pg_catalog.current_setting('server_version_num'::text) as number`
+  const { rows } = await client.query({ text })
+  const isCockroach = String(rows[0]?.['version']).includes('CockroachDB')
+  return { isCockroach, hasInvokerViews: !isCockroach && Number(rows[0]?.['number']) >= 150_000 }
 }
 
 /** One connection for all of it. Nothing is left behind on it. */

@@ -8,6 +8,7 @@ import type { Checked } from '../../store.ts'
 import { wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
+import { ownSearchPath } from './search-path.ts'
 
 export interface Checking {
   /** In a transaction: outside of one, the storage timeout bounds each statement. */
@@ -20,15 +21,18 @@ export function checking({ schema, now }: Dialect): Checking {
   )
   // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
   // Not every family of Postgres has both settings.
+  const safely = statement([], `select pg_catalog.set_config('search_path'::text, '${ownSearchPath}'::text, true)`)
   const unhurried = statement(
     [],
     `
-    select set_config(wanted.name, '0', true)
+    select pg_catalog.set_config(wanted.name, '0'::text, true)
     from (values ('statement_timeout'), ('max_parallel_workers_per_gather')) as wanted (name)
-    where wanted.name in (select name from pg_settings)`,
+    where wanted.name in (select name from pg_catalog.pg_settings)`,
   )
   return {
     async check(x) {
+      // The plans are those of the user's settings; where names are looked for is not.
+      await x.execute(safely, [])
       await x.execute(unhurried, [])
       const checked: Checked[] = []
       for (const [name, query] of statements) {
@@ -45,21 +49,23 @@ function checkQuery(sql: string): string {
   return `select distinct id from (${sql}) as found order by id limit ${mostOffenders}`
 }
 
-const text = (json: string, field: string): string => `(${json}::json ->> '${field}')`
-const number = (json: string, field: string): string => `${text(json, field)}::numeric`
+const text = (json: string, field: string): string => `(${json}::json ->> '${field}'::text)`
+const number = (json: string, field: string): string => `${text(json, field)}::bigint`
 /** The conditions of a wait, as `c.value`. */
-const conditions = (alias: string): string => `json_array_elements(${alias}.meta::json -> 'conditions') as c (value)`
+const conditions = (alias: string): string =>
+  `json_array_elements(${alias}.meta::json -> 'conditions'::text) as c (value)`
 
 /** When a condition comes true by itself. */
 const dueOf = (condition: string, registeredAt: string): string =>
   `case ${text(condition, 'kind')} when 'time' then ${number(condition, 'at')}
      when 'delay' then ${registeredAt} + ${number(condition, 'ms')} end`
 
-const isUndoable = (alias: string): string => `${alias}.kind = 'step-succeeded' and ${alias}.meta like '%"undo":true%'`
+const isUndoable = (alias: string): string =>
+  `${alias}.kind in ('step-succeeded', 'step-failed', 'abandoned') and ${alias}.meta like '%"undo":true%'`
 
 /** The run has something to do before it may fail or be cancelled. */
 const obliges = (alias: string): string =>
-  `((${isUndoable(alias)}) or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
+  `((${isUndoable(alias)}) or ${alias}.kind = 'begun' or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
 
 const isDropped = (alias: string): string => `exists (
       select 1 from dropped as d where d.shard = ${alias}.shard and d.run_id = ${alias}.run_id and d.seq = ${alias}.seq)`
@@ -102,7 +108,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
 
   /** Those of them that the body surely asks for: after a repair it may go another way. */
   const asked = `asked as (
-    select * from open where seq > coalesce((
+    select * from open where meta not like '%"unawaited":true%' and seq > coalesce((
       select max(a.seq) from ${journal} as a where ${ofRun('a', 'open', 'run_id')} and a.kind = 'amended'), 0))`
 
   /** The step that each undo is about; 0 if there is none. */
@@ -161,7 +167,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
 
     // Ids of runs have a type of their own, which says as much.
     ids_nonempty_bounded: `
-      select id from ${runs} where length(type) not between 1 and 200 or strpos(type, ' ') > 0
+      select id from ${runs} where length(type) not between 1 and 200 or pg_catalog.strpos(type, ' '::text) > 0
         or length(key) not between 1 and 400 or length(idempotency_key) not between 1 and 400
         or length(session) not between 1 and 200
       union all
@@ -175,7 +181,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
 
     amends_outcome: `
       select a.run_id as id from ${journal} as a
-      left join ${journal} as j on ${ofRun('j', 'a', 'run_id')} and j.seq = ${number('a.meta', 'seq')}::integer
+      left join ${journal} as j on ${ofRun('j', 'a', 'run_id')} and j.seq = ${number('a.meta', 'seq')}
       where a.kind = 'amended'
         and (j.kind is null or j.kind not in ('step-succeeded', 'step-failed', 'woken') or j.seq >= a.seq)`,
 
@@ -210,7 +216,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
 
     undo_in_reverse: `
       with ${dropped}, ${undos}, ordered as (
-        select run_id, step, lag(step) over (partition by run_id order by seq) as previous from undos)
+        select run_id, step, pg_catalog.lag(step) over (partition by run_id order by seq) as previous from undos)
       select run_id as id from ordered where step > previous`,
 
     mailbox_dense: `
@@ -234,6 +240,15 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
         select 1 from ${conditions('w')}
         where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
+    wants_its_waits: `
+      with ${dropped}, ${open}, ${asked}
+      select w.run_id as id from asked as w
+      join ${runs} as r on r.shard = w.shard and r.id = w.run_id and r.wants like '{"token":'::text || r.token::text || ',%'::text
+      cross join lateral ${conditions('w')}
+      where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) is not null and not exists (
+        select 1 from json_array_elements_text(r.wants::json -> 'names'::text) as n (value)
+        where n.value = coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}))`,
+
     // A wait lies in the shard of what it is for.
     end_told: `
       select w.run_id as id from ${waits} as w join ${runs} as r
@@ -247,6 +262,12 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
           where b.shard = w.shard and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
             and (b.expires_at is null or b.expires_at > ${now}))`,
 
+    leftovers_settled: `
+      select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
+      where r.ended_at is not null and not exists (
+        select 1 from ${schema}.chores as c
+        where c.shard = r.shard and c.kind = 'mail' and c.target = r.id::text and c.position < m.position)`,
+
     waits_for_something: `
       with ${dropped}, ${open}
       select r.id from ${runs} as r
@@ -257,7 +278,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
       with ${dropped}, ${open}, ${asked}, newest as (
         select distinct on (shard, run_id) * from asked order by shard, run_id, seq desc)
       select w.run_id as id from newest as w
-      where coalesce(w.due, 9e15) > (select min(${dueOf('c.value', 'w.at')}) from ${conditions('w')})`,
+      where coalesce(w.due, 9000000000000000::bigint) > (select min(${dueOf('c.value', 'w.at')}) from ${conditions('w')})`,
 
     timer_once: twice(`'woken'`),
 
@@ -288,8 +309,8 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
     feed_dense: `
       with sized as (
         select position, runs[1] as run_id, ${size} as size,
-          lag(position, 1, 0::bigint) over (order by position) as previous,
-          lead(position) over (order by position) as following
+          pg_catalog.lag(position, 1, 0::bigint) over (order by position) as previous,
+          pg_catalog.lead(position) over (order by position) as following
         from ${feed} where position is not null)
       select run_id as id from sized where position - size <> previous or (following is null
         and position <> (select last from ${schema}.sequencer where shard = 0))`,
@@ -300,7 +321,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
         from ${feed} as feed cross join lateral unnest(feed.runs, feed.firsts, feed.lasts) with ordinality
           as span (run_id, since, till, place)),
       ordered as (
-        select run_id, since, lag(till, 1, 0) over (
+        select run_id, since, pg_catalog.lag(till, 1, 0) over (
           partition by run_id order by position nulls last, number, place) as previous
         from spans)
       select run_id as id from ordered where since <> previous + 1

@@ -1,21 +1,20 @@
-// Handing out what is due, in one statement: the first of each type are picked without locks, merged and cut, then locked and
-// judged anew, then leased. Runs whose time has come are first moved to the ready ones, by whoever finds that there are some.
-//
-// Under a long backlog the first rows of the index may be dead ones that nothing can clean up while somebody reads an old
-// snapshot. So a claim that came back full remembers how far it got, and the next ones begin there; now and then, and when
-// something is known to have come in before that, one begins at the front again.
+// Handing out what is due. A claim is one statement (`claim-statements.ts`) that begins where the last one ended
+// (`claim-floors.ts`, `timed-floors.ts`) and looks as far as it has to (`claim-reach.ts`). Runs whose time has come are first
+// moved to the ready ones, by whoever finds that there are some.
 
 import type { Run } from '../../core/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../store.ts'
+import { ClaimFloors, isBefore, latest, type Beginning, type Place, type Sight } from './claim-floors.ts'
+import { ClaimReach } from './claim-reach.ts'
+import { claimStatements } from './claim-statements.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row, Told } from './execution.ts'
-import { entryOf, runColumns, runOf } from './rows.ts'
+import { Pace } from './pace.ts'
+import { entryOf, runOf } from './rows.ts'
+import { TimedFloors, type TimedLook } from './timed-floors.ts'
 
-/** At most so many come due at once, so that a long standstill does not become a long transaction. */
-const promotedAtOnce = 1_000
-
-/** For how long claims may begin where the last one ended. */
-const floorMs = 2_000
+/** Every two seconds a claim begins at the front, unless that is dear: a claim of a hundred runs takes a few milliseconds. */
+const walks = { leastMs: 2_000, cheapMs: 10 } as const
 
 export interface Claiming {
   /** Leases runs of one shard; `limit` of them at most. */
@@ -24,105 +23,93 @@ export interface Claiming {
   notice(hints: readonly Told[]): void
 }
 
-/** Before this, as far as is known, nothing is ready. */
-interface Floor {
-  readonly rank: number
-  readonly due: number
-  readonly until: number
-}
-
 interface Found extends Required<Claimed> {
   /** Some have come due and are not among the ready ones yet: nothing was leased, because they may go first. */
   readonly isDue: boolean
+  readonly timed: TimedLook
+  /** Others hold all that it reached, and there is more behind that. */
+  readonly isShort: boolean
 }
 
-export function claiming({ schema, now, skipLocked }: Dialect, monotonic: () => number): Claiming {
-  const floors = new Map<string, Floor>()
+/** A type with where its claim begins. */
+interface Type extends ClaimSelector {
+  readonly lease_ms: number | null
+  readonly begin: Beginning
+}
 
-  // Judged anew after a wait, whatever was picked. Without SKIP LOCKED a claim waits for another one, and finds less.
-  const isInTime = `(run.timeout_at is null or run.timeout_at > now)
-        and (run.expires_at is null or run.expires_at > now)`
-  // A row that is looked up by its id must not be looked for in an index of what is ready, which could also answer that.
-  const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
-  const leasing = `
-    with clock as materialized (select ${now} as now),
-    wanted as materialized (
-      select * from json_to_recordset($2::text::json) as wanted (
-        type text, version integer, lease_ms bigint, rank integer, due bigint)),
-    coming as materialized (
-      select min((
-        select run.due from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = 'timed' order by run.due limit 1)) as due from wanted),
-    allowed as materialized (
-      select case when coming.due <= clock.now and not $5::boolean then 0 when exists (
-          select 1 from ${schema}.sessions where shard = 0 and id = $3::text and ended_at is not null) then 0
-        else $4::integer end as most
-      from clock cross join coming),
-    picked as materialized (
-      select one.* from wanted cross join clock cross join lateral (
-        select run.id, run.rank, run.due, wanted.lease_ms from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = 'ready' and ${isInTime}
-          and (run.rank, run.due) >= (coalesce(wanted.rank, -2147483648), coalesce(wanted.due, -1))
-        order by run.rank, run.due, run.id
-        -- One more than is allowed, to know whether some are left.
-        limit $4::integer + 1) as one
-      order by rank, due, id limit (select most + 1 from allowed)),
-    chosen as materialized (select * from picked order by rank, due, id limit (select most from allowed)),
-    locked as materialized (
-      select run.id, chosen.lease_ms, chosen.rank as place, chosen.due as picked_due, now
-      from (select * from chosen order by id) as chosen cross join clock cross join lateral (
-        select run.id from ${schema}.runs as run
-        where run.shard = $1::smallint and run.id = chosen.id and ${isStill('ready')} and ${isInTime}
-        for no key update ${skipLocked}) as run),
-    leased as (
-      update ${schema}.runs as run set
-        status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
-        session = $3::text, token = run.token + 1, crashes = run.crashes + 1, deadline = locked.now + lease_ms,
-        expires_at = null
-      from locked
-      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
-      returning ${runColumns('run')}, locked.place, locked.picked_due)
-    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
-      (select due from coming) as next_due, leased.*, entry.kind, entry.name, entry.meta, entry.data, entry.at,
-      entry.transition_id
-    from clock left join leased on true left join lateral (
-      select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
-        and leased.seq = 1 and leased.inbox = 0
-      limit 1) as entry on true
-    order by leased.place, leased.picked_due, leased.id`
-  const lease = statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], leasing)
-  const leaseAgain = statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], leasing)
-  const promote = statement(
-    'claim.promote',
-    `
-    with clock as materialized (select ${now} as now),
-    due as materialized (
-      select one.id from json_to_recordset($2::text::json) as wanted (type text, version integer)
-        cross join clock cross join lateral (
-          select run.id from ${schema}.runs as run
-          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-            and run.readiness = 'timed' and run.due <= now
-          order by run.due, run.id limit ${promotedAtOnce}) as one),
-    locked as materialized (
-      select run.id from (select id from due order by id) as due cross join lateral (
-        select run.id from ${schema}.runs as run
-        where run.shard = $1::smallint and run.id = due.id and ${isStill('timed')}
-        for no key update ${skipLocked}) as run)
-    update ${schema}.runs as run set readiness = 'ready' from locked
-    where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id`,
-  )
+export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
+  /** By the keys that are named: who has others may find something before where these claims begin. */
+  const floorsBy = new Map<string, ClaimFloors>()
+  const timedFloors = new TimedFloors()
+  const reaches = { ready: new ClaimReach(), apart: new ClaimReach() }
+  const paces = new Map<number, Pace>()
+  const statements = claimStatements(dialect)
+  const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
+  /** Without SKIP LOCKED a claim waits for who holds a run, and so is never short of any. */
+  const passesOver = dialect.skipLocked !== ''
+
+  function paceOf(shard: number): Pace {
+    const known = paces.get(shard)
+    if (known !== undefined) return known
+    const pace = new Pace(monotonic, walks)
+    paces.set(shard, pace)
+    return pace
+  }
+
+  function floorsFor(keys: ClaimRequest['keys']): ClaimFloors {
+    const name = JSON.stringify(keys ?? null)
+    let floors = floorsBy.get(name)
+    if (floors === undefined) floorsBy.set(name, (floors = new ClaimFloors(monotonic)))
+    return floors
+  }
+
+  async function findApart(
+    x: Execution,
+    shard: number,
+    { session, selectors, limit, keys }: ClaimRequest,
+  ): Promise<Claimed> {
+    const wanted = distinct(selectors).map((one, of) => ({ ...one, of }))
+    for (;;) {
+      const reach = reaches.apart.of(shard, limit)
+      const values = [shard, session, limit, reach, JSON.stringify(wanted)]
+      if (keys !== undefined) values.push(JSON.stringify(keys))
+      const rows = await x.execute(statements.apart(keys !== undefined), values)
+      const { now: time, found, most, next_due } = rows[0] as Row
+      const runs = rows.filter((row) => row['id'] !== null).map(runOf)
+      const isShort = passesOver && most !== 0 && runs.length === 0 && Number(found) >= reach
+      if (isShort && reaches.apart.widen(shard, reach)) continue
+      if (!isShort) reaches.apart.found(shard, Number(found) - runs.length)
+      const nextDue = next_due === null ? null : Number(next_due)
+      return { runs, more: Number(found) > runs.length, nextDue, now: Number(time) }
+    }
+  }
 
   /** `again`: what has come due was moved already; what still has not is in the hands of somebody else. */
   async function find(x: Execution, shard: number, request: ClaimRequest, again: boolean): Promise<Found> {
-    const { session, selectors, limit } = request
-    const wanted = distinct(selectors).map((one) => ({ ...one, ...floorOf(shard, one) }))
-    const values = [shard, JSON.stringify(wanted), session, limit, String(again)]
-    const rows = await x.execute(again ? leaseAgain : lease, values)
-    const { now: time, found, most, next_due } = rows[0] as Row
-    const nextDue = next_due === null ? null : Number(next_due)
+    const { session, limit, keys } = request
+    const floors = floorsFor(keys)
+    const selectors = distinct(request.selectors)
+    const reach = reaches.ready.of(shard, limit)
+    const pace = paceOf(shard)
+    const cutAt = pace.isCut ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
+    const how = { isFront: pace.isDue, mayWalk: pace.isRested, cutAt }
+    const types = selectors.map((one): Type => ({ ...one, begin: floors.begin(shard, one, how) }))
+    const timed = timedFloors.look(shard, selectors, how)
+    const wanted = types.map(({ begin, ...one }, of) => {
+      return { ...one, ...begin.place, of, wants_head: begin.from !== 'near' && types.length > 1 }
+    })
+    const lease = statements.lease({ shard, session, limit, reach, again, wanted, keys, timed })
+    const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
+    const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
+    const rows = await (isWalk ? pace.walk(ask) : pace.beside(ask)).catch((error: unknown) => {
+      floors.failed(shard, types)
+      timedFloors.failed(shard, selectors)
+      throw error
+    })
+    const first = rows[0] as Row
+    const due = first['next_due'] === null ? null : Number(first['next_due'])
+    const now = Number(first['now'])
+    const nextDue = timedFloors.saw(shard, selectors, timed, { due, now })
     const runs: Run[] = []
     const fresh: Fresh[] = []
     for (const row of rows) {
@@ -132,42 +119,37 @@ export function claiming({ schema, now, skipLocked }: Dialect, monotonic: () => 
       // Its only entry, and so the seq of the run is that of the entry.
       if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
     }
-    // Others were quicker with some of them: there may be more behind those.
-    const more = Number(found) > Number(most) || runs.length < Math.min(Number(found), Number(most))
-    if (most !== 0) raise(shard, wanted, rows, more)
-    return { runs, fresh, more, nextDue, now: Number(time), isDue: nextDue !== null && nextDue <= Number(time) }
+    const found = Number(first['found'])
+    // Whatever was picked and not leased is there still, or others were quicker, and there may be more behind it.
+    const more = found > runs.length
+    const sight = sightOf(rows, types, { now, isAll: found < reach && runs.length < limit })
+    // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
+    const isShort = passesOver && first['most'] !== 0 && runs.length === 0 && found >= reach
+    if (first['most'] === 0) floors.failed(shard, types)
+    else floors.saw(shard, types, sight)
+    if (!isShort && first['most'] !== 0) reaches.ready.found(shard, sight.passed)
+    return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort }
   }
 
-  function floorOf(shard: number, selector: ClaimSelector): { readonly rank?: number; readonly due?: number } {
-    const floor = floors.get(placeOf(shard, selector))
-    return floor === undefined || floor.until < monotonic() ? {} : { rank: floor.rank, due: floor.due }
-  }
-
-  /** Remembers how far a claim of one type got, if it left some behind. With several types nobody knows where each stands. */
-  function raise(
-    shard: number,
-    wanted: readonly (ClaimSelector & { rank?: number })[],
-    rows: readonly Row[],
-    more: boolean,
-  ): void {
-    const last = rows.at(-1)
-    const [only] = wanted
-    if (only === undefined || wanted.length > 1) return
-    const place = placeOf(shard, only)
-    if (!more || last === undefined || last['id'] === null) {
-      floors.delete(place)
-      return
+  async function promote(x: Execution, shard: number, request: ClaimRequest, { since }: TimedLook): Promise<void> {
+    const types = JSON.stringify(distinct(request.selectors))
+    for (const row of await x.execute(statements.promote, [shard, types, since])) {
+      const type = { type: row['type'] as string, version: Number(row['version']) }
+      // Whoever has these or other keys may find it before where its claims begin.
+      const place = { rank: Number(row['rank']), due: Number(row['due']) }
+      for (const floors of floorsBy.values()) floors.lower(shard, type, place)
     }
-    const until = only.rank === undefined ? monotonic() + floorMs : floors.get(place)?.until
-    if (until !== undefined) floors.set(place, { rank: Number(last['place']), due: Number(last['picked_due']), until })
   }
 
   return {
     async claim(x, shard, request) {
+      if (request.apart === true) return findApart(x, shard, request)
       let found = await find(x, shard, request, false)
       if (found.isDue) {
-        await x.execute(promote, [shard, JSON.stringify(distinct(request.selectors))])
-        for (const { type } of request.selectors) forget(type)
+        await promote(x, shard, request, found.timed)
+        found = await find(x, shard, request, true)
+      }
+      while (found.isShort && reaches.ready.widen(shard, reaches.ready.of(shard, request.limit))) {
         found = await find(x, shard, request, true)
       }
       const { runs, fresh, more, nextDue, now: time } = found
@@ -175,17 +157,40 @@ export function claiming({ schema, now, skipLocked }: Dialect, monotonic: () => 
       return fresh.length === 0 ? claimed : { ...claimed, fresh }
     },
     notice(hints) {
-      if (floors.size === 0) return
-      for (const hint of hints) if (hint.kind === 'ready') forget(hint.type, hint.rank)
+      for (const floors of floorsBy.values()) floors.notice(hints)
+      timedFloors.notice(hints)
     },
   }
+}
 
-  /** What was inserted just now with this rank, or came in with any, may stand before where claims of this type begin. */
-  function forget(type: string, rank = Number.NEGATIVE_INFINITY): void {
-    for (const [place, floor] of floors) {
-      if (rank < floor.rank && (type === '' || place.endsWith(` ${type}`))) floors.delete(place)
-    }
+/** What a claim saw: how far it looked, and what it had to pass over on the way. */
+function sightOf(
+  rows: readonly Row[],
+  types: readonly Type[],
+  { now, isAll }: { readonly now: number; readonly isAll: boolean },
+): Sight & { readonly passed: number } {
+  const [first = {}] = rows
+  const skipped = placesOf(first['passed'])
+  const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
+  const lasts = new Map<number, Place>()
+  const leased: Place[] = []
+  for (const row of rows) {
+    if (row['id'] === null) continue
+    const place = { rank: Number(row['place']), due: Number(row['picked_due']) }
+    leased.push(place)
+    lasts.set(ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number, place)
   }
+  const firsts = new Map<number, Place>()
+  for (const place of skipped) {
+    const known = firsts.get(place.of)
+    if (known === undefined || isBefore(place, known)) firsts.set(place.of, place)
+  }
+  const heads = new Map(placesOf(first['heads']).map((place) => [place.of, place]))
+  return { isAll, now, firsts, lasts, furthest: latest([...leased, ...skipped]), heads, passed: skipped.length }
+}
+
+function placesOf(json: unknown): readonly (Place & { readonly of: number })[] {
+  return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
 }
 
 /** One for each type and version: the first that names it. */
@@ -194,8 +199,4 @@ function distinct(
 ): readonly (ClaimSelector & { readonly lease_ms: number | null })[] {
   const byName = new Map(selectors.toReversed().map((one) => [`${one.version} ${one.type}`, one]))
   return Array.from(byName.values(), ({ type, version, leaseMs }) => ({ type, version, lease_ms: leaseMs ?? null }))
-}
-
-function placeOf(shard: number, { type, version }: Pick<Run, 'type' | 'version'>): string {
-  return `${shard} ${version} ${type}`
 }

@@ -4,47 +4,59 @@
 // not fit is locked, then looked at, and judged by the core, in a transaction of its own: see `judging.ts`.
 
 import type { Draft } from '../../core/entry.ts'
-import { isHoldfastError } from '../../core/error.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
 import { assertLegal, type Reach, type Transition } from '../../core/transition.ts'
-import type { Committed } from '../../store.ts'
+import { wantsText } from '../../core/wanted.ts'
+import type { BatchOptions, Committed } from '../../store.ts'
 import type { StatementName } from '../statement-plan.ts'
 import { Appends, entryColumns } from './appends.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
 import { hintOf } from './rewriting.ts'
-import { isLocked, sqlStateOf } from './sql-state.ts'
+import { hasMetLock, setAside } from './set-aside.ts'
+import { updateMessages } from './taking.ts'
 import { unwatchesOf, unwatching, withoutMany } from './unwatching.ts'
 
 export interface Committing {
   /** Commits transitions of one shard. */
-  commit(db: Transactions, shard: number, transitions: readonly Transition[]): Promise<readonly Committed[]>
+  commit(
+    db: Transactions,
+    shard: number,
+    transitions: readonly Transition[],
+    options?: BatchOptions,
+  ): Promise<readonly Committed[]>
 }
+
+/** So often usual ones wait for locks together: somebody may come in between once. */
+const mostWaits = 2
+
+const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
 const usualPlan: readonly StatementName[] = ['commit.update', 'commit.append', 'commit.feed', 'commit.commit']
 
 export function committing(dialect: Dialect, judging: Judging): Committing {
   const { schema, now, feedNumber, skipLocked } = dialect
   const taking = `,
-    taken as (
-      update ${schema}.messages as message set taken_by = take.seq
-      from json_to_recordset($4::text::json) as take (r uuid, id text, seq integer)
-        join moved on moved.id = take.r
-      where message.shard = $1::smallint and message.run_id = any(array(select id from moved))
-        and message.run_id = take.r and message.id = take.id and message.taken_by is null)`
-  const update = (plan: readonly StatementName[], more: string) =>
+    taken as (${updateMessages(schema, {
+      from: 'take join moved on moved.id = take.r',
+      found: 'message.id = take.id',
+      take: 'take.seq, null',
+    })})`
+  const takes = `
+    take as materialized (select * from json_to_recordset($4::text::json) as take (r uuid, id text, seq integer)),`
+  const update = (plan: readonly StatementName[], more: string, takes = '') =>
     statement(
       plan,
       `
-    with clock as materialized (select ${now} as now),
+    with clock as materialized (select ${now} as now),${takes}
     given as materialized (
       select given.*, clock.now,
         case status when 'pending' then coalesce(least(due_at, now + due_after), now)
           when 'waiting' then least(due_at, now + due_after) end as due
       from json_to_recordset($2::text::json) as given (
         id uuid, seq integer, token bigint, session text, inbox integer, more integer, status text, due_at bigint,
-        due_after bigint, ends boolean) cross join clock),
+        due_after bigint, ends boolean, wants text) cross join clock),
     moved as (
       update ${schema}.runs as run set seq = given.seq + more, crashes = 0, updated_at = now,
         status = coalesce(given.status, run.status),
@@ -53,27 +65,37 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
         due = given.due,
         session = case when given.status is null then run.session end,
         deadline = case when given.status is null then run.deadline end,
-        ended_at = case when ends then now end
+        ended_at = case when ends then now end,
+        wants = case when given.status is null then run.wants else given.wants end
       from given
       where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id
         and run.seq = given.seq and run.token = given.token and coalesce(run.session, '') = given.session and run.status = 'running' and run.wish is null and run.deleted_at is null
         and run.inbox = coalesce(given.inbox, run.inbox) and (given.ends is not true or not run.watched)
-      returning run.id, run.type, run.readiness, run.inbox, now, run.seq as last, given.seq + 1 as first),
+        and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now)
+      returning run.id, run.type, run.readiness, run.inbox, now, run.seq as last, given.seq + 1 as first,
+        case when run.due is not null then run.version::text || ' '::text || run.rank::text || ' '::text || run.due::text end
+          as place),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, now, t
       from json_to_recordset($3::text::json) as entry (${entryColumns}) join moved on moved.id = entry.r)${more},
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-      select $1::smallint, nextval(${feedNumber}), array_agg(id), array_agg(first), array_agg(last)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id), pg_catalog.array_agg(first),
+        pg_catalog.array_agg(last)
       from moved where last >= first having count(*) > 0)
-    select id, type, readiness, inbox, now from moved`,
+    select id, type, readiness, inbox, place, now from moved`,
     )
   const plain = update(usualPlan, '')
-  const withTakes = update(['commit.update', 'commit.append', 'commit.take', 'commit.feed', 'commit.commit'], taking)
+  const withTakes = update(
+    ['commit.update', 'commit.append', 'commit.take', 'commit.feed', 'commit.commit'],
+    taking,
+    takes,
+  )
   const withUnwatches = update(
     ['commit.update', 'commit.append', 'commit.take', 'commit.waits', 'commit.feed', 'commit.commit'],
     taking + unwatching(dialect),
+    takes,
   )
 
   // A run that is alone and takes one step after the other: measured, half of what the statement for many costs.
@@ -92,7 +114,7 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
       select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, now, $10::text from moved),
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-      select $1::smallint, nextval(${feedNumber}), array[id], array[seq], array[seq] from moved)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved)
     select inbox, now from moved`,
   )
 
@@ -152,7 +174,7 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
       answers.set(id, { ...answer, at, inbox, released: status !== null })
       if (status !== null) {
         const readiness = row['readiness'] as Run['readiness']
-        hintOf(x, 'running', { id: runId, type: row['type'] as string, status, readiness })
+        hintOf(x, 'running', { id: runId, type: row['type'] as string, status, readiness, ...placeOf(row['place']) })
       }
     }
     return answers
@@ -160,38 +182,65 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
 
   /**
    * Usual ones together. If somebody else has locked one of their runs, in a transaction of a user that takes its time,
-   * the others do not wait for it: it is answered as busy, and sent again alone, where it does wait.
+   * the others do not wait for it: it is answered as busy, and sent again apart from them. Neither do those of other flushes,
+   * who stand behind this one: however few they are, they wait shortly, and never again for what is known to be locked.
    */
   async function commitTogether(
     db: Transactions,
     shard: number,
     transitions: readonly Transition[],
+    options: BatchOptions | undefined,
+    waits = mostWaits,
   ): Promise<Map<string, Committed>> {
-    const patient = transitions.length === 1 || skipLocked === ''
+    const patient = skipLocked === ''
     try {
-      return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, { patient }))
+      const how = { ...options, patient }
+      return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, how))
     } catch (error) {
-      if (patient || !isHoldfastError(error) || !isLocked(sqlStateOf(error.cause))) throw error
+      if (patient || !hasMetLock(error)) throw error
     }
+    if (transitions.length === 1 || waits === 1) return new Map(transitions.map(({ id }) => [id, busy]))
     const ids = JSON.stringify(transitions.map(({ runId }) => runId))
-    const rows = await db.alone((x) => x.execute(free, [shard, ids]))
+    const rows = await db.alone((x) => x.execute(free, [shard, ids]), null, options)
     const known = new Set(rows.map((row) => row['id']))
     const unlocked = transitions.filter(({ runId }) => known.has(runId))
-    const answers = unlocked.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, unlocked)
+    const answers =
+      unlocked.length === 0
+        ? new Map<string, Committed>()
+        : await commitTogether(db, shard, unlocked, options, waits - 1)
     for (const { id, runId } of transitions) {
-      if (!known.has(runId)) answers.set(id, { outcome: 'refused', reason: 'busy' })
+      if (!known.has(runId)) answers.set(id, busy)
     }
     return answers
   }
 
+  /** Those that are looked at. What one of them concerns may be locked, too: who watches it, a topic, the key of a child. */
+  function commitJudged(
+    db: Transactions,
+    shard: number,
+    transitions: readonly Transition[],
+    options: BatchOptions | undefined,
+  ): Promise<readonly Committed[]> {
+    return setAside(dialect, {
+      items: transitions,
+      busy,
+      addressOf: ({ runId }) => runId,
+      send: (some, { way, patient }) => {
+        const wants = wantsOf(some)
+        const how = { ...options, patient }
+        return db.transaction('commit.commit', (x) => judging.commit(x, shard, some, wants, { way }), how)
+      },
+    })
+  }
+
   return {
-    async commit(db, shard, transitions) {
+    async commit(db, shard, transitions, options) {
       const usual = withoutMany(transitions.filter(isUsual))
-      const answers = usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual)
+      const answers =
+        usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual, options)
       const rest = transitions.filter(({ id }) => !answers.has(id))
       if (rest.length > 0) {
-        const wants = wantsOf(rest)
-        const judged = await db.transaction('commit.commit', (x) => judging.commit(x, shard, rest, wants))
+        const judged = await commitJudged(db, shard, rest, options)
         for (const [index, { id }] of rest.entries()) answers.set(id, judged[index] as Committed)
       }
       return transitions.map(({ id }) => answers.get(id) as Committed)
@@ -201,8 +250,13 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
 
 /** One that an update with the fence in its condition can do. What nobody may ask for is left to those who look. */
 function isUsual(transition: Transition): boolean {
-  const { undo, continues, status, reach = null } = transition
-  if (undo !== null || continues !== null || reachesOthers(reach) || status === 'cancelling') return false
+  const { undo, continues, status, reach = null, obeys = null, keyId = null } = transition
+  // Once in the stay of a run after its holder got another key.
+  if (keyId !== null) return false
+  // Whoever obeys a wish has one, and none of these has.
+  if (undo !== null || continues !== null || obeys !== null || status === 'cancelling' || reachesOthers(reach)) {
+    return false
+  }
   try {
     assertLegal('running', transition)
     return true
@@ -219,6 +273,13 @@ function isOneStep({ append, status, takes, reach }: Transition): boolean {
   return append.length === 1 && status === null && takes.length === 0 && (reach ?? null) === null
 }
 
+/** Where a run that was given up stands in the order of claims, if it has a time to go on. */
+function placeOf(place: unknown): Partial<Pick<Run, 'version' | 'priority' | 'due'>> {
+  if (typeof place !== 'string') return {}
+  const [version, rank, due] = place.split(' ').map(Number) as [number, number, number]
+  return { version, priority: 0 - rank, due }
+}
+
 /** A transition as JSON, without its entries. */
 function givenOf({ runId, guard, append, status, due, parkIf, emptyAt }: Transition): object {
   const { seq, lease } = guard
@@ -227,10 +288,13 @@ function givenOf({ runId, guard, append, status, due, parkIf, emptyAt }: Transit
   const ends = isTerminal(status)
   // A run that never got a message has none left to read, whoever ends it.
   const leaving = { ...given, status, inbox: ends ? (emptyAt ?? 0) : parkIf?.inbox, ends }
-  return due === null ? leaving : { ...leaving, due_at: due.at, due_after: due.afterMs }
+  const dueTimes = due === null ? {} : { due_at: due.at, due_after: due.afterMs }
+  return { ...leaving, ...dueTimes, wants: wantsText(parkIf?.wants, lease.token) }
 }
 
 /** Messages that leave their mailbox. One that was taken stays known, so that delivering it again changes nothing. */
 function takesOf(transitions: readonly Transition[]): readonly object[] {
-  return transitions.flatMap(({ runId: r, guard, takes }) => takes.map((id) => ({ r, id, seq: guard.seq + 1 })))
+  return transitions.flatMap(({ runId: r, guard, takes }) =>
+    Array.from(new Set(takes), (id) => ({ r, id, seq: guard.seq + 1 })),
+  )
 }

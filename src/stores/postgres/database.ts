@@ -7,25 +7,41 @@
 
 import { HoldfastError } from '../../core/error.ts'
 import type { StatementName } from '../statement-plan.ts'
+import { StorageLimit } from '../storage-limit.ts'
+import { ConnectionBudget, type ConnectionUse } from './connection-budget.ts'
 import type { Statement } from './dialect.ts'
-import type { AloneOptions, Execution, Row, Told, Transactions, Value } from './execution.ts'
-import { onLine, type ClientLike, type Line, type PoolLike } from './line.ts'
+import type { AloneOptions, Execution, Reserved, Row, Told, Transactions, Value } from './execution.ts'
+import { commit, LentTransaction, type Lent, type Outcome } from './lent-transaction.ts'
+import { onLine, type ClientLike, type Line, type LineOptions, type LineSource, type PoolLike } from './line.ts'
+import type { Rights } from './missing-right.ts'
 import { isAborted, isLocked, isStrangeToNames, isTransient, sqlStateOf, translated } from './sql-state.ts'
+import { StatementNames } from './statement-names.ts'
+import { areSame, timesFor, timesSql, type LockWait, type Times } from './times.ts'
 
 export type { ClientLike, PoolLike } from './line.ts'
 
 export interface DatabaseOptions {
   readonly pool: PoolLike
+  /** Where connections for heartbeats come from. @default the same pool */
+  readonly beats?: PoolLike | null
+  /** How its connections are shared. @default as if there were any number */
+  readonly budget?: ConnectionBudget
   /** Settings for every transaction; null if the connections have them from their start. */
   readonly settings: string | null
-  /** Takes back, for one transaction, what would make a user's own statements slow. */
-  readonly lentSettings: string
+  /** Gives users the settings of the server, for one transaction; null if the connections have no others. */
+  readonly theirSettings: string | null
+  /** A query that gives us our own, for the rest of such a transaction. */
+  readonly ourSettings: string
+  /** How these settings wait for locks. @default 'shortly' */
+  readonly wait?: LockWait
   readonly random: () => number
   /** How long a call tries again what others were in the way of. */
   readonly storageMs: number
   readonly monotonic: () => number
   /** Told of every statement of the plan as it is sent: for tests that compare. */
   readonly onStatement?: ((name: StatementName) => void) | undefined
+  /** Says which right is missing, where one is. */
+  readonly rights?: Rights
   /** Told what was committed, to tell others. */
   readonly onHints: (hints: readonly Told[]) => void
 }
@@ -43,80 +59,152 @@ function asText(text: string): string {
   return text
 }
 
+export interface LendOptions {
+  /** Tears the transaction down, at any time before its COMMIT. */
+  readonly signal?: AbortSignal | undefined
+  /** @default what the server has as its default */
+  readonly isolation?: 'serializable' | undefined
+  /** How long a statement of ours may take. @default the storage timeout */
+  readonly patienceMs?: number
+  /** Waits for its turn for no longer than the storage timeout. @default false: for as long as that takes */
+  readonly inTime?: boolean
+}
+
 /** A plan that is kept was made for the tables of then. It is made anew after a second, then ever less often. */
 const plansMs = { first: 1_000, most: 60_000 }
 
 export class Database implements Transactions {
   private readonly options: DatabaseOptions
-  private readonly patienceMs: number
+  private readonly source: LineSource
+  private readonly storage: StorageLimit
+  /** What transactions have from their settings, or connections from their start. */
+  private readonly usual: Times
+  /** What connections have got since then. */
+  private readonly times = new WeakMap<ClientLike, Times>()
+  private readonly names: StatementNames
   /** When the plans of a connection are made anew, and for how long they stay then. */
   private readonly plans = new WeakMap<ClientLike, { readonly until: number; readonly ms: number }>()
-  private namesAllowed = true
+  /** Transactions that are lent, or wait for their turn, and how each is torn down. */
+  private readonly lending = new Map<AbortController, Promise<unknown>>()
   private closed = false
 
   constructor(options: DatabaseOptions) {
     this.options = options
-    this.patienceMs = patienceFor(options.storageMs)
+    const { pool, beats = null, budget = new ConnectionBudget(Infinity) } = options
+    this.source = { pool, beats, budget }
+    this.storage = new StorageLimit(options.storageMs)
+    this.usual = timesFor(options.storageMs, options.wait ?? 'shortly')
+    this.names = new StatementNames(options.monotonic)
+  }
+
+  /** Has nothing take longer than that, until what is returned is called. */
+  limit(ms: number): () => void {
+    return this.storage.limit(ms)
+  }
+
+  private get storageMs(): number {
+    return this.storage.ms
+  }
+
+  /** The same database for something that a connection is kept for. */
+  reserved(use: Reserved): Transactions {
+    return {
+      alone: (work, end, options) => this.alone(work, end, options, use),
+      transaction: (end, work, options) => this.transaction(end, work, options, use),
+    }
   }
 
   /** One statement by itself, or several that do not depend on one another; each of ours writes once, and all or nothing. */
   alone<Answer>(
     work: (x: Execution) => Promise<Answer>,
     end: StatementName | null = null,
-    { patient = true }: AloneOptions = {},
+    options: AloneOptions = {},
+    use: ConnectionUse = 'general',
   ): Promise<Answer> {
     const { settings, onStatement } = this.options
-    return this.attempt(async (line) => {
+    const perform = async (line: Line, times: Times): Promise<Settled<Answer>> => {
       const x = new LineExecution(line, this)
-      if (settings !== null) return this.within(line, x, end, work)
+      // Without its transaction it would still be all or nothing.
+      if (settings !== null) return this.within(line, x, times, end, work)
       const answer = await work(x)
       if (end !== null) onStatement?.(end)
       return { x, answer }
-    }, patient)
+    }
+    return this.attempt(perform, use, options)
   }
 
   /** All of the work or nothing. */
-  transaction<Answer>(end: StatementName, work: (x: Execution) => Promise<Answer>): Promise<Answer> {
-    return this.attempt((line) => this.within(line, new LineExecution(line, this), end, work))
-  }
-
-  /** A transaction on a connection that a user writes with. Their plans are made as they would be elsewhere. */
-  async lend<Answer>(
-    work: (client: ClientLike, x: Execution) => Promise<Answer>,
-    patienceMs = this.patienceMs,
+  transaction<Answer>(
+    end: StatementName,
+    work: (x: Execution) => Promise<Answer>,
+    options: AloneOptions = {},
+    use: ConnectionUse = 'general',
   ): Promise<Answer> {
-    const lent = async (line: Line): Promise<Settled<Outcome<Answer>>> => {
-      const x = new LineExecution(line, this)
-      await line.query({ text: 'begin' })
-      await line.query({ text: this.options.lentSettings })
-      const answer = await work(line.client, x).then(
-        (result) => ({ result }),
-        // Theirs goes to them as it is, and says nothing of the connection. One that is gone rolls back by itself.
-        (error: unknown) => ({ error }),
-      )
-      if ('error' in answer) await line.query({ text: 'rollback' }).catch(() => undefined)
-      else if ((await line.query({ text: 'commit' })).command !== 'COMMIT') {
-        throw new HoldfastError('STORE_UNAVAILABLE', 'The transaction was rolled back: a statement in it had failed.')
-      }
-      return { x, answer }
-    }
-    const outcome = await this.once(lent, patienceMs)
-    if ('error' in outcome) {
-      if (isStrangeToNames(sqlStateOf(outcome.error))) this.namesAllowed = false
-      throw outcome.error
-    }
-    return outcome.result
+    const perform = (line: Line, times: Times): Promise<Settled<Answer>> =>
+      this.within(line, new LineExecution(line, this, true), times, end, work)
+    return this.attempt(perform, use, options)
   }
 
-  /** Refuses everything from here on. False if it did so already. */
+  /** A transaction on a connection that a user writes with. Their settings are as they would be elsewhere. */
+  async lend<Answer>(work: (lent: Lent) => Promise<Answer>, options: LendOptions = {}): Promise<Answer> {
+    this.assertOpen()
+    const { signal } = options
+    const torn = new AbortController()
+    const tearDown = (): void => torn.abort(signal?.reason)
+    signal?.addEventListener('abort', tearDown)
+    if (signal?.aborted === true) tearDown()
+    const lent = this.lendUntil(torn.signal, work, options)
+    this.lending.set(torn, lent)
+    try {
+      const outcome = await lent
+      if ('error' in outcome) throw outcome.error
+      return outcome.result
+    } finally {
+      this.lending.delete(torn)
+      signal?.removeEventListener('abort', tearDown)
+    }
+  }
+
+  private lendUntil<Answer>(
+    signal: AbortSignal,
+    work: (lent: Lent) => Promise<Answer>,
+    { isolation, patienceMs = patienceFor(this.storageMs), inTime = false }: LendOptions,
+  ): Promise<Outcome<Answer>> {
+    const { storageMs } = this
+    const { theirSettings } = this.options
+    const ourSettings = `${this.options.ourSettings}, ${timesSql(timesFor(storageMs, 'long'), true)}`
+    const connect = { signal, ms: storageMs }
+    const turn = inTime ? connect : { signal }
+    return this.once({ use: 'lent', patienceMs, turn, connect }, async (line) => {
+      const x = new LineExecution(line, this)
+      const transaction = new LentTransaction(line, { theirSettings, ourSettings, isolation, signal })
+      try {
+        return { x, answer: await transaction.run(x, work) }
+      } finally {
+        // What the function has set for the whole connection ends with it; what it has from its start stays.
+        if (theirSettings !== null && !line.isDestroyed) {
+          this.times.delete(line.client)
+          void line.query({ text: 'reset all' }).catch(() => undefined)
+        }
+      }
+    })
+  }
+
+  /** Refuses everything from here on, and tears down what is lent. False if it did so already. */
   close(): boolean {
     const wasOpen = !this.closed
     this.closed = true
+    for (const torn of this.lending.keys()) torn.abort(closedError())
     return wasOpen
   }
 
+  /** Settles when nothing is lent any more. What was closed in the middle of its COMMIT may take as long as that. */
+  async returned(): Promise<void> {
+    await Promise.allSettled(this.lending.values())
+  }
+
   assertOpen(): void {
-    if (this.closed) throw new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
+    if (this.closed) throw closedError()
   }
 
   /** Sends a statement on a connection. */
@@ -124,27 +212,37 @@ export class Database implements Transactions {
     const { onStatement } = this.options
     if (onStatement !== undefined) for (const planned of plan) onStatement(planned)
     const config = { text, values, types: parsers }
-    const sent = line.query(this.namesAllowed ? { ...config, name } : config)
-    return sent.then(({ rows }) => rows)
+    const sent = this.names.areAllowed(line.client) ? { ...config, name } : config
+    return line.query(sent).then(
+      ({ rows }) => rows,
+      (error: unknown) => {
+        if (isStrangeToNames(sqlStateOf(error))) this.names.refused(line.client)
+        this.options.rights?.note(error, text)
+        throw error
+      },
+    )
   }
 
   private async within<Answer>(
     line: Line,
     x: LineExecution,
+    times: Times,
     end: StatementName | null,
     work: (x: Execution) => Promise<Answer>,
   ): Promise<Settled<Answer>> {
     const { settings, onStatement } = this.options
+    const isUsual = areSame(times, this.usual)
     try {
-      for (const text of settings === null ? ['begin'] : ['begin', settings]) {
-        const sent = line.query({ text })
-        // What comes after it fails as well, and tells of it.
-        if (line.pipeline) void x.note(sent)
-        else await sent
+      const all = settings === null || isUsual ? settings : `${settings}, ${timesSql(times, true)}`
+      for (const text of all === null ? ['begin'] : ['begin', all]) {
+        const sent = x.note(line.query({ text }))
+        if (!line.pipeline) await sent
+        else if (text === 'begin') x.begins(sent)
       }
       const answer = await work(x)
+      x.assertWhole()
       if (end !== null) onStatement?.(end)
-      const { command } = await line.query({ text: 'commit' })
+      const command = await commit(line)
       if (command === 'COMMIT') return { x, answer }
       throw new HoldfastError('BUG', `A transaction that nobody had objected to was ended with ${command}.`)
     } catch (error) {
@@ -155,12 +253,23 @@ export class Database implements Transactions {
   }
 
   /** Tries again what others were in the way of, as long as the storage timeout allows. */
-  private async attempt<Answer>(work: (line: Line) => Promise<Settled<Answer>>, patient = true): Promise<Answer> {
-    const { monotonic, storageMs, random } = this.options
+  private async attempt<Answer>(
+    work: (line: Line, times: Times) => Promise<Settled<Answer>>,
+    use: ConnectionUse,
+    { patient = true, apart = false, withinMs = Number.POSITIVE_INFINITY }: AloneOptions,
+  ): Promise<Answer> {
+    const { monotonic, random, wait = 'shortly' } = this.options
+    const storageMs = Math.min(this.storageMs, withinMs)
+    const times = timesFor(storageMs, apart && wait === 'shortly' ? 'a while' : wait)
+    const ms = { ms: storageMs }
     const from = monotonic()
     for (let tries = 0; ; tries += 1) {
       try {
-        return await this.once(work)
+        return await this.once({ use, patienceMs: patienceFor(storageMs), turn: ms, connect: ms }, async (line) => {
+          const set = this.setTimes(line, times)
+          if (!line.pipeline) await set
+          return work(line, times)
+        })
       } catch (error) {
         const state = sqlStateOf((error as { readonly cause?: unknown }).cause)
         const isWorthIt = isTransient(state) || isStrangeToNames(state)
@@ -170,13 +279,10 @@ export class Database implements Transactions {
     }
   }
 
-  private async once<Answer>(
-    work: (line: Line) => Promise<Settled<Answer>>,
-    patienceMs = this.patienceMs,
-  ): Promise<Answer> {
+  private async once<Answer>(options: LineOptions, work: (line: Line) => Promise<Settled<Answer>>): Promise<Answer> {
     this.assertOpen()
     try {
-      const { x, answer } = await onLine(this.options.pool, patienceMs, async (line) => {
+      const { x, answer } = await onLine(this.source, options, async (line) => {
         const renewed = this.renewPlans(line)
         if (!line.pipeline) await renewed
         return work(line)
@@ -184,9 +290,20 @@ export class Database implements Transactions {
       if (x.hints.length > 0) this.options.onHints(x.hints)
       return answer
     } catch (error) {
-      if (isStrangeToNames(sqlStateOf(error))) this.namesAllowed = false
-      throw translated(error)
+      // Why somebody has torn it down is theirs to say.
+      const { signal } = options.turn
+      if (signal?.aborted === true && error === signal.reason) throw error
+      throw (await this.options.rights?.named(translated(error))) ?? translated(error)
     }
+  }
+
+  /** Gives a connection that has its times from its start others, if these are. Goes out before the work, as well. */
+  private async setTimes(line: Line, times: Times): Promise<void> {
+    const { client } = line
+    if (this.options.settings !== null || areSame(times, this.times.get(client) ?? this.usual)) return
+    this.times.set(client, times)
+    // Without them it would do its work all the same; whoever comes next tries again.
+    await line.query({ text: `select ${timesSql(times, false)}` }).catch(() => void this.times.delete(client))
   }
 
   /** Goes out before the work, which need not wait for it. Statistics that come later renew plans, too, but much later. */
@@ -206,9 +323,6 @@ export function patienceFor(storageMs: number): number {
   return storageMs + 1_000
 }
 
-/** What came of something that may fail for reasons of its own. */
-type Outcome<Answer> = { readonly result: Answer } | { readonly error: unknown }
-
 interface Settled<Answer> {
   readonly x: Execution
   readonly answer: Answer
@@ -218,17 +332,45 @@ class LineExecution implements Execution {
   readonly hints: Told[] = []
   private readonly line: Line
   private readonly database: Database
+  private readonly isWhole: boolean
   private last: Promise<unknown> = Promise.resolve()
+  /** What nothing may be written before, and whether something waits for it; null once it is answered. */
+  private begun: Promise<unknown> | null = null
+  private isHeldBack = false
   /** What failed first. What is sent together fails together, and who waits for all hears of any. */
   failure: unknown
 
-  constructor(line: Line, database: Database) {
+  /** With `isWhole`, nothing is written outside of the transaction. */
+  constructor(line: Line, database: Database, isWhole = false) {
     this.line = line
     this.database = database
+    this.isWhole = isWhole
+  }
+
+  /**
+   * The transaction has been asked for. A `begin` can be refused as every statement can, by a timeout or by whoever cancels
+   * it, and what follows it on the wire would then be executed, and kept, each by itself. So what looks or locks goes out
+   * with it, and what writes when it is known to stand. Mostly that is known already: who writes has looked before.
+   */
+  begins(sent: Promise<unknown>): void {
+    if (!this.isWhole) return
+    this.begun = sent
+    const known = (): void => void (this.begun = null)
+    sent.then(known, () => undefined)
+  }
+
+  /** What was only looked at without a lock is no answer either. */
+  assertWhole(): void {
+    if (this.isWhole && this.failure !== undefined) throw this.failure as Error
   }
 
   execute(statement: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    if (this.line.pipeline) return this.note(this.database.send(this.line, statement, values))
+    if (this.line.pipeline) {
+      const send = (): Promise<readonly Row[]> => this.note(this.database.send(this.line, statement, values))
+      // Behind what waits everything waits: statements keep their order.
+      this.isHeldBack = this.begun !== null && (statement.writes || this.isHeldBack)
+      return this.isHeldBack && this.begun !== null ? this.begun.then(send) : send()
+    }
     // A library that takes one statement at a time gets one at a time.
     const answer = this.note(this.last.then(() => this.database.send(this.line, statement, values)))
     this.last = answer.catch(() => undefined)
@@ -240,6 +382,10 @@ class LineExecution implements Execution {
     sent.catch((error: unknown) => (this.failure ??= error))
     return sent
   }
+}
+
+function closedError(): HoldfastError {
+  return new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
 }
 
 function pause(ms: number): Promise<void> {

@@ -22,9 +22,9 @@ export function deadLetters(dialect: Dialect): DeadLetters {
     'dead.read',
     `
     select at from ${schema}.messages
-    where shard = $1::smallint and run_id = ($2::text::json ->> 'run')::uuid and id = $2::text::json ->> 'id'`,
+    where shard = $1::smallint and run_id = ($2::text::json ->> 'run'::text)::uuid and id = $2::text::json ->> 'id'::text`,
   )
-  const given = (field: string, type: string): string => `($2::text::json ->> '${field}')::${type}`
+  const given = (field: string, type: string): string => `($2::text::json ->> '${field}'::text)::${type}`
   const read = (conditions: readonly string[]) =>
     statement(
       'dead.read',
@@ -41,8 +41,8 @@ export function deadLetters(dialect: Dialect): DeadLetters {
   const settle = statement(
     'dead.settle',
     `
-    update ${schema}.messages set fate = $2::text::json ->> 'fate'
-    where shard = $1::smallint and run_id = ($2::text::json ->> 'run')::uuid and id = $2::text::json ->> 'id'
+    update ${schema}.messages set fate = $2::text::json ->> 'fate'::text
+    where shard = $1::smallint and run_id = ($2::text::json ->> 'run'::text)::uuid and id = $2::text::json ->> 'id'::text
       and fate = 'dead'
     returning position`,
   )

@@ -2,14 +2,16 @@
 // So a run that is being parked is either found asleep and woken, or its holder finds the counter moved. Messages to runs
 // that live need no more than that; what goes to a topic, or is given up because its run is over, goes by the rules.
 
+import { usualPages } from '../../core/chore.ts'
 import { broadcast, giveUp, type Letter } from '../../core/exchange.ts'
 import { receptionOf, type Reception } from '../../core/message.ts'
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
 import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
-import type { Exchanging, Seen } from './exchanging.ts'
+import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
+import { hintPlace } from './rewriting.ts'
 import { lockRuns, runOf } from './rows.ts'
 import { byShard } from './shards.ts'
 import { Wants } from './wants.ts'
@@ -20,7 +22,7 @@ export interface Delivering {
   /** Puts letters into mailboxes of one shard; null, and nothing has changed, if that is not all there is to do. */
   put(x: Execution, shard: number, letters: readonly Letter[]): Promise<readonly Delivered[] | null>
   /** Delivers anything to anybody, by the rules. */
-  exchange(x: Execution, sent: readonly Sending[], wants: Wants, within?: boolean): Promise<readonly Delivered[]>
+  exchange(x: Execution, sent: readonly Sending[], wants: Wants, how?: Manner): Promise<readonly Delivered[]>
 }
 
 /** A message as JSON, with the place that it gets. */
@@ -101,7 +103,7 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
         const run = runs.get(runId)
         const answer = answered(run, known.get(`${runId} ${id}`))
         if (answer !== null || run === undefined) return answer ?? { outcome: 'target-not-found' }
-        const outcome = receptionOf(run)
+        const outcome = receptionOf(run, letter.name)
         const position = run.inbox + 1
         const readiness = outcome === 'delivered' ? 'ready' : run.readiness
         runs.set(runId, { ...run, inbox: position, readiness })
@@ -113,26 +115,31 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
       })
       if (fresh.length === 0) return answers
       const bumps = Array.from(new Set(fresh.map(({ runId }) => runId)), (runId) => {
-        const { id, inbox, due, type, session } = runs.get(runId) as Run
+        const run = runs.get(runId) as Run
+        const { id, inbox, due, session } = run
         if (session !== null) x.hints.push({ kind: 'mail', runId })
         if (!woken.has(id)) return { id, inbox }
-        x.hints.push({ kind: 'ready', type })
         // A run that is due already keeps its place: whoever is written to often must not be claimed last.
-        return { id, inbox, readiness: 'ready', due: Math.min(due ?? time, time) }
+        const ready = { ...run, readiness: 'ready', due: Math.min(due ?? time, time) } as const
+        hintPlace(x, ready)
+        return { id, inbox, readiness: ready.readiness, due: ready.due }
       })
       await x.execute(put, [shard, JSON.stringify(bumps), JSON.stringify(fresh), time])
       return answers
     },
 
-    exchange: (x, sent, wants, within = false) =>
+    exchange: (x, sent, wants, { within = false, way } = {}) =>
       exchange.perform(x, {
         end: 'deliver',
         wants,
         within,
+        way,
         look: () => lookEverywhere(x, sent.filter(isLetter)),
-        decide: (books, { known: told }) => {
+        decide: (books, { known: told }, _made, guard) => {
           const known = new Map(told)
-          return sent.map((one) => (isLetter(one) ? deliverLetter(books, one, known) : deliverBroadcast(books, one)))
+          const deliver = (one: Sending): Delivered =>
+            isLetter(one) ? deliverLetter(books, one, known) : deliverBroadcast(books, one)
+          return sent.map((one, index) => guard.decide(index, () => deliver(one)) as Delivered)
         },
       }),
   }
@@ -143,7 +150,7 @@ export function wantsOfSending(sent: readonly Sending[]): Wants {
   const wants = new Wants()
   for (const one of sent) {
     if (isLetter(one)) wants.runs.add(one.runId)
-    else wants.broadcast(one.topic, one.id)
+    else wants.broadcast(one.topic, one.id, usualPages.subscribers)
   }
   return wants
 }

@@ -7,7 +7,7 @@ export interface Dialect {
   readonly schema: string
   /** The one expression from which every time in the store comes: milliseconds since 1970, as a bigint. */
   readonly now: string
-  /** The sequence of the feed, as the text of a literal. */
+  /** The sequence of the feed, as an expression that names it. */
   readonly feedNumber: string
   /** Over how many shards runs are spread; fixed when the schema is made. */
   readonly shards: number
@@ -16,7 +16,7 @@ export interface Dialect {
 }
 
 /** The database's clock, and not the time at which the transaction began: leases are compared with it. */
-export const databaseClock = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+export const databaseClock = '(extract(epoch from pg_catalog.clock_timestamp())::numeric * 1000::numeric)::bigint'
 
 export interface Statement {
   /** The places in the statement plan that it takes. */
@@ -24,11 +24,14 @@ export interface Statement {
   readonly text: string
   /** Under which it is prepared: the same text has the same name, in any process. */
   readonly name: string
+  /** It changes rows, and does not only look at them or lock them. */
+  readonly writes: boolean
 }
 
 /** A statement that takes the places of these in the plan. */
 export function statement(plan: StatementName | readonly StatementName[], text: string): Statement {
-  return { plan: typeof plan === 'string' ? [plan] : plan, text, name: `holdfast-${hashOf(text)}` }
+  const writes = /\b(insert into|delete from|(?<!for no key )update)\b/.test(text)
+  return { plan: typeof plan === 'string' ? [plan] : plan, text, name: `holdfast-${hashOf(text)}`, writes }
 }
 
 /** Two FNV-1a hashes of 32 bits, from both ends: as few collisions as 64 bits have. */

@@ -84,8 +84,8 @@ async function findHazards(pool: PoolLike): Promise<readonly (Hazard & { readonl
 
 async function settingsOn(client: ClientLike): Promise<Row> {
   // A setting that is not there is null.
-  const columns = hazards.map(({ setting }) => `current_setting('${setting}', true) as ${setting}`)
-  const storage = `current_setting('neon.tenant_id', true) as neon,
+  const columns = hazards.map(({ setting }) => `pg_catalog.current_setting('${setting}'::text, true) as ${setting}`)
+  const storage = `pg_catalog.current_setting('neon.tenant_id'::text, true) as neon,
     exists (select 1 from pg_catalog.pg_proc where proname = 'aurora_version') as aurora`
   try {
     return (await client.query({ text: `select ${columns.join(', ')}, ${storage}` })).rows[0] ?? {}

@@ -2,6 +2,9 @@
 // writes. If they need somebody who is not locked, a transaction of ours is rolled back and begins again with that one, so
 // that everybody takes locks in the same order. In a transaction of a user that cannot be: there, and where others keep
 // coming in between, what is found late is locked late, and the database breaks a deadlock if it comes to one.
+//
+// A transaction that passes over what somebody else has locked has not got that, and the rules are stopped where they come to
+// it as where something is missing: what they were about to decide is set aside.
 
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
@@ -11,6 +14,7 @@ import type { Ender } from './books-statements.ts'
 import { booksWriting } from './books-writing.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
+import { Guard, settingAside, type Way } from './set-aside.ts'
 import { Missing, type Wants } from './wants.ts'
 
 /** What a look of one's own must tell. */
@@ -20,17 +24,27 @@ export interface Seen {
   readonly locked?: readonly Run[]
 }
 
+/** In whose transaction something takes place, and how that takes its locks. */
+export interface Manner {
+  /** The transaction is that of a user. @default false */
+  readonly within?: boolean
+  /** @default 'wait' */
+  readonly way?: Way
+}
+
 export interface Deal<OwnLook extends Seen, Made, Answer> {
   readonly end: Ender
   readonly wants: Wants
   /** The transaction is that of a user. */
   readonly within: boolean
+  /** @default 'wait' */
+  readonly way?: Way | undefined
   /** Looks for what only this method needs. It is executed under the locks. */
   look(): Promise<OwnLook>
   /** What has to be written before the rest can be decided; never twice. */
-  prepare?(books: PostgresBooks, seen: OwnLook): Promise<Made>
-  /** Decides all of it. It may be called again, with other books. */
-  decide(books: PostgresBooks, seen: OwnLook, made: Made | undefined): Answer
+  prepare?(books: PostgresBooks, seen: OwnLook, guard: Guard): Promise<Made>
+  /** Decides all of it, each item under the guard. It may be called again, with other books. */
+  decide(books: PostgresBooks, seen: OwnLook, made: Made | undefined, guard: Guard): Answer
 }
 
 export interface Exchanging {
@@ -46,12 +60,16 @@ const mostMissing = 100
 export function exchanging(dialect: Dialect): Exchanging {
   const loading = booksLoading(dialect)
   const writing = booksWriting(dialect)
+  const aside = settingAside(dialect)
 
   async function load<OwnLook extends Seen>(
     x: Execution,
-    { end, wants, look }: Pick<Deal<OwnLook, unknown, unknown>, 'end' | 'wants' | 'look'>,
-  ): Promise<{ readonly found: Found; readonly seen: OwnLook }> {
+    { end, wants, look, way = 'wait' }: Pick<Deal<OwnLook, unknown, unknown>, 'end' | 'wants' | 'look' | 'way'>,
+  ): Promise<{ readonly found: Found; readonly seen: OwnLook; readonly guard: Guard }> {
     await loading.candidates(x, end, wants)
+    const lockedOut = await aside.lockedOut(x, wants, way)
+    for (const id of lockedOut.runs) wants.runs.delete(id)
+    for (const name of lockedOut.topics) wants.topics.delete(name)
     const asked = new Set(wants.runs)
     // Sent together, executed one after the other: the looks see what whoever had the locks has committed.
     const [{ runs, topics }, seen, looked] = await Promise.all([
@@ -59,8 +77,14 @@ export function exchanging(dialect: Dialect): Exchanging {
       look(),
       loading.look(x, end, wants),
     ])
-    const own = (seen.locked ?? []).map((run) => [run.id, run] as const)
-    return { seen, found: { ...looked, asked, runs: new Map([...runs, ...own]), topics } }
+    // It is wanted all the same, should all of this begin again.
+    for (const id of lockedOut.runs) wants.runs.add(id)
+    for (const name of lockedOut.topics) wants.topics.add(name)
+    const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
+    const own = ownRuns.map((run) => [run.id, run] as const)
+    const found = { ...looked, asked, runs: new Map([...runs, ...own]), topics }
+    assertLocked(found, lockedOut.runs)
+    return { seen, found, guard: new Guard(lockedOut) }
   }
 
   return {
@@ -68,14 +92,15 @@ export function exchanging(dialect: Dialect): Exchanging {
       const { end, wants } = deal
       let made: Awaited<ReturnType<NonNullable<typeof deal.prepare>>> | undefined
       let isPrepared = false
+      if (deal.way === 'pass over') await aside.hurry(x)
       for (;;) {
-        const { found, seen } = await load(x, deal)
-        const books = new PostgresBooks(found, seen.now)
         try {
-          assertLocked(found)
-          if (!isPrepared) made = await deal.prepare?.(books, seen)
+          const { found, seen, guard } = await load(x, deal)
+          const books = new PostgresBooks(found, seen.now)
+          if (!isPrepared) made = await deal.prepare?.(books, seen, guard)
           isPrepared = true
-          const answer = deal.decide(books, seen, made)
+          const answer = deal.decide(books, seen, made, guard)
+          guard.assertWhole()
           await writing.write(x, end, books)
           return answer
         } catch (error) {
@@ -91,10 +116,10 @@ export function exchanging(dialect: Dialect): Exchanging {
 }
 
 /** All who wait are locked, at once: not one after the other as the rules come to them. */
-function assertLocked({ waits, asked, runs }: Found): void {
+function assertLocked({ waits, asked, runs }: Found, lockedOut: ReadonlySet<string>): void {
   const late = new Set<string>()
   for (const list of waits.values()) {
-    for (const { runId } of list) if (!asked.has(runId) && !runs.has(runId)) late.add(runId)
+    for (const { runId } of list) if (!asked.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
   }
   if (late.size === 0) return
   throw new Missing((wants) => {

@@ -1,7 +1,8 @@
 // Where statements are executed: on a connection of ours, or inside the transaction of a user. What a method of the store
 // does is written against this, and so is the same in both.
 
-import type { Hint } from '../../store.ts'
+import type { BatchOptions, Hint } from '../../store.ts'
+import type { ConnectionUse } from './connection-budget.ts'
 import type { Statement } from './dialect.ts'
 
 /** All that is ever sent: lists and rows go as the text of a JSON value, which every library passes on untouched. */
@@ -16,13 +17,22 @@ export interface Execution {
   readonly hints: Told[]
 }
 
-/** A hint; of what was just inserted with its rank, so that claims need not begin at the front again because of it. */
-export type Told = Hint & { readonly rank?: number }
+/** A hint; of what is ready or timed, where it stands, if that is known: then no claim need look for it everywhere. */
+export type Told = Hint & {
+  readonly version?: number
+  readonly rank?: number
+  readonly due?: number
+  /** Whether it comes due later; undefined if nobody says. */
+  readonly isTimed?: boolean
+}
 
-export interface AloneOptions {
+export interface AloneOptions extends BatchOptions {
   /** Tries again also when somebody else has locked a row. @default true */
   readonly patient?: boolean
 }
+
+/** What of the database's connections something may use: all that is left, or one that is kept for it. */
+export type Reserved = Extract<ConnectionUse, 'heartbeat' | 'commit'>
 
 /** What something takes effect in as a whole, or not at all. */
 export interface Transactions {
@@ -32,5 +42,9 @@ export interface Transactions {
     end?: Statement['plan'][number] | null,
     options?: AloneOptions,
   ): Promise<Answer>
-  transaction<Answer>(end: Statement['plan'][number], work: (x: Execution) => Promise<Answer>): Promise<Answer>
+  transaction<Answer>(
+    end: Statement['plan'][number],
+    work: (x: Execution) => Promise<Answer>,
+    options?: AloneOptions,
+  ): Promise<Answer>
 }

@@ -6,8 +6,9 @@
 // between: nothing is read beyond what the sequencer had given before the first of them was asked.
 
 import type { Change } from '../../store.ts'
-import { statement, type Dialect } from './dialect.ts'
+import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution, Row, Transactions } from './execution.ts'
+import { FeedFloor, type FeedSight } from './feed-floor.ts'
 import { entryColumnsOf, entryOf } from './rows.ts'
 import { askShards, byShard, everyShard } from './shards.ts'
 
@@ -18,6 +19,13 @@ export interface Feeding {
   readChanges(transactions: Transactions, after: number, limit: number): Promise<readonly Change[]>
 }
 
+interface Peeked {
+  /** Something has no position yet. */
+  readonly behind: boolean
+  /** How far positions were given. */
+  readonly last: number
+}
+
 /** Entries `first` to `last` of a run; the position is that of the first. */
 interface Range {
   readonly runId: string
@@ -26,11 +34,20 @@ interface Range {
   readonly position: number
 }
 
-export function feeding(dialect: Dialect): Feeding {
-  const { schema } = dialect
+export function feeding(dialect: Dialect, monotonic: () => number): Feeding {
+  const { schema, skipLocked } = dialect
   const shards = everyShard(dialect)
+  const floors = shards.map(() => new FeedFloor(monotonic))
+  // A database of several machines has no snapshot that all of them know: there nothing is over for good.
+  const snapshot = (end: 'xmin' | 'xmax'): string =>
+    skipLocked === ''
+      ? `${end === 'xmin' ? 0 : 1}::text`
+      : `pg_catalog.pg_snapshot_${end}(pg_catalog.pg_current_snapshot())::text`
+  const seen = `coalesce((select max(number) from ${schema}.feed where shard = $1::smallint), 0) as highest,
+      ${snapshot('xmin')} as xmin, ${snapshot('xmax')} as xmax`
   const isBehind = `exists (
-      select 1 from ${schema}.feed where shard = $1::smallint and position is null) as behind`
+      select 1 from ${schema}.feed
+      where shard = $1::smallint and position is null and number > $2::bigint) as behind, ${seen}`
   const peek = statement('changes.peek', `select ${isBehind}`)
   const peekLast = statement(
     'changes.peek',
@@ -42,9 +59,11 @@ export function feeding(dialect: Dialect): Feeding {
   )
   const look = statement(
     'changes.look',
-    `select number, (select sum(till - since + 1) from unnest(firsts, lasts) as range (since, till)) as size
-    from ${schema}.feed where shard = $1::smallint and position is null
-    order by number limit ${stampedAtOnce}`,
+    `select seen.*, row.number, row.size from (select ${seen}) as seen left join lateral (
+      select number, (select sum(till - since + 1) from unnest(firsts, lasts) as range (since, till)) as size
+      from ${schema}.feed where shard = $1::smallint and position is null and number > $2::bigint
+      order by number limit ${stampedAtOnce}) as row on true
+    order by row.number`,
   )
   const stamp = statement(
     'changes.stamp',
@@ -55,14 +74,14 @@ export function feeding(dialect: Dialect): Feeding {
   )
   const raise = statement(
     'changes.stamp',
-    `update ${schema}.sequencer set last = ($2::text::json ->> 'last')::bigint where shard = $1::smallint`,
+    `update ${schema}.sequencer set last = ($2::text::json ->> 'last'::text)::bigint where shard = $1::smallint`,
   )
   // Positions are dense, so that the row which holds the last entry asked for is found by its position.
   const asked = 'json_to_record($2::text::json) as asked (after bigint, till bigint, last bigint)'
   const read = statement(
     'changes.read',
-    `select row.position, array_to_json(row.runs)::text as runs, array_to_json(row.firsts)::text as firsts,
-      array_to_json(row.lasts)::text as lasts
+    `select row.position, pg_catalog.array_to_json(row.runs)::text as runs, pg_catalog.array_to_json(row.firsts)::text as firsts,
+      pg_catalog.array_to_json(row.lasts)::text as lasts
     from ${schema}.feed as row
     where row.shard = $1::smallint and row.position > (select after from ${asked})
       and row.position <= least((select last from ${asked}), (
@@ -82,36 +101,59 @@ export function feeding(dialect: Dialect): Feeding {
     order by asked.place, entry.seq`,
   )
 
-  /** How far positions were given, and whether something has none yet. */
-  async function peekAll(x: Execution): Promise<{ readonly behind: boolean; readonly last: number }> {
+  /** Looks at one shard, from where that begins now. */
+  async function lookAt(
+    x: Execution,
+    shard: number,
+    statement: Statement,
+  ): Promise<{ readonly since: number; readonly rows: readonly Row[] }> {
+    const floor = floors[shard] as FeedFloor
+    const { since } = floor
+    return { since, rows: await floor.look(since, () => x.execute(statement, [shard, since])) }
+  }
+
+  async function peekAll(x: Execution): Promise<Peeked> {
     // The shard of the sequencer is asked last: what others had no need to give a position to has one by then.
-    const answers = await Promise.all(
-      shards.toReversed().map((shard) => x.execute(shard === 0 ? peekLast : peek, [shard])),
-    )
-    const rows = answers.flat()
+    const order = shards.toReversed()
+    const looks = await Promise.all(order.map((shard) => lookAt(x, shard, shard === 0 ? peekLast : peek)))
+    const rows = looks.map(({ since, rows: [row = {}] }, place) => {
+      const isAll = row['behind'] !== true
+      if (isAll) floors[order[place] as number]?.saw(sightOf(row, since, isAll))
+      return row
+    })
     return { behind: rows.some((row) => row['behind'] === true), last: Number(rows.at(-1)?.['last']) }
   }
 
-  /** Gives positions to what is committed and has none; answers the last one. */
-  async function sequence(x: Execution): Promise<number> {
+  /** Gives positions to what is committed and has none; answers the last one, and what was seen in each shard. */
+  async function sequence(x: Execution): Promise<{ readonly last: number; readonly sights: readonly FeedSight[] }> {
     // Sent at once: each looks when the lock has been taken.
-    const [locked, ...found] = await Promise.all([
+    const [locked, ...looks] = await Promise.all([
       x.execute(lock, [0]),
-      ...shards.map((shard) => x.execute(look, [shard])),
+      ...shards.map((shard) => lookAt(x, shard, look)),
     ])
-    let last = Number(locked?.[0]?.['last'])
-    const unstamped = found
-      .flatMap((rows, shard) =>
-        rows.map((row) => ({ shard, number: Number(row['number']), size: Number(row['size']) })),
+    const sights = looks.map(({ since, rows }) => sightOf(rows[0] ?? {}, since, rows.length < stampedAtOnce))
+    let last = Number(locked[0]?.['last'])
+    const unstamped = looks
+      .flatMap(({ rows }, shard) =>
+        rows.flatMap((row) =>
+          row['number'] === null ? [] : [{ shard, number: Number(row['number']), size: Number(row['size']) }],
+        ),
       )
       .sort((a, b) => a.number - b.number)
-    if (unstamped.length === 0) return last
+    if (unstamped.length === 0) return { last, sights }
     const given = shards.map((): { readonly number: number; readonly position: number }[] => [])
     for (const { shard, number, size } of unstamped) given[shard]?.push({ number, position: (last += size) })
     await Promise.all([
       ...given.flatMap((some, shard) => (some.length === 0 ? [] : [x.execute(stamp, [shard, JSON.stringify(some)])])),
       x.execute(raise, [0, JSON.stringify({ last })]),
     ])
+    return { last, sights }
+  }
+
+  /** The same, and takes note of it once that is committed. */
+  async function sequenced(transactions: Transactions): Promise<number> {
+    const { last, sights } = await transactions.transaction('changes.commit', sequence)
+    for (const [shard, sight] of sights.entries()) floors[shard]?.saw(sight)
     return last
   }
 
@@ -125,8 +167,8 @@ export function feeding(dialect: Dialect): Feeding {
 
   return {
     async readChanges(transactions, after, limit) {
-      const seen = await transactions.alone(peekAll)
-      const last = seen.behind ? await transactions.transaction('changes.commit', sequence) : seen.last
+      const peeked = await transactions.alone(peekAll)
+      const last = peeked.behind ? await sequenced(transactions) : peeked.last
       return transactions.alone(async (x) => {
         const ranges = await readRanges(x, after, limit, last)
         const placed = ranges.map((range, place) => ({ range, place }))
@@ -144,6 +186,11 @@ export function feeding(dialect: Dialect): Feeding {
       })
     },
   }
+}
+
+function sightOf(row: Row, since: number, isAll: boolean): FeedSight {
+  const { highest, xmin, xmax } = row as { readonly highest: unknown; readonly xmin: string; readonly xmax: string }
+  return { since, isAll, highest: Number(highest), xmin: BigInt(xmin), xmax: BigInt(xmax) }
 }
 
 function rangesOf(row: Row): readonly Range[] {

@@ -11,6 +11,9 @@ import { runColumns, runOf } from './rows.ts'
 import { isTroubled, troubled } from './schema.ts'
 import { everyShard, shardOfRun } from './shards.ts'
 
+/** The column holds no more. */
+const highestVersion = 2 ** 31 - 1
+
 export interface Finding {
   find(x: Execution, filter: RunFilter, page: Page): Promise<readonly Run[]>
   count(x: Execution, filter: RunFilter, atMost: number): Promise<number>
@@ -23,7 +26,7 @@ export function finding(dialect: Dialect): Finding {
   async function ask(x: Execution, query: Statement, filter: RunFilter, page: Page): Promise<readonly Row[]> {
     const ids = filter.ids?.filter((id) => shardOfRun(dialect, id) !== undefined)
     const shards = ids === undefined ? all : [...new Set(ids.map((id) => shardOfRun(dialect, id) as number))]
-    const values = JSON.stringify({ ...filter, ids, limit: page.limit, after: page.after })
+    const values = JSON.stringify({ ...filter, ...timesOf(filter), ids, limit: page.limit, after: page.after })
     const answers = await Promise.all(shards.map((shard) => x.execute(query, [shard, values])))
     return answers.flat()
   }
@@ -52,23 +55,33 @@ export function finding(dialect: Dialect): Finding {
   }
 }
 
-/** False if no row can have what the filter names: ids have one form, and names are printable. */
+/** False if no row can have what the filter names: ids have one form, names are printable, and versions are bounded. */
 function isPossible(filter: RunFilter, after: string | undefined): boolean {
   const ids = [filter.parentId, after].filter((id) => id !== undefined)
   const { key, idempotencyKey, tag, typePrefix, types = [], statuses = [] } = filter
   const texts = [key, idempotencyKey, tag, typePrefix, ...types, ...statuses].filter((text) => text !== undefined)
-  return ids.every(isRunId) && texts.every(isPrintable)
+  const { version = 0 } = filter
+  const isVersion = Number.isInteger(version) && Math.abs(version) <= highestVersion
+  return isVersion && ids.every(isRunId) && texts.every(isPrintable)
+}
+
+/** Times as whole milliseconds: what is from half a millisecond on, or before it, is so of the next whole one. */
+function timesOf({ createdFrom, createdBefore }: RunFilter): Pick<RunFilter, 'createdFrom' | 'createdBefore'> {
+  return {
+    ...(createdFrom === undefined ? {} : { createdFrom: Math.ceil(createdFrom) }),
+    ...(createdBefore === undefined ? {} : { createdBefore: Math.ceil(createdBefore) }),
+  }
 }
 
 type FilterField = keyof RunFilter | keyof Page
 
 /** A value of the filter. */
 function given(field: FilterField, type: string): string {
-  return `($2::text::json ->> '${field}')::${type}`
+  return `($2::text::json ->> '${field}'::text)::${type}`
 }
 
 function among(field: FilterField, type: string): string {
-  return `any(array(select value::${type} from json_array_elements_text($2::text::json -> '${field}') as one (value)))`
+  return `any(array(select value::${type} from json_array_elements_text($2::text::json -> '${field}'::text) as one (value)))`
 }
 
 interface Matching {
@@ -88,11 +101,11 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   add('idempotencyKey', `run.idempotency_key = ${given('idempotencyKey', 'text')}`)
   add('types', `run.type = ${among('types', 'text')}`)
   // Not LIKE, which has wildcards.
-  add('typePrefix', `starts_with(run.type, ${given('typePrefix', 'text')})`)
+  add('typePrefix', `pg_catalog.starts_with(run.type, ${given('typePrefix', 'text')})`)
   add('statuses', `run.status = ${among('statuses', 'text')}`)
-  add('version', `run.version = ${given('version', 'numeric')}`)
-  add('createdFrom', `run.created_at >= ${given('createdFrom', 'numeric')}`)
-  add('createdBefore', `run.created_at < ${given('createdBefore', 'numeric')}`)
+  add('version', `run.version = ${given('version', 'integer')}`)
+  add('createdFrom', `run.created_at >= ${given('createdFrom', 'bigint')}`)
+  add('createdBefore', `run.created_at < ${given('createdBefore', 'bigint')}`)
   const ofAnyParent = [...conditions]
   const parent = given('parentId', 'uuid')
   add('parentId', `run.parent_id = ${parent}`)
@@ -112,7 +125,7 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   conditions.push(...isBefore('run.id'))
   const walk = { with: '', from: `${runs} ${where(conditions)}`, order: 'run.id desc' }
   if (filter.ids !== undefined) {
-    const asked = `(select distinct value::uuid as id from json_array_elements_text($2::text::json -> 'ids')) as asked`
+    const asked = `(select distinct value::uuid as id from json_array_elements_text($2::text::json -> 'ids'::text)) as asked`
     const each = `select run.* ${runs} ${where([...conditions, 'run.id = asked.id'])} offset 0`
     return few(`select run.* from ${asked} cross join lateral (${each}) as run`)
   }
@@ -134,7 +147,7 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
     return few(`select run.* ${runs} ${where([...unpaged, `run.session > ''`])}`, isBefore('run.id'))
   }
   if (statuses.length > 0 && statuses.every((status) => troubled.includes(status))) {
-    const asked = `(select distinct value as status from json_array_elements_text($2::text::json -> 'statuses')) as asked`
+    const asked = `(select distinct value as status from json_array_elements_text($2::text::json -> 'statuses'::text)) as asked`
     const own = [...conditions, 'run.status = asked.status', isTroubled('run')]
     const each = `select run.* ${runs} ${where(own)} order by run.id desc limit ${given('limit', 'bigint')}`
     return few(`select run.* from ${asked} cross join lateral (${each}) as run`)

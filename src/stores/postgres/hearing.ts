@@ -1,12 +1,16 @@
 // Hints on their way: what was committed here is told to listeners here directly, and to other processes by NOTIFY; what
-// others tell is passed on.
+// others tell is passed on, at a bounded rate. Both are sealed with the key of the schema. Who may not read that neither tells nor
+// hears: their work, and that of others, is found by polling.
 
+import { isHoldfastError } from '../../core/error.ts'
 import type { Ports } from '../../core/ports.ts'
 import type { Hint } from '../../store.ts'
 import type { Told } from './execution.ts'
+import { HintGate } from './hint-gate.ts'
 import { Listener, type ListenClient } from './listening.ts'
 import type { Hearing } from './store.ts'
 import { noticesOf } from './notice.ts'
+import { noticeSeal, type NoticeSeal } from './notice-seal.ts'
 import { Teller } from './telling.ts'
 import type { TellWithin } from './within.ts'
 
@@ -18,28 +22,35 @@ export interface HintsOptions {
   readonly connect: (() => Promise<ListenClient>) | null
   /** Sends a text to the channel. */
   readonly send: (notice: string) => Promise<void>
+  /** Reads the key that notices are sealed with. */
+  readonly key: () => Promise<string>
 }
 
 export class Hints implements Hearing {
   private attending: (hints: readonly Told[]) => void = () => undefined
   private readonly listeners = new Set<(hint: Hint) => void>()
   readonly tellWithin: TellWithin
-  private readonly listener: Listener | null
+  private listener: Listener | null = null
   private readonly teller: Teller | null
   private untold: Told[] = []
+  private readonly options: HintsOptions
+  private sealing: Promise<NoticeSeal | null> | null = null
+  private closed = false
 
-  constructor({ channel, self, ports, connect, send }: HintsOptions) {
-    this.teller = connect === null ? null : new Teller(send, self, ports)
+  constructor(options: HintsOptions) {
+    const { channel, self, ports, connect } = options
+    this.options = options
+    this.teller = connect === null ? null : new Teller(this.send, self, ports)
     this.tellWithin =
       connect === null
         ? null
         : async (handle, hints) => {
-            for (const notice of noticesOf(hints, 'a transaction')) {
-              await handle.query('select pg_notify($1::text, $2::text)::text as told', [channel, notice])
+            const seal = await this.sealed()
+            for (const notice of seal === null ? [] : noticesOf(hints, 'a transaction')) {
+              const told = seal?.seal(notice) ?? ''
+              await handle.query('select pg_catalog.pg_notify($1::text, $2::text)::text as told', [channel, told])
             }
           }
-    const onHints = (hints: readonly Hint[]): void => this.pass(hints)
-    this.listener = connect === null ? null : new Listener({ connect, send, channel, self, ports, onHints })
   }
 
   get hears(): boolean {
@@ -48,7 +59,7 @@ export class Hints implements Hearing {
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
     this.listeners.add(onHint)
-    await this.listener?.start()
+    await this.hear()
     return () => this.listeners.delete(onHint)
   }
 
@@ -62,7 +73,40 @@ export class Hints implements Hearing {
     this.pass(hints)
   }
 
+  /** Begins to listen to others, if that is possible. */
+  private async hear(): Promise<void> {
+    const { connect, channel, self, ports } = this.options
+    const seal = connect === null ? null : await this.sealed()
+    if (connect === null || seal === null || this.closed) return
+    const onHints = new HintGate(ports.clock, (hints) => this.pass(hints)).take
+    this.listener ??= new Listener({ connect, send: this.send, channel, seal, self, ports, onHints })
+    await this.listener.start()
+  }
+
+  /** Null for who may not read the key, and while nobody answers. */
+  private sealed(): Promise<NoticeSeal | null> {
+    const { channel, key, ports } = this.options
+    this.sealing ??= key().then(
+      (found) => noticeSeal(found, channel),
+      (error: unknown) => {
+        // A right that is missing stays so; whatever else it was may be over soon.
+        if (!isHoldfastError(error) || error.details['sqlState'] !== '42501') this.sealing = null
+        ports.logger.debug('Other processes can neither be told nor heard: the key of notices cannot be read.', {
+          error,
+        })
+        return null
+      },
+    )
+    return this.sealing
+  }
+
+  private readonly send = async (notice: string): Promise<void> => {
+    const seal = await this.sealed()
+    if (seal !== null) await this.options.send(seal.seal(notice))
+  }
+
   async close(): Promise<void> {
+    this.closed = true
     this.listeners.clear()
     this.listener?.close()
     await this.teller?.close()
@@ -73,7 +117,8 @@ export class Hints implements Hearing {
     this.attending(hints)
     if (this.listeners.size === 0) return
     if (this.untold.length === 0) void Promise.resolve().then(this.tell)
-    this.untold.push(...hints)
+    // One by one: as the arguments of one call, a hundred thousand of them would not fit on the stack.
+    for (const hint of hints) this.untold.push(hint)
   }
 
   private readonly tell = (): void => {

@@ -3,17 +3,18 @@
 // by the core one after the other: the second finds what the first made of everything.
 
 import { advanced, left } from '../../core/advance.ts'
-import { bug, HoldfastError } from '../../core/error.ts'
+import { HoldfastError } from '../../core/error.ts'
 import { bindChild, conclude, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { uniqueText } from '../../core/key.ts'
 import type { NewRun } from '../../core/new-run.ts'
 import { holds, isTerminal, type Run } from '../../core/run.ts'
-import { assertLegal, isParkedBy, receive, type Transition } from '../../core/transition.ts'
+import { assertLegal, endsLease, isParkedBy, objection, type Transition } from '../../core/transition.ts'
 import type { Committed, Started } from '../../store.ts'
 import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
-import type { Exchanging, Seen } from './exchanging.ts'
+import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution, Row } from './execution.ts'
+import type { Guard } from './set-aside.ts'
 import { Wants } from './wants.ts'
 
 export interface Judging {
@@ -23,18 +24,23 @@ export interface Judging {
     shard: number,
     transitions: readonly Transition[],
     wants: Wants,
-    within?: boolean,
+    how?: Manner,
   ): Promise<readonly Committed[]>
 }
 
-/** Inserts runs that others start, in this order. */
-export type StartChildren = (x: Execution, runs: readonly NewRun[]) => Promise<readonly Started[]>
+/** Inserts runs that others start. A start that is repeated inserts nothing, and is answered as the first time. */
+export type StartChildren = (
+  x: Execution,
+  runs: readonly NewRun[],
+) => Promise<{ readonly started: readonly Started[]; readonly inserted: ReadonlySet<string> }>
 
 interface Look extends Seen {
   /** The first and the last entry of each transition, if they are there, by run and place. */
   readonly entries: ReadonlyMap<string, Row>
   /** Who has which key. */
   readonly rivals: readonly Row[]
+  /** Transitions that would park a run for which a message that it wants has come. */
+  readonly mailed: ReadonlySet<string>
 }
 
 /** The runs that each transition has started, in its order. */
@@ -42,10 +48,12 @@ type Children = ReadonlyMap<string, readonly Started[]>
 
 interface Made {
   readonly children: Children
+  /** Those of them that were inserted now. */
+  readonly inserted: ReadonlySet<string>
   readonly rivals: readonly Row[]
 }
 
-const nothingMade: Made = { children: new Map(), rivals: [] }
+const nothingMade: Made = { children: new Map(), inserted: new Set(), rivals: [] }
 
 export function judging({ schema, now }: Dialect, exchange: Exchanging, startChildren: StartChildren): Judging {
   const places = statement(
@@ -67,14 +75,44 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
         where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
   )
 
+  // Apart from the lock, as every look is: who sends has the lock of the run before it puts anything into the mailbox.
+  const mail = statement(
+    'commit.look',
+    `
+    select distinct asked.t
+    from json_to_recordset($2::text::json) as asked (t text, r uuid, after integer, name text, takes json)
+    cross join lateral (
+      select 1 from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.r and message.name = asked.name
+        and message.taken_by is null and message.position > asked.after
+        and message.id not in (select json_array_elements_text(asked.takes))
+      limit 1) as message`,
+  )
+
+  async function lookForMail(
+    x: Execution,
+    shard: number,
+    transitions: readonly Transition[],
+  ): Promise<ReadonlySet<string>> {
+    const asked = transitions.flatMap(({ id: t, runId: r, parkIf, takes }) =>
+      (parkIf?.wants ?? []).map((name) => ({ t, r, after: parkIf?.inbox ?? 0, name, takes })),
+    )
+    if (asked.length === 0) return new Set()
+    const rows = await x.execute(mail, [shard, JSON.stringify(asked)])
+    return new Set(rows.map((row) => row['t'] as string))
+  }
+
   async function look(x: Execution, shard: number, transitions: readonly Transition[]): Promise<Look> {
     const asked = transitions.flatMap(({ runId: r, guard, append }) => [
       { r, s: guard.seq + 1 },
       { r, s: guard.seq + append.length },
     ])
-    const seen = await x.execute(places, [shard, JSON.stringify(asked)])
+    const [seen, mailed] = await Promise.all([
+      x.execute(places, [shard, JSON.stringify(asked)]),
+      lookForMail(x, shard, transitions),
+    ])
     const entries = new Map(seen.slice(1).map((row) => [`${row['run_id'] as string} ${Number(row['seq'])}`, row]))
-    return { now: Number(seen[0]?.['now']), entries, rivals: [] }
+    return { now: Number(seen[0]?.['now']), entries, rivals: [], mailed }
   }
 
   /** Inserts the children of those that are in order as far as can be seen; and tells who has the keys that some want. */
@@ -84,15 +122,20 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
     transitions: readonly Transition[],
     books: PostgresBooks,
     seen: Look,
+    guard: Guard,
   ): Promise<Made> {
-    const keys = transitions.flatMap((transition) => keyAfter(transition, books.run(transition.runId), seen.now))
+    const keys = transitions.flatMap(
+      (one, index) => guard.decide(index, () => keyAfter(one, books.run(one.runId), seen.now)) ?? [],
+    )
+    // No child is started for one that is set aside.
+    guard.assertWhole()
     const rivals = keys.length === 0 ? [] : await x.execute(holders, [shard, JSON.stringify(keys)])
     const starting = transitions.filter(
       (one) => (one.reach?.starts.length ?? 0) > 0 && judge(books.run(one.runId), one, { ...seen, rivals }) === null,
     )
     const children = new Map<string, readonly Started[]>()
-    if (starting.length === 0) return { children, rivals }
-    const started = await startChildren(
+    if (starting.length === 0) return { children, inserted: new Set(), rivals }
+    const { started, inserted } = await startChildren(
       x,
       starting.flatMap(({ reach }) => (reach?.starts ?? []).map(({ run }) => run)),
     )
@@ -102,25 +145,34 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
       children.set(id, started.slice(from, till))
       from = till
     }
-    return { children, rivals }
+    return { children, inserted, rivals }
   }
 
   return {
-    commit: (x, shard, transitions, wants, within = false) =>
+    commit: (x, shard, transitions, wants, { within = false, way } = {}) =>
       exchange.perform(x, {
         end: 'commit',
         wants,
         within,
+        way,
         look: () => look(x, shard, transitions),
-        prepare: (books, seen) => prepare(x, shard, transitions, books, seen),
-        decide: (books, seen, made) => {
-          const { children, rivals } = made ?? nothingMade
-          return transitions.map((one) => {
+        prepare: (books, seen, guard) => prepare(x, shard, transitions, books, seen, guard),
+        decide: (books, seen, made, guard) => {
+          const { children, inserted, rivals } = made ?? nothingMade
+          const decide = (one: Transition): Committed => {
             const refusal = judge(books.run(one.runId), one, { ...seen, rivals })
-            if (refusal === null) return commitOne(books, one, children.get(one.id))
+            if (refusal === null)
+              return commitOne(books, one, seen.mailed, { started: children.get(one.id) ?? [], inserted })
             // Its children are there already. It is not as it seemed, because of another one of the same batch.
             if (children.has(one.id)) throw oneByOne()
             return refusal
+          }
+          return transitions.map((one, index) => {
+            // Who begins to wait on a topic has its lock, also where the rules need not look at it.
+            for (const watched of one.reach?.watches ?? []) {
+              if (watched.kind === 'topic') guard.concerns(index, watched.name)
+            }
+            return guard.decide(index, () => decide(one)) as Committed
           })
         },
       }),
@@ -153,13 +205,20 @@ function judge(run: Run | undefined, transition: Transition, seen: Look): Commit
   }
   if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
   assertLegal(run.status, transition)
-  if (receive(run, transition) === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: run.wish }
+  const reason = objection(run, transition, seen.now)
+  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
+  if (reason !== null) return { outcome: 'refused', reason }
   const isTaken = isKeyTaken(transition, advanced(run, transition, seen.now), seen.rivals)
   return isTaken ? { outcome: 'refused', reason: 'key-taken' } : null
 }
 
 /** Commits a transition that is in order. */
-function commitOne(books: PostgresBooks, transition: Transition, children: readonly Started[] = []): Committed {
+function commitOne(
+  books: PostgresBooks,
+  transition: Transition,
+  mailed: ReadonlySet<string>,
+  { started, inserted }: Awaited<ReturnType<StartChildren>>,
+): Committed {
   const { id, runId, guard, append, takes, reach } = transition
   const present = (): Run => books.run(runId) as Run
   const before = present()
@@ -168,14 +227,16 @@ function commitOne(books: PostgresBooks, transition: Transition, children: reado
   for (const watched of reach?.unwatches ?? []) unwatch(books, present(), watched)
   for (const watched of reach?.watches ?? []) watch(books, present(), watched)
   for (const [index, { run, ...bond }] of (reach?.starts ?? []).entries()) {
-    const { created, taken, run: found } = children[index] as Started
+    const { created, taken, run: found } = started[index] as Started
     if (created) {
-      books.admit(found)
+      books.admit(found, inserted.has(found.id))
       bindChild(books, present(), found, bond)
     } else refuseChild(books, present(), run.id, { taken: taken ?? 'id', by: found.id })
   }
   // Whoever waits on something that is over by now has mail already.
-  const released = receive(present(), transition) === 'released'
+  const hasMail = (after: number, names: readonly string[]): boolean =>
+    mailed.has(id) || books.hasPut(runId, after, names)
+  const released = endsLease(present(), transition, hasMail)
   if (released) books.set(left(present(), transition, books.now))
   if (released && isTerminal(present().status)) conclude(books, present())
   const { seq, inbox, wish } = present()
@@ -200,7 +261,8 @@ function isKeyTaken({ continues }: Transition, run: Run, rivals: readonly Row[])
 function repeated(run: Run, { guard, append, status }: Transition, entries: ReadonlyMap<string, Row>): Committed {
   const seq = guard.seq + append.length
   const last = entries.get(`${run.id} ${seq}`)
-  if (last === undefined) throw bug('A transition was committed in part', { runId: run.id })
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  if (last === undefined) return { outcome: 'refused', reason: 'stale' }
   const held = holds(run, guard.lease)
   const wish = held ? run.wish : null
   const released = status !== null && !held

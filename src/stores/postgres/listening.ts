@@ -8,6 +8,7 @@ import { messageOf } from '../../core/error.ts'
 import type { Ports } from '../../core/ports.ts'
 import type { Hint } from '../../store.ts'
 import { hintsOf } from './notice.ts'
+import type { NoticeSeal } from './notice-seal.ts'
 
 /** What we use of a client of `pg` that listens. */
 export interface ListenClient {
@@ -23,6 +24,8 @@ export interface ListenerOptions {
   /** Tells the channel something, over another connection. */
   readonly send: (notice: string) => Promise<void>
   readonly channel: string
+  /** What is told on the channel is sealed. */
+  readonly seal: NoticeSeal
   /** Who we are: what we told ourselves is known already. */
   readonly self: string
   readonly ports: Pick<Ports, 'clock' | 'random' | 'logger'>
@@ -129,7 +132,7 @@ export class Listener {
 
   /** Asks again and again, until there is no answer. */
   private async ask(client: ListenClient): Promise<void> {
-    const { channel, self } = this.options
+    const { channel, seal, self } = this.options
     while (!this.closed) {
       await new Promise<void>((resolve) => {
         const cancel = this.options.ports.clock.after(askEveryMs, resolve)
@@ -139,7 +142,9 @@ export class Listener {
         }
       })
       if (this.closed) return
-      if (!(await this.heardWithin(client.query('select pg_notify($1, $2)', [channel, `echo ${self}`])))) return
+      const echo = seal.seal(`echo ${self}`)
+      const asked = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
+      if (!(await this.heardWithin(asked))) return
     }
   }
 
@@ -161,8 +166,9 @@ export class Listener {
   }
 
   private hear(payload: string): void {
-    const { self, onHints } = this.options
-    if (payload === `echo ${self}`) this.echo?.(true)
-    else onHints(hintsOf(payload, self))
+    const { self, seal, onHints } = this.options
+    const notice = seal.open(payload)
+    if (notice === `echo ${self}`) this.echo?.(true)
+    else if (notice !== null) onHints(hintsOf(notice, self))
   }
 }

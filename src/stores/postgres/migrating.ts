@@ -14,6 +14,7 @@ import { assertClient, minClientOf } from './client-version.ts'
 import type { ClientLike, PoolLike } from './database.ts'
 import { databaseClock } from './dialect.ts'
 import type { Row } from './execution.ts'
+import { assertOwned, checkOwner, ownershipOf, setLocalRole, type Ownership } from './owning.ts'
 import { migrations, tableNames, type Migration } from './schema.ts'
 import { quoteSchema, quoteText } from './schema-name.ts'
 import { sqlStateOf } from './sql-state.ts'
@@ -27,6 +28,8 @@ export interface MigrateOptions {
   readonly now?: string
   /** Told of everything that is executed, as it is. */
   readonly onSql?: ((sql: string) => void) | undefined
+  /** The role that owns the schema, with whose rights alone it is done. @default the user of the connection */
+  readonly owner?: string | undefined
   /** What this code knows, for tests of other versions. @default all migrations */
   readonly migrations?: readonly Migration[]
 }
@@ -51,8 +54,10 @@ const mostShards = 4096
 export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<Migrated> {
   const install = new Install(options)
   return connected(pool, async (client) => {
-    const before = await install.read(client)
+    // Whoever works in a schema of somebody else calls this, too: where there is nothing to do, nothing is run.
+    const before = await (options.owner === undefined ? install.readTables(client) : install.readOwned(client))
     if (before !== null && before.version >= install.known) return untouched(before)
+    if (options.owner === undefined) await install.readOwned(client)
     const server = await serverOf(client)
     await again(client, () => install.begin(client, server))
     let from: number | null = null
@@ -60,7 +65,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
       const isOurs = await again(client, () => install.apply(client, version, server)).catch(install.refuse)
       if (isOurs) from ??= version - 1
     }
-    const after = await install.read(client)
+    const after = await install.readOwned(client)
     if (after === null) throw new HoldfastError('BUG', 'A schema that was just made is not there.')
     return { ...untouched(after), from: from ?? after.version }
   })
@@ -70,9 +75,9 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
 export async function planMigration(pool: PoolLike, options: MigrateOptions): Promise<MigrationPlan> {
   const install = new Install(options)
   return connected(pool, async (client) => {
-    const state = await install.read(client)
+    const state = await install.readOwned(client)
     if (state !== null && state.version >= install.known) return { ...untouched(state), statements: [] }
-    const found = await install.look(client)
+    const found = await install.asOwner(client, () => install.look(client))
     const server = await serverOf(client)
     const from = state?.version ?? 0
     const statements = [...install.beginning(found, server)]
@@ -86,7 +91,7 @@ export async function planMigration(pool: PoolLike, options: MigrateOptions): Pr
 /** What a schema says of itself; null if it is not there. */
 export async function readSchema(pool: PoolLike, options: MigrateOptions): Promise<State | null> {
   const install = new Install(options)
-  return connected(pool, (client) => install.read(client))
+  return connected(pool, (client) => install.readTables(client))
 }
 
 /** What a schema says of itself. */
@@ -107,6 +112,7 @@ class Install {
   private readonly options: MigrateOptions
   private readonly schema: string
   private readonly now: string
+  private readonly owner: string | undefined
   private readonly migrations: readonly Migration[]
 
   constructor(options: MigrateOptions) {
@@ -114,12 +120,51 @@ class Install {
     this.schema = quoteSchema(options.schema)
     this.shards = checkShards(options.shards ?? 1)
     this.now = options.now ?? databaseClock
+    this.owner = options.owner === undefined ? undefined : checkOwner(options.owner)
     this.migrations = options.migrations ?? migrations
     this.known = this.migrations.length
   }
 
+  /** How far a schema is that belongs to those whom a migration trusts. */
+  readOwned(client: ClientLike): Promise<State | null> {
+    return this.asOwner(client, async () => {
+      await this.assertOwned(client)
+      return this.read(client)
+    })
+  }
+
+  /** How far a schema is, whosever it is: who works in it trusts whoever made it, but reads nothing that only looks like it. */
+  async readTables(client: ClientLike): Promise<State | null> {
+    this.assertTables(await ownershipOf(client, this.options.schema))
+    return this.read(client)
+  }
+
+  /** Whoever owns something here could have code of theirs run by a migration. */
+  private async assertOwned(client: ClientLike): Promise<void> {
+    const { schema } = this.options
+    const ownership = await ownershipOf(client, schema, this.owner)
+    assertOwned(ownership, schema, this.owner)
+    this.assertTables(ownership)
+  }
+
+  private assertTables({ untrue }: Ownership): void {
+    if (untrue.length > 0) throw this.foreign(untrue)
+  }
+
+  /** Looks at something with the rights of the owner alone, if one is named. */
+  async asOwner<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
+    if (this.owner === undefined) return work()
+    await client.query({ text: 'begin' })
+    try {
+      await client.query({ text: setLocalRole(this.owner) })
+      return await work()
+    } finally {
+      await client.query({ text: 'rollback' })
+    }
+  }
+
   /** How far the schema is; null if it is not there, or not ours, or only begun. */
-  async read(client: ClientLike): Promise<State | null> {
+  private async read(client: ClientLike): Promise<State | null> {
     const { schema } = this
     const text = `select (select max(version) from ${schema}.migrations) as version, ${minClientOf(schema)} as min_client,
       (select value from ${schema}.settings where shard = 0 and name = 'shards') as shards`
@@ -166,7 +211,12 @@ class Install {
 
   /** Makes the schema and the table of migrations, as far as they are missing. */
   async begin(client: ClientLike, server: Server): Promise<void> {
-    await this.execute(client, this.beginning(await this.look(client), server))
+    const found = await this.asOwner(client, async () => {
+      const seen = await this.look(client)
+      await this.assertOwned(client)
+      return seen
+    })
+    await this.execute(client, this.beginning(found, server))
   }
 
   /** What is there already is not created again: even `if not exists` asks for the right to create. */
@@ -174,8 +224,9 @@ class Install {
     if (hasMigrations) return []
     const { schema } = this
     return [
-      ...frame(server),
-      ...(hasSchema ? [] : [`create schema if not exists ${schema}`]),
+      ...frame(server, this.owner),
+      // Not `if not exists`: if somebody makes it just now, it is looked at again.
+      ...(hasSchema ? [] : [`create schema ${schema}`]),
       `create table ${schema}.migrations (version integer primary key, at bigint not null)`,
       `insert into ${schema}.migrations (version, at) values (0, ${this.now})`,
       'commit',
@@ -185,6 +236,8 @@ class Install {
   /** Executes one version, if nobody has. Answers whether it did. */
   async apply(client: ClientLike, version: number, server: Server): Promise<boolean> {
     for (const text of this.opening(server)) await client.query({ text })
+    // Under the lock: nobody can put anything in its place any more.
+    await this.assertOwned(client)
     // A new statement: it sees what was committed by those that the lock was waited for.
     const { rows } = await client.query({ text: `select max(version) as version from ${this.schema}.migrations` })
     const current = rows[0]?.['version']
@@ -200,7 +253,7 @@ class Install {
 
   /** The transaction of a version, up to the lock that lets one process in. */
   opening(server: Server): readonly string[] {
-    return [...frame(server), `select version from ${this.schema}.migrations where version = 0 for update`]
+    return [...frame(server, this.owner), `select version from ${this.schema}.migrations where version = 0 for update`]
   }
 
   changes(version: number, { isCockroach }: Server): readonly string[] {

@@ -1,5 +1,6 @@
-// What processes tell one another: who tells, the types that may be claimed, the runs that have ended, and those that have
-// got mail while somebody performs them. Texts are short, because Postgres takes no more than 8,000 bytes.
+// What processes tell one another: who tells, the types that may be claimed, the runs that have ended, those that have got
+// mail while somebody performs them, when the time of a run is over that nobody holds, and that a chore is left to do.
+// Texts are short, because Postgres takes no more than 8,000 bytes, and they are sealed on their way.
 
 import type { Hint } from '../../store.ts'
 
@@ -8,19 +9,27 @@ interface Notice {
   readonly ready: readonly string[]
   readonly ended: readonly string[]
   readonly mail: readonly string[]
+  /** The first of them: whoever looks then finds when the next one is. */
+  readonly deadline?: number
+  /** Something is left to do. */
+  readonly chore?: true
 }
 
-const mostBytes = 7_000
+const mostBytes = 5_200
 
 /** Hints as texts to be told; each only once. */
 export function noticesOf(hints: readonly Hint[], from: string): readonly string[] {
   const ready = new Set<string>()
   const ended = new Set<string>()
   const mail = new Set<string>()
+  let deadline = Number.POSITIVE_INFINITY
+  let chore = false
   for (const hint of hints) {
     if (hint.kind === 'ready') ready.add(hint.type)
     else if (hint.kind === 'ended') ended.add(hint.runId)
-    else mail.add(hint.runId)
+    else if (hint.kind === 'mail') mail.add(hint.runId)
+    else if (hint.kind === 'chore') chore = true
+    else deadline = Math.min(deadline, hint.at)
   }
   const notices: string[] = []
   let notice = emptyNotice(from)
@@ -38,7 +47,8 @@ export function noticesOf(hints: readonly Hint[], from: string): readonly string
   for (const type of ready) add('ready', type)
   for (const id of ended) add('ended', id)
   for (const id of mail) add('mail', id)
-  if (bytes > 0) notices.push(JSON.stringify(notice))
+  const rest = { ...(deadline < Number.POSITIVE_INFINITY && { deadline }), ...(chore && { chore }) }
+  if (bytes > 0 || Object.keys(rest).length > 0) notices.push(JSON.stringify({ ...notice, ...rest }))
   return notices
 }
 
@@ -59,6 +69,8 @@ export function hintsOf(text: string, self: string): readonly Hint[] {
     ...textsOf(notice.ready).map((type): Hint => ({ kind: 'ready', type })),
     ...textsOf(notice.ended).map((runId): Hint => ({ kind: 'ended', runId })),
     ...textsOf(notice.mail).map((runId): Hint => ({ kind: 'mail', runId })),
+    ...(typeof notice.deadline === 'number' ? [{ kind: 'deadline', at: notice.deadline } as const] : []),
+    ...(notice.chore === true ? [{ kind: 'chore' } as const] : []),
   ]
 }
 

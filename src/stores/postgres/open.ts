@@ -1,20 +1,27 @@
 // Opens a Postgres store: finds a way to the database, looks how safe it is, and puts the parts together.
 
 import { createHash, getRandomValues, randomUUID } from 'node:crypto'
-import { toMs, type Duration } from '../../core/duration.ts'
+import { someTime, toMs, type Duration } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
 import { harmless, randomFraction, type Clock, type Logger, type Random } from '../../core/ports.ts'
 import { checkOptions, shown } from '../../core/suggest.ts'
+import { connected } from './changing.ts'
+import { ConnectionBudget } from './connection-budget.ts'
 import { Database, patienceFor, type PoolLike } from './database.ts'
 import { databaseClock, type Dialect } from './dialect.ts'
 import { checkDurability, type Unsafe } from './durability.ts'
 import { Hints } from './hearing.ts'
-import { onLine } from './line.ts'
+import type { Row } from './execution.ts'
+import { expectErrors, inTime, onLine, type Line, type LineSource } from './line.ts'
+import { Rights } from './missing-right.ts'
 import { migrate, readSchema } from './migrating.ts'
 import { listenAt, listenOver } from './listen-client.ts'
 import type { ListenClient } from './listening.ts'
-import { lentSettings, openPool, settingsFor, settingsSql } from './pool.ts'
+import { localSettings, openPool, settingsFor, settingsSql } from './pool.ts'
+import { installRoles } from './roles.ts'
 import { checkSchema, quoteSchema, quoteText } from './schema-name.ts'
+import { assertSearchPath } from './search-path.ts'
+import { readSecret } from './secrets.ts'
 import { PostgresStore } from './store.ts'
 import type { StatementName } from '../statement-plan.ts'
 
@@ -37,7 +44,11 @@ export interface PostgresStoreOptions {
    * their work by polling only. @default over the database's own
    */
   readonly listen?: string | false
-  /** The most connections that it opens itself. @default 10 */
+  /**
+   * The most connections that it opens itself, or takes of your pool at once; one more listens. One is kept for heartbeats and one
+   * for commits, and all but three are lent to `ctx.transaction`, each for as long as a transaction lasts: the rest wait in order.
+   * With fewer than four, some of these share one. @default 13, so that ten transactions may be open; all that your pool has
+   */
   readonly connections?: number
   /** How long a call waits for the database, and for others who write. Its expiry is STORE_UNAVAILABLE. @default 14 s */
   readonly storageTimeout?: Duration
@@ -46,7 +57,7 @@ export interface PostgresStoreOptions {
    * `synchronous_commit` off. @default 'warn'
    */
   readonly unsafe?: Unsafe
-  /** The one expression for the time, in milliseconds as a bigint. @default the database's clock */
+  /** The one expression for the time, in milliseconds as a bigint, with qualified names. @default the database's clock */
   readonly now?: string
   readonly logger?: Logger
   /** Told of every statement of the plan: for tests that compare. */
@@ -78,26 +89,36 @@ const optionNames = [
 export async function openPostgresStore(given: PostgresStoreOptions): Promise<PostgresStore> {
   checkOptions(given, optionNames, 'openPostgresStore()')
   const options = withUrlOptions(given)
-  const { url, pool: lent, distributed = false, connections = 10, now = databaseClock } = options
+  const { url, pool: lent, distributed = false, now = databaseClock } = options
   if ((url === undefined) === (lent === undefined)) {
     throw new HoldfastError('INVALID_OPTION', 'openPostgresStore() takes either a url or a pool.')
   }
   const name = checkSchema(options.schema ?? 'holdfast')
-  const storageMs = toMs(options.storageTimeout ?? '14s', 'storageTimeout')
+  const connections = connectionsOf(options)
+  const storageMs = toMs(options.storageTimeout ?? '14s', 'storageTimeout', someTime)
   const logger = harmless(options.logger ?? silent)
-  const settings = settingsFor(storageMs)
+  // Where nothing can be passed over, whoever waits stays in line.
+  const wait = distributed ? 'long' : 'shortly'
+  const settings = settingsFor(storageMs, wait)
   const onError = (error: Error): void => logger.debug('An idle connection to the database broke.', { error })
   const own =
     lent === undefined
       ? await openPool({ url: url ?? '', max: connections, settings, connectMs: storageMs, onError })
       : null
-  const { pool } = own ?? { pool: lent as PoolLike }
+  const pool = own?.pool ?? inTime(lent as PoolLike, storageMs)
+  const source: LineSource = { pool, beats: own?.beats ?? null, budget: new ConnectionBudget(connections) }
+  lent?.on?.('connect', expectErrors)
+  const leave = async (): Promise<void> => {
+    lent?.off?.('connect', expectErrors)
+    await Promise.all([own?.pool.end(), own?.beats?.end()])
+  }
   try {
+    if (lent !== undefined) await connected(pool, assertSearchPath)
     await checkDurability(pool, { unsafe: options.unsafe, logger })
     const found = await readSchema(pool, { schema: name, shards: options.shards, now })
     const dialect: Dialect = {
       schema: quoteSchema(name),
-      feedNumber: quoteText(`${quoteSchema(name)}.feed_number`),
+      feedNumber: `${quoteText(`${quoteSchema(name)}.feed_number`)}::regclass`,
       now,
       shards: found?.shards ?? options.shards ?? 1,
       skipLocked: distributed ? '' : 'skip locked',
@@ -109,53 +130,101 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       channel,
       self,
       ports,
-      connect: distributed || options.listen === false ? null : listener(options, lent, storageMs),
-      send: (notice) => notify(pool, patienceFor(storageMs), [channel, notice]),
+      connect: listens(options) ? listener(options, pool, storageMs) : null,
+      send: (notice) => notify(source, storageMs, [channel, notice]),
+      key: () => readSecret(source, storageMs, name, 'notice_key'),
     })
+    const defaults = own?.defaults ?? null
     const database = new Database({
-      pool,
-      settings: own?.isDirect === true ? null : settingsSql(settings),
-      lentSettings,
+      ...source,
+      settings: defaults === null ? settingsSql(settings) : null,
+      theirSettings: defaults === null ? null : localSettings(defaults),
+      ourSettings: settingsSql(settingsFor(storageMs, 'long')),
+      wait,
       random: () => randomFraction(machineRandom),
       monotonic: () => machineClock.monotonic(),
       storageMs,
       onStatement: options.onStatement,
+      rights: new Rights(dialect.schema, (text) => ask(source, longestAskMs, { text })),
       onHints: hints.committed,
     })
     return new PostgresStore({
       database,
       dialect,
+      namespace: name,
+      storageMs,
       monotonic: () => machineClock.monotonic(),
-      migrate: async () => void (await migrate(pool, { schema: name, shards: dialect.shards, now })),
+      random: () => randomFraction(machineRandom),
+      migrate: async () => {
+        const { from, to } = await migrate(pool, { schema: name, shards: dialect.shards, now })
+        // What is new has no rights yet.
+        if (from !== to) await installRoles(pool, { schema: name })
+      },
+      tokenKey: () => readSecret(source, storageMs, name, 'token_key'),
       hearing: hints,
       onClose: async () => {
+        await database.returned()
         await hints.close()
-        await own?.pool.end()
+        await leave()
       },
     })
   } catch (error) {
-    await own?.pool.end()
+    await leave()
     throw error
   }
 }
 
 function listener(
   { url, listen }: PostgresStoreOptions,
-  pool: PoolLike | undefined,
+  pool: PoolLike,
   connectMs: number,
 ): () => Promise<ListenClient> {
   const address = typeof listen === 'string' ? listen : url
   if (address !== undefined) return () => listenAt(address, connectMs)
-  return () => listenOver(pool as PoolLike)
+  return () => listenOver(pool)
 }
 
 /** A name that fits, whatever the schema is called. */
-function channelOf(schema: string): string {
+export function channelOf(schema: string): string {
   return `holdfast_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`
 }
 
-async function notify(pool: PoolLike, patienceMs: number, values: readonly [string, string]): Promise<void> {
-  await onLine(pool, patienceMs, (line) => line.query({ text: 'select pg_notify($1, $2)', values }))
+/** Asks something on a connection as it comes from the pool. */
+function ask(source: LineSource, storageMs: number, query: Parameters<Line['query']>[0]): Promise<readonly Row[]> {
+  const ms = { ms: storageMs }
+  const options = { use: 'general', patienceMs: patienceFor(storageMs), turn: ms, connect: ms } as const
+  return onLine(source, options, async (line) => (await line.query(query)).rows)
+}
+
+async function notify(source: LineSource, storageMs: number, values: readonly [string, string]): Promise<void> {
+  await ask(source, storageMs, { text: 'select pg_catalog.pg_notify($1::text, $2::text)', values })
+}
+
+/** Whoever is refused something is told of it soon, with or without what is missing. */
+const longestAskMs = 1_000
+
+/** So many that ten transactions of users may be open at once, besides those that are kept. */
+const usualConnections = 13
+
+/** How many connections may be in use at once, besides the one that listens. */
+function connectionsOf(options: PostgresStoreOptions): number {
+  const { connections, pool } = options
+  if (connections !== undefined && !(Number.isSafeInteger(connections) && connections >= 1)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `openPostgresStore({ connections }) is a whole number from 1. Got ${shown(connections)}.`,
+    )
+  }
+  const size = pool?.options?.max
+  if (pool === undefined || typeof size !== 'number') return connections ?? usualConnections
+  // The one that listens is one of theirs, and stays with us.
+  const left = options.listen === undefined && listens(options) ? size - 1 : size
+  return Math.min(connections ?? left, left)
+}
+
+/** Whether other processes can be heard. A pool of one connection has none left for that. */
+function listens({ pool, listen, distributed = false }: PostgresStoreOptions): boolean {
+  return !distributed && listen !== false && (listen !== undefined || pool?.options?.max !== 1)
 }
 
 /** Options that stand in the address, taken out of it: the driver would not know them. */

@@ -1,15 +1,17 @@
-// Starting runs one after the other in the order of the batch, in one transaction: inside that of a user, and where there are
-// several shards and idempotency keys. There each takes its key first, in the key's own shard, then its row; if something is in the way of the row,
-// the key is free again.
+// Starting runs of several shards in one transaction: inside that of a user, and where there are idempotency keys. Those with
+// such a key take it first, in the key's own shard, and all of them before any row; then the rows are inserted, shard by
+// shard. If something is in the way of a row, its key is free again. However many they are, that is a few statements for each
+// shard.
 
 import { bug } from '../../core/error.ts'
 import type { NewRun, Started } from '../../store.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
-import type { Idempotency } from './idempotency.ts'
+import type { Claimant, Idempotency } from './idempotency.ts'
 import type { Reading } from './reading.ts'
-import { shardOfRun } from './shards.ts'
+import { byShard } from './shards.ts'
 import type { StartChildren } from './judging.ts'
+import { foremost } from '../starting-order.ts'
 import { starting, type Starting } from './starting.ts'
 
 /** What a start is put together from. */
@@ -26,39 +28,73 @@ const mostRounds = 100
 /** How runs are inserted that others start, inside the transaction of those. */
 export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartChildren {
   const as = starting(parts.dialect, 'commit')
-  return (x, runs) =>
-    parts.dialect.shards === 1 ? as.start(x, 0, runs) : startInOrder({ ...parts, starting: as }, x, runs)
+  return async (x, runs) => {
+    const inserted = new Set<string>()
+    return { started: await startInOrder({ ...parts, starting: as }, x, runs, inserted), inserted }
+  }
 }
 
 export async function startInOrder(
+  parts: StartingParts,
+  x: Execution,
+  runs: readonly NewRun[],
+  inserted = new Set<string>(),
+): Promise<readonly Started[]> {
+  if (parts.dialect.shards === 1) return parts.starting.start(x, 0, runs, inserted)
+  const answers = new Map<NewRun, Started>()
+  let open = runs
+  for (let round = 0; open.length > 0; round += 1) {
+    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+    // Of two that want the same the first has got it, or not, before the second asks.
+    await startTogether(parts, x, foremost(open), { answers, inserted })
+    open = open.filter((run) => !answers.has(run))
+  }
+  return runs.map((run) => answers.get(run) as Started)
+}
+
+/** Starts runs that are not in the way of one another. Those of which nobody knows yet what is in their way get no answer. */
+async function startTogether(
   { dialect, starting: rows, idempotency, reading }: StartingParts,
   x: Execution,
   runs: readonly NewRun[],
-): Promise<readonly Started[]> {
-  const startOne = async (run: NewRun): Promise<Started> => {
-    const shard = shardOfRun(dialect, run.id) ?? 0
-    const { id, type, idempotencyKey } = run
-    if (idempotencyKey === null || dialect.shards === 1) return (await rows.start(x, shard, [run]))[0] as Started
-    for (let round = 0; round < mostRounds; round += 1) {
-      const { holder, fresh } = await idempotency.take(x, { id, type, idempotencyKey })
-      if (holder === id) {
-        const [started] = (await rows.start(x, shard, [run])) as [Started]
-        // Nothing was inserted: something was in the way, or this is a start that was answered before its run was removed.
-        // A key that the run of this id had before stays its own.
-        const isInVain = !started.created || started.run.deletedAt !== null
-        if (fresh && isInVain) await idempotency.free(x, [run])
-        return started
-      }
-      if (holder === undefined) continue
-      // The id comes first, whoever has the key.
-      const twin = await rows.lookForId(x, shard, run)
-      if (twin !== undefined) return twin
-      const [found] = await reading.readRuns(x, [holder])
-      if (found !== undefined) return { created: false, taken: 'idempotency-key', run: found }
-    }
-    throw bug('A start finds neither room nor what is in its way', { runId: id })
+  { answers, inserted }: { readonly answers: Map<NewRun, Started>; readonly inserted: Set<string> },
+): Promise<void> {
+  const keyed = runs.filter(isKeyed)
+  const taken = await idempotency.take(x, keyed)
+  const isMine = (run: NewRun): boolean => run.idempotencyKey === null || taken.get(run.id)?.holder === run.id
+  const shardsOf = (some: readonly NewRun[]) =>
+    Array.from(byShard(dialect, some, ({ id }) => id)).sort(([one], [other]) => one - other)
+
+  for (const [shard, some] of shardsOf(runs.filter(isMine))) {
+    const started = await rows.start(x, shard, some, inserted)
+    some.forEach((run, index) => answers.set(run, started[index] as Started))
   }
-  const answers: Started[] = []
-  for (const run of runs) answers.push(await startOne(run))
-  return answers
+  // Nothing was inserted: something was in the way, or this is a start that was answered before its run was removed.
+  // A key that the run of this id had before stays its own.
+  const inVain = keyed.filter((run) => {
+    const started = answers.get(run)
+    if (started === undefined || taken.get(run.id)?.fresh !== true) return false
+    return !started.created || started.run.deletedAt !== null
+  })
+  if (inVain.length > 0) await idempotency.free(x, inVain)
+
+  const refused = runs.filter((run) => !isMine(run) && taken.get(run.id)?.holder !== undefined)
+  // The id comes first, whoever has the key.
+  for (const [shard, some] of shardsOf(refused)) {
+    for (const [run, twin] of await rows.lookForIds(x, shard, some)) answers.set(run, twin)
+  }
+  const left = refused.filter((run) => !answers.has(run))
+  if (left.length === 0) return
+  const holders = await reading.readRuns(
+    x,
+    left.map(({ id }) => taken.get(id)?.holder as string),
+  )
+  left.forEach((run, index) => {
+    const found = holders[index]
+    if (found !== undefined) answers.set(run, { created: false, taken: 'idempotency-key', run: found })
+  })
+}
+
+function isKeyed(run: NewRun): run is NewRun & Claimant {
+  return run.idempotencyKey !== null
 }

@@ -2,9 +2,11 @@
 // true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
 // is enough; a session that was not there when a statement began may be one that opened since.
 //
-// Whoever holds something is read before who is alive: a session opens before it leases, so that nobody is thought dead who
-// only just came. Runs and sessions are never joined, because they may lie on different machines. A look that finds
-// nothing to do is all that a rescue costs; every shard that has something is a transaction of its own.
+// What somebody else has locked waits alone, and so does a run whose end concerns somebody who is locked: the next look finds
+// it again, and whatever stands behind it is taken now.
+//
+// Runs and sessions are never joined, because they may lie on different machines. A look that finds nothing to do is all that
+// a rescue costs, and `outlook.ts` says how that stays cheap; every shard that has something is a transaction of its own.
 
 import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
@@ -12,24 +14,17 @@ import type { Rescued, RescueRequest } from '../../store.ts'
 import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Exchanging, Seen } from './exchanging.ts'
-import type { Execution, Transactions } from './execution.ts'
-import { runColumns, runOf, timeOf } from './rows.ts'
-import { everyShard } from './shards.ts'
+import type { Execution, Told, Transactions } from './execution.ts'
+import { isBound, lookout, type Outlook } from './outlook.ts'
+import { runColumns, runOf } from './rows.ts'
+import { asideOf, hasMetLock, type Way } from './set-aside.ts'
 import { rewriteRun } from './steering.ts'
 import { Wants } from './wants.ts'
 
 export interface Rescuing {
   rescue(transactions: Transactions, request: RescueRequest): Promise<Rescued>
-}
-
-interface Outlook {
-  /** When the next of anything runs out. */
-  readonly next: number | null
-  readonly now: number
-  /** Those that live, and until when. */
-  readonly living: ReadonlyMap<string, number>
-  /** Who holds something in each shard, and when something in it runs out. */
-  readonly shards: readonly { readonly holders: readonly string[]; readonly next: number | null }[]
+  /** The time of a run may be over before what the last look saw. */
+  notice(hints: readonly Told[]): void
 }
 
 interface Picked {
@@ -40,68 +35,81 @@ interface Picked {
   readonly late: boolean
 }
 
-interface Taken extends Pick<Rescued, 'takenOver' | 'ended' | 'more'> {
+type Judged = Pick<Rescued, 'takenOver' | 'ended' | 'paused'>
+
+interface Taken extends Judged {
+  readonly more: boolean
   /** Somebody else had some of the rows. */
   readonly passedOver: boolean
 }
 
-export function rescuing(dialect: Dialect, exchange: Exchanging): Rescuing {
-  const { schema, now, skipLocked } = dialect
-  const shards = everyShard(dialect)
-  const statements = rescueStatements(schema, now, skipLocked)
+/** What one shard is asked for. */
+interface Search {
+  readonly shard: number
+  readonly dead: readonly string[]
+  readonly request: RescueRequest
+  readonly limit: number
+}
 
-  async function outlook(x: Execution, isLast: boolean): Promise<Outlook> {
-    const { held, alive } = isLast ? statements.next : statements.outlook
-    const [found, sessions] = await Promise.all([
-      Promise.all(shards.map((shard) => x.execute(held, [shard]))),
-      x.execute(alive, [0]),
-    ])
-    const rows = found.map(([row]) => ({
-      holders: JSON.parse((row?.['holders'] as string | null | undefined) ?? '[]') as string[],
-      next: earliest([row?.['deadline'], row?.['timeout'], row?.['expiry']].map(timeOf)),
-      now: Number(row?.['now']),
-    }))
-    const living = new Map(sessions.map((row) => [row['id'] as string, Number(row['alive_until'])]))
-    const next = earliest([...living.values(), ...rows.map((row) => row.next)])
-    // The earliest of them: what was not over by then is not yet.
-    return { next, now: earliest(rows.map((row) => row.now)) ?? 0, living, shards: rows }
-  }
+/** So often a shard is asked for more because somebody has locked what it gave. */
+const mostRounds = 10
+
+/** So often a transaction is given up because of something that cannot be passed over. */
+const mostWaits = 20
+
+export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () => number): Rescuing {
+  const { schema, now, skipLocked } = dialect
+  const statements = rescueStatements(schema, now, skipLocked)
+  const lookouts = lookout(dialect, monotonic)
 
   async function endExpired(x: Execution): Promise<number> {
     return (await x.execute(statements.sessions, [0])).length
   }
 
-  async function rescueRuns(
+  /** Those that may have to be taken, but for those that are known to be locked. */
+  async function pick(
     x: Execution,
-    shard: number,
-    dead: readonly string[],
-    request: RescueRequest,
-    limit: number,
-    wants: Wants,
-  ): Promise<Taken> {
-    const found = await x.execute(statements.pick, [shard, JSON.stringify({ dead, most: limit + 1 })])
+    { shard, dead, limit }: Search,
+    aside: ReadonlySet<string>,
+  ): Promise<readonly Picked[]> {
+    const found = await x.execute(statements.pick, [
+      shard,
+      JSON.stringify({ dead, most: limit + 1 + aside.size, since: lookouts.floor }),
+    ])
     const picked = new Map<string, Picked>()
     for (const row of found) {
       const id = row['id'] as string
       const late = row['late'] === true
       // What lost its holder needs no deadline any more.
       const one = { id, session: row['session'] as string | null, token: Number(row['token']), late }
-      if (!picked.has(id)) picked.set(id, one)
+      if (!picked.has(id) && !aside.has(id)) picked.set(id, one)
     }
-    const chosen = [...picked.values()].slice(0, limit)
-    const more = picked.size > limit
-    if (chosen.length === 0) return { takenOver: [], ended: [], more, passedOver: false }
-    // Once it is known that others have to hear of something, all are locked in one order; only then is nobody passed over.
+    return [...picked.values()]
+  }
+
+  async function rescueRuns(
+    x: Execution,
+    { shard, request }: Search,
+    chosen: readonly Picked[],
+    wants: Wants,
+    way: Way,
+  ): Promise<Judged & { readonly locked: readonly Run[] }> {
+    // Once it is known that others have to hear of something, all are locked in one order; only then is anybody waited for.
     const isKnown = wants.ends.size > 0
     if (isKnown) for (const { id } of chosen) wants.runs.add(id)
-    const taken = await exchange.perform(x, {
+    return exchange.perform(x, {
       end: 'rescue',
       wants,
       within: false,
+      way,
       look: () => lock(x, shard, chosen, isKnown),
-      decide: (books, { locked }) => take(books, locked, request),
+      decide: (books, { locked }, _made, guard) => {
+        const places = new Map(chosen.map(({ id }, place) => [id, place]))
+        const judged = { takenOver: [], ended: [], paused: [] }
+        for (const run of locked) guard.decide(places.get(run.id) ?? 0, () => take(books, run, request, judged))
+        return { ...judged, locked }
+      },
     })
-    return { ...taken, more, passedOver: taken.count < chosen.length }
   }
 
   async function lock(
@@ -114,91 +122,139 @@ export function rescuing(dialect: Dialect, exchange: Exchanging): Rescuing {
     return { now: Number(rows[0]?.['now'] ?? 0), locked: rows.map(runOf) }
   }
 
-  function take(
-    books: PostgresBooks,
-    locked: readonly Run[],
-    request: RescueRequest,
-  ): Pick<Rescued, 'takenOver' | 'ended'> & { readonly count: number } {
-    const takenOver: Rescued['takenOver'][number][] = []
-    const ended: Rescued['ended'][number][] = []
-    for (const { id: runId, type, session } of locked) {
-      // As it is by now: its parent may have been ended just before it.
-      const run = books.run(runId) as Run
-      // Undo work has no bound on its time.
-      if (session === null && run.status === 'cancelling') continue
-      const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
-      rewriteRun(books, run, taken, null)
-      const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-      if (reason !== null) ended.push({ runId, type, reason })
-      else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
+  function take(books: PostgresBooks, { id: runId, type, session }: Run, request: RescueRequest, judged: Lists): void {
+    // As it is by now: its parent may have been ended just before it.
+    const run = books.run(runId) as Run
+    // Undo work has no bound on its time.
+    if (session === null && run.status === 'cancelling') return
+    const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
+    rewriteRun(books, run, taken, null)
+    if (taken.isConvicted) judged.paused.push(runId)
+    const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
+    if (reason !== null) judged.ended.push({ runId, type, reason })
+    else if (session !== null) judged.takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
+  }
+
+  /** One transaction of a shard: waits shortly for locks, then passes over what is locked, and says whom it left. */
+  async function rescueSome(
+    transactions: Transactions,
+    search: Search,
+    aside: Set<string>,
+  ): Promise<Judged & { readonly more: boolean; readonly left: readonly string[] }> {
+    const patient = skipLocked === ''
+    let way: Way = 'wait'
+    let most = search.limit
+    for (let waits = 0; ;) {
+      const wants = new Wants()
+      let chosen: readonly Picked[] = []
+      try {
+        const work = async (x: Execution) => {
+          const picked = await pick(x, search, aside)
+          chosen = picked.slice(0, most)
+          const more = picked.length > chosen.length
+          if (chosen.length === 0) return { takenOver: [], ended: [], paused: [], more, left: [] }
+          const { locked, ...judged } = await rescueRuns(x, search, chosen, wants, way)
+          const got = new Set(locked.map(({ id }) => id))
+          return { ...judged, more, left: chosen.flatMap(({ id }) => (got.has(id) ? [] : [id])) }
+        }
+        return await transactions.transaction('rescue.commit', work, { patient })
+      } catch (error) {
+        if (patient || !hasMetLock(error)) throw error
+        if (way === 'pass over') {
+          const known = asideOf(error)
+          waits += known.length === 0 ? 1 : 0
+          if (waits > mostWaits) return { takenOver: [], ended: [], paused: [], more: false, left: ids(chosen) }
+          for (const place of known) aside.add((chosen[place] as Picked).id)
+          // Nobody knows which of them: fewer at once, until it is alone.
+          if (known.length === 0 && chosen.length === 1) for (const { id } of chosen) aside.add(id)
+          most = known.length > 0 || chosen.length === 1 ? search.limit : Math.ceil(chosen.length / 2)
+        }
+        way = 'pass over'
+      }
     }
-    return { takenOver, ended, count: locked.length }
+  }
+
+  async function rescueShard(transactions: Transactions, search: Search): Promise<Taken> {
+    const all: Lists = { takenOver: [], ended: [], paused: [] }
+    const aside = new Set<string>()
+    let { limit } = search
+    for (let round = 1; ; round += 1) {
+      const { takenOver, ended, paused, more, left } = await rescueSome(transactions, { ...search, limit }, aside)
+      all.takenOver.push(...takenOver)
+      all.ended.push(...ended)
+      all.paused.push(...paused)
+      limit -= takenOver.length + ended.length
+      for (const id of left) aside.add(id)
+      // If nothing but locked ones came, those behind them are to be had as well.
+      const isDone = !more || left.length === 0 || limit <= 0 || round === mostRounds
+      const hasTaken = all.takenOver.length + all.ended.length > 0
+      if (isDone) return { ...all, more: more && (hasTaken || aside.size === 0), passedOver: aside.size > 0 }
+    }
   }
 
   return {
     async rescue(transactions, request) {
-      const seen = await transactions.alone((x) => outlook(x, false))
+      const seen = await lookouts.look(transactions, 'first')
       if (isQuiet(seen)) {
-        return { sessionsEnded: 0, takenOver: [], ended: [], more: false, next: seen.next, now: seen.now }
+        const { next, suspects, now: time } = seen
+        return { sessionsEnded: 0, takenOver: [], ended: [], paused: [], suspects, more: false, next, now: time }
       }
       // A transaction of its own: whoever was declared dead is so before anything is taken from it.
       const sessionsEnded = await transactions.transaction('rescue.sessions-commit', endExpired)
       const all: Taken[] = []
       let left = request.limit
       let isCut = false
-      const living = await transactions.alone(stillAlive)
+      const living = await transactions.alone((x) => lookouts.living(x))
+      const swept = new Set<string>()
       for (const [shard, { holders, next }] of seen.shards.entries()) {
-        const dead = holders.filter((id) => !living.has(id))
+        // Also those who lived a moment ago: they may have been declared dead just now.
+        const dead = [...new Set([...holders, ...seen.living.keys()])].filter((id) => !living.has(id))
         const isConcerned = dead.length > 0 || (next !== null && next <= seen.now)
         // The only shard is always looked at: little is lost, and time went by since the look.
-        if (!isConcerned && shards.length > 1) continue
+        if (!isConcerned && dialect.shards > 1) continue
         isCut ||= left <= 0 && all.length > 0
         if (isCut) break
-        const most = left
-        const wants = new Wants()
-        const taken = await transactions.transaction('rescue.commit', (x) =>
-          rescueRuns(x, shard, dead, request, most, wants),
-        )
+        const taken = await rescueShard(transactions, { shard, dead, request, limit: left })
         all.push(taken)
+        for (const id of dead) swept.add(id)
         left -= taken.takenOver.length + taken.ended.length
       }
-      const after = await transactions.alone((x) => outlook(x, true))
       const isPassedOver = all.some(({ passedOver }) => passedOver)
+      const more = isCut || all.some((one) => one.more)
+      const after = await lookouts.look(transactions, 'last')
+      if (!more && !isPassedOver) lookouts.swept(swept)
       return {
         sessionsEnded,
         takenOver: all.flatMap(({ takenOver }) => takenOver),
         ended: all.flatMap(({ ended }) => ended),
-        more: isCut || all.some(({ more }) => more),
+        paused: all.flatMap(({ paused }) => paused),
+        suspects: after.suspects,
+        more,
         // What somebody had locked is there for the next look, soon.
         next: isPassedOver ? Math.min(after.next ?? after.now, after.now) : after.next,
         now: after.now,
       }
     },
+    notice: (hints) => lookouts.notice(hints),
   }
+}
 
-  async function stillAlive(x: Execution): Promise<ReadonlySet<string>> {
-    return new Set((await x.execute(statements.outlook.alive, [0])).map((row) => row['id'] as string))
-  }
+/** What was taken, while it is being gathered. */
+interface Lists {
+  readonly takenOver: Rescued['takenOver'][number][]
+  readonly ended: Rescued['ended'][number][]
+  readonly paused: string[]
+}
+
+function ids(picked: readonly Picked[]): readonly string[] {
+  return picked.map(({ id }) => id)
 }
 
 function isQuiet({ next, now, living, shards }: Outlook): boolean {
   return (next === null || next > now) && shards.every(({ holders }) => holders.every((id) => living.has(id)))
 }
 
-function earliest(times: readonly (number | null)[]): number | null {
-  const known = times.filter((time) => time !== null)
-  return known.length === 0 ? null : known.reduce((least, time) => Math.min(least, time))
-}
-
-interface Look {
-  readonly held: Statement
-  readonly alive: Statement
-}
-
 interface Statements {
-  /** Before anything is done: it has no place in the plan, which begins once there is something to do. */
-  readonly outlook: Look
-  readonly next: Look
   readonly sessions: Statement
   readonly pick: Statement
   readonly lock: Statement
@@ -209,34 +265,10 @@ interface Statements {
 function rescueStatements(schema: string, now: string, skipLocked: string): Statements {
   const clock = `clock as materialized (select ${now} as now)`
   const isHeld = `run.status in ('running', 'cancelling')`
-  // Whom time may end. Undo work has no bound on its time, and nothing ends what is over or was removed.
-  const isBound = `run.session is null and run.status not in ('paused', 'cancelling') and run.undo <> 'due'
-        and run.deleted_at is null and run.ended_at is null`
-  const first = (column: string, condition: string): string =>
-    `(select run.${column} from ${schema}.runs as run
-        where run.shard = $1::smallint and run.${column} is not null and ${condition}
-        order by run.${column} limit 1)`
-  // Each holder is one step along the index, however much it holds.
-  const held = `
-    with recursive ${clock}, holder as (
-      (select run.session from ${schema}.runs as run
-      where run.shard = $1::smallint and run.session is not null order by run.session limit 1)
-      union all
-      select (select run.session from ${schema}.runs as run
-        where run.shard = $1::smallint and run.session > holder.session order by run.session limit 1)
-      from holder where holder.session is not null)
-    select (select json_agg(session)::text from holder where session is not null) as holders,
-      ${first('deadline', 'true')} as deadline,
-      ${first('timeout_at', isBound)} as timeout,
-      ${first('expires_at', isBound)} as expiry,
-      now
-    from clock`
-  const alive = `select id, alive_until from ${schema}.sessions where shard = $1::smallint and ended_at is null`
-  const look = (plan: Statement['plan']): Look => ({ held: statement(plan, held), alive: statement(plan, alive) })
-
   const over = (column: string, condition: string, late: boolean): string =>
     `(select run.id, run.session, run.token, ${String(late)} from ${schema}.runs as run
-      where run.shard = $1::smallint and run.${column} <= (select now from clock) and ${condition}
+      where run.shard = $1::smallint and run.${column} >= (select since from given)
+        and run.${column} <= (select now from clock) and ${condition}
       order by run.${column}, run.id limit (select most from given))`
   const judged = (locking: string): string => `
     with ${clock}, picked as materialized (
@@ -250,8 +282,6 @@ function rescueStatements(schema: string, now: string, skipLocked: string): Stat
           and (not picked.late or run.deadline <= now) end
       ${locking}) as run`
   return {
-    outlook: look([]),
-    next: look(['rescue.next']),
     // Judged anew after a wait, so that a beat which came first keeps its session.
     sessions: statement(
       'rescue.sessions',
@@ -265,7 +295,7 @@ function rescueStatements(schema: string, now: string, skipLocked: string): Stat
       'rescue.pick',
       `
     with ${clock}, given as materialized (
-      select * from json_to_record($2::text::json) as given (dead json, most bigint))
+      select * from json_to_record($2::text::json) as given (dead json, most bigint, since bigint))
     (select run.id, run.session, run.token, false as late from ${schema}.runs as run
       where run.shard = $1::smallint and ${isHeld}
         and run.session = any(array(select json_array_elements_text(dead) from given))

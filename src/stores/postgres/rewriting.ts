@@ -1,7 +1,9 @@
 // Rows that are locked, as they are written back with everything that was decided about them: each run once, however many
 // decisions that were, and all runs of a shard in one statement, with their entries and their row of the feed.
 
+import { nearDeadline } from '../../core/deadline.ts'
 import { uniqueText } from '../../core/key.ts'
+import { wantsText } from '../../core/wanted.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
 import type { StatementName } from '../statement-plan.ts'
 import { entryColumns, type Appends } from './appends.ts'
@@ -38,16 +40,16 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
     with given as materialized (
       select * from json_to_recordset($2::text::json) as given (
         id uuid, type text, version integer, unique_key text, status text, readiness text, due bigint, seq integer,
-        base integer, inbox integer, watched boolean, wish text, undo text, crashes integer, token bigint, session text,
+        base integer, inbox integer, wants text, watched boolean, wish text, undo text, crashes integer, token bigint, session text,
         deadline bigint, timeout_at bigint, expires_at bigint, updated_at bigint, ended_at bigint, deleted_at bigint,
-        delete_reason text)),
+        delete_reason text, key_id text)),
     moved as (
       update ${schema}.runs as run set type = given.type, version = given.version, unique_key = given.unique_key,
         status = given.status, readiness = given.readiness, due = given.due, seq = given.seq, base = given.base,
-        inbox = given.inbox, watched = given.watched, wish = given.wish, undo = given.undo, crashes = given.crashes,
+        inbox = given.inbox, wants = given.wants, watched = given.watched, wish = given.wish, undo = given.undo, crashes = given.crashes,
         token = given.token, session = given.session, deadline = given.deadline, timeout_at = given.timeout_at,
         expires_at = given.expires_at, updated_at = given.updated_at, ended_at = given.ended_at,
-        deleted_at = given.deleted_at, delete_reason = given.delete_reason
+        deleted_at = given.deleted_at, delete_reason = given.delete_reason, key_id = given.key_id
       from given where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id)`
   const entries = (now: string): string => `
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
@@ -55,13 +57,15 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
       from json_to_recordset($3::text::json) as entry (${entryColumns})`
   const feed = (ranges: string): string => `
     insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-    select $1::smallint, nextval(${feedNumber}), array_agg(r), array_agg(first), array_agg(last)
+    select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(r), pg_catalog.array_agg(first),
+      pg_catalog.array_agg(last)
     from json_to_recordset(${ranges}::text::json) as range (r uuid, first integer, last integer)`
   const planOf = (end: Ender): Statements => {
     const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
     // What is delivered appends nothing.
-    const append: readonly StatementName[] = end === 'deliver' ? [write] : [write, `${end}.append`]
-    const last: readonly StatementName[] = end === 'deliver' ? [] : [`${end}.feed`]
+    const isMail = end === 'deliver' || end === 'chore'
+    const append: readonly StatementName[] = isMail ? [write] : [write, `${end}.append`]
+    const last: readonly StatementName[] = isMail ? [] : [`${end}.feed`]
     return {
       silent: statement(write, `${rows} select 1`),
       appending: statement(append, `${rows} ${entries('$4::bigint')}`),
@@ -85,19 +89,39 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
         : x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
     },
     async feed(x, end, shard, appends) {
-      if (!appends.isEmpty) await x.execute(statements[end].feeding, [shard, appends.rangesJson])
+      if (!appends.isUntold) await x.execute(statements[end].feeding, [shard, appends.rangesJson])
     },
   }
+}
+
+/** Tells those who look for runs whose time is over that this one will be such a run soon. */
+export function hintDeadline({ hints }: Pick<Execution, 'hints'>, run: Run, now: number): void {
+  const at = nearDeadline(run, now)
+  if (at !== null) hints.push({ kind: 'deadline', at })
 }
 
 /** Tells those who listen what a row has become. */
 export function hintOf(
   { hints }: Pick<Execution, 'hints'>,
   before: Run['status'] | undefined,
-  { id, type, status, readiness }: Pick<Run, 'id' | 'type' | 'status' | 'readiness'>,
+  run: Pick<Run, 'id' | 'type' | 'status' | 'readiness'> & Partial<Pick<Run, 'version' | 'priority' | 'due'>>,
 ): void {
+  const { id, status } = run
   if (isTerminal(status) && (before === undefined || !isTerminal(before))) hints.push({ kind: 'ended', runId: id })
-  if (readiness === 'ready' || readiness === 'timed') hints.push({ kind: 'ready', type })
+  hintPlace({ hints }, run)
+}
+
+/** Tells those who claim where a run stands that is ready or timed, as far as that is known. */
+export function hintPlace(
+  { hints }: Pick<Execution, 'hints'>,
+  run: Pick<Run, 'type' | 'readiness'> & Partial<Pick<Run, 'version' | 'priority' | 'due'>>,
+): void {
+  const { type, readiness, version, priority, due } = run
+  if (readiness !== 'ready' && readiness !== 'timed') return
+  const isTimed = readiness === 'timed'
+  if (version === undefined || priority === undefined || typeof due !== 'number') {
+    hints.push({ kind: 'ready', type, isTimed })
+  } else hints.push({ kind: 'ready', type, isTimed, version, rank: 0 - priority, due })
 }
 
 function rowsJson(runs: readonly Run[]): string {
@@ -108,7 +132,8 @@ function rowJson(run: Run): object {
   const { id, type, version, status, readiness, due, seq, base, inbox, watched, undo, crashes, token, session } = run
   const wish = run.wish === null ? null : JSON.stringify(run.wish)
   const place = { id, type, version, unique_key: uniqueText(run), status, readiness, due, seq, base, inbox, watched }
+  const wants = wantsText(run.wants, token)
   const times = { deadline: run.deadline, timeout_at: run.timeoutAt, expires_at: run.expiresAt }
-  const ends = { ended_at: run.endedAt, deleted_at: run.deletedAt, delete_reason: run.deleteReason }
-  return { ...place, wish, undo, crashes, token, session, ...times, updated_at: run.updatedAt, ...ends }
+  const ends = { ended_at: run.endedAt, deleted_at: run.deletedAt, delete_reason: run.deleteReason, key_id: run.keyId }
+  return { ...place, wants, wish, undo, crashes, token, session, ...times, updated_at: run.updatedAt, ...ends }
 }

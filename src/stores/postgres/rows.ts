@@ -1,17 +1,19 @@
 // Rows as Postgres gives them, and what they mean. This is the only place where the shape of a row is taken on trust. Inside
 // the transaction of a user another library reads them, and to some an int8 is a text.
 
+import type { Chore } from '../../core/chore.ts'
 import type { Entry } from '../../core/entry.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import type { MessagePolicy } from '../../core/topic.ts'
 import type { Run, Wish } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'
+import { wantsIn } from '../../core/wanted.ts'
 import type { Message } from '../../store.ts'
 import type { Row } from './execution.ts'
 
 const columns =
-  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, watched, wish, undo, crashes, token, session, deadline, ' +
-  'timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, created_at, updated_at, ended_at, ' +
+  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, wants, watched, wish, undo, crashes, token, session, ' +
+  'deadline, timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, key_id, created_at, updated_at, ended_at, ' +
   'deleted_at, delete_reason'
 
 /** What `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
@@ -57,6 +59,7 @@ export function runOf(row: Row): Run {
     parentId: row['parent_id'] as string | null,
     tags: tags === null ? [] : (JSON.parse(tags) as string[]),
     metadata: row['metadata'] as string | null,
+    keyId: row['key_id'] as string | null,
     status: row['status'] as Run['status'],
     readiness: row['readiness'] as Run['readiness'],
     // Never -0, which is not the same to whoever compares.
@@ -65,6 +68,7 @@ export function runOf(row: Row): Run {
     seq: Number(row['seq']),
     base: Number(row['base']),
     inbox: Number(row['inbox']),
+    wants: wantsIn(row['wants'] as string | null, Number(row['token'])),
     watched: isTrue(row['watched']),
     wish: wishOf(row['wish'] as string | null),
     undo: row['undo'] as Run['undo'],
@@ -127,7 +131,7 @@ function policyOf(text: unknown): MessagePolicy | null {
 
 /** What `waitOf` reads of a wait. */
 export function waitColumns(alias: string): string {
-  return of(alias, 'kind, target, run_id, effect, delivery, opened_at')
+  return of(alias, 'kind, target, run_id, effect, delivery, opened_at, since')
 }
 
 export function waitOf(row: Row): WaitRow {
@@ -138,6 +142,23 @@ export function waitOf(row: Row): WaitRow {
     effect: row['effect'] as WaitRow['effect'],
     delivery: row['delivery'] as WaitRow['delivery'],
     openedAt: Number(row['opened_at']),
+    since: Number(row['since']),
+  }
+}
+
+/** What `choreOf` reads of a chore. */
+export function choreColumns(alias: string): string {
+  return of(alias, 'kind, target, position, after_opened_at, after_run')
+}
+
+export function choreOf(row: Row): Chore {
+  const openedAt = timeOf(row['after_opened_at'])
+  const runId = row['after_run'] as string | null
+  return {
+    kind: row['kind'] as Chore['kind'],
+    target: row['target'] as string,
+    position: Number(row['position']),
+    after: openedAt === null || runId === null ? null : { openedAt, runId },
   }
 }
 

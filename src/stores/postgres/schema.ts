@@ -20,6 +20,13 @@ export function isTroubled(alias: string): string {
   return `${alias}.status in (${troubled.map((status) => `'${status}'`).join(', ')})`
 }
 
+/** Whom time may end, as `outlook.ts` asks for it. */
+const isBoundByTime = `session is null and status not in ('paused', 'cancelling') and undo <> 'due'
+      and deleted_at is null and ended_at is null`
+
+/** 244 bits of the server's cryptographic generator, in hexadecimal digits. */
+const randomKey = `replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')`
+
 /** The name of a schema, quoted, and how a table is stored there, to the SQL of one version. */
 export type Migration = (schema: string, stored?: (settings: string) => string) => string
 
@@ -251,17 +258,87 @@ export const migrations: readonly Migration[] = [
   create index broadcasts_closed on ${schema}.broadcasts (shard, topic, at)
     where delivery = 'topic' or taken_by is not null;
   `,
+
+  // Which messages wake a run that waits, as `core/wanted.ts` writes it; null if any does. No index has it.
+  (schema) => `
+  alter table ${schema}.runs add column wants text;
+`,
+
+  // Suspects, which are performed apart from all others. The check is known by one name or the other, and is added anew
+  // without a look at the rows: those before know fewer values.
+  (schema) => `
+  alter table ${schema}.runs drop constraint if exists runs_readiness_check;
+  alter table ${schema}.runs drop constraint if exists check_readiness;
+  alter table ${schema}.runs add constraint runs_readiness_known
+    check (readiness in ('ready', 'timed', 'apart', 'blocked', 'leased', 'idle')) not valid;
+  create index runs_apart on ${schema}.runs (shard, type, version, due, id) where readiness = 'apart';
+  `,
+
+  // Whom time may end, and nobody else: a run that is held, paused or undone is no more looked at when its time is over. What
+  // the version before asks has the same conditions, and so is answered by these.
+  (schema) => `
+  drop index ${schema}.runs_timeout;
+  drop index ${schema}.runs_expiry;
+  create index runs_bound_timeout on ${schema}.runs (shard, timeout_at, id)
+    where timeout_at is not null and ${isBoundByTime};
+  create index runs_bound_expiry on ${schema}.runs (shard, expires_at, id)
+    where expires_at is not null and ${isBoundByTime};
+  `,
+
+  // What an end or a broadcast leaves to be written in pages, as `core/chore.ts` tells: in the shard of its run or topic. A
+  // client that does not know of this writes everything at once, and may overtake what is still being passed on.
+  (schema, stored = storedWith) => `
+  create table ${schema}.chores (
+    shard smallint not null,
+    kind text not null,
+    target text not null,
+    position integer not null,
+    -- The last subscriber who got the broadcast of that position.
+    after_opened_at bigint,
+    after_run uuid,
+    -- From when on somebody may take it.
+    due bigint not null,
+    primary key (shard, kind, target)
+  ) ${stored(busyTable)};
+  create index chores_due on ${schema}.chores (shard, due, kind, target);
+  -- The position of the topic when the run subscribed: it gets what was sent after that.
+  alter table ${schema}.waits add column since integer not null default 0;
+  `,
+
+  // The key that the payloads of a run were last written with. The index is of live runs that need one, for who starts without
+  // it; runs without a key are not in it, and so cost what they did.
+  (schema) => `
+  alter table ${schema}.runs add column key_id text;
+  create index runs_keyed on ${schema}.runs (shard, key_id)
+    where key_id is not null and ended_at is null and deleted_at is null;
+  `,
+
+  // Keys, which the database makes: no process and no printed SQL ever holds them. A column for each, because rights are given
+  // by column: who starts runs tells others of them, and cannot make tokens.
+  (schema) => `
+  create table ${schema}.secrets (
+    shard smallint not null,
+    -- What the secrets of tokens are made with.
+    token_key text not null default ${randomKey},
+    -- What notices to other processes are sealed with.
+    notice_key text not null default ${randomKey},
+    primary key (shard)
+  );
+  insert into ${schema}.secrets (shard) values (0);
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */
 export const tableNames: readonly string[] = [
   'broadcasts',
+  'chores',
   'feed',
   'journal',
   'keys',
   'messages',
   'migrations',
   'runs',
+  'secrets',
   'sequencer',
   'sessions',
   'settings',

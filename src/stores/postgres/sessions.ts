@@ -1,13 +1,21 @@
 // Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
 // ends itself. It never comes back, so its row stays. Sessions lie in shard 0, what they hold in any.
+//
+// A beat is committed before anything else is asked: whatever somebody has locked, whoever beats lives on. Then the deadlines
+// are moved that are to be moved, past the rows that others have locked, and what is listed is looked up by its id, run by
+// run: an index of all that a session ever held may have many entries of runs that it holds no more. Only a look for strays
+// walks there, and a walk that took long is not made again for a while.
 
+import { isHoldfastError } from '../../core/error.ts'
 import type { Wish } from '../../core/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../store.ts'
 import { assertClient, minClientOf } from './client-version.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row, Transactions } from './execution.ts'
+import { Pace } from './pace.ts'
 import { wishOf } from './rows.ts'
 import { byShard, everyShard } from './shards.ts'
+import { isLocked, sqlStateOf } from './sql-state.ts'
 
 /** What is left over is told with the next beat. */
 const straysAtOnce = 100
@@ -20,16 +28,35 @@ interface Claim extends HeldClaim {
   readonly place: number
 }
 
-type Notice =
-  | { readonly what: 'lost'; readonly place: number }
-  | { readonly what: 'stray'; readonly runId: string; readonly token: number }
-  | { readonly what: 'wished'; readonly runId: string; readonly wish: Wish }
-  | { readonly what: 'mail'; readonly place: number; readonly inbox: number }
-  | { readonly what: 'timed out'; readonly runId: string }
+type Claims = ReadonlyMap<number, readonly Claim[]>
 
-export function sessions(dialect: Dialect): Sessions {
-  const { schema, now } = dialect
+/** What there is to tell of a run that was listed. */
+interface Seen {
+  readonly place: number
+  readonly isLost: boolean
+  readonly wish: Wish | null
+  /** How many messages it has, if that is news. */
+  readonly inbox: number | null
+  readonly isTimedOut: boolean
+}
+
+type Stray = Beat['strays'][number]
+
+/** What there is to tell of runs that were not listed. */
+interface Unlisted {
+  readonly strays: readonly Stray[]
+  readonly straysUnknown?: true
+  readonly wished: Beat['wished']
+  readonly timedOut: readonly string[]
+}
+
+const nothing: Unlisted = { strays: [], wished: [], timedOut: [] }
+const unknown: Unlisted = { ...nothing, straysUnknown: true }
+
+export function sessions(dialect: Dialect, monotonic: () => number): Sessions {
+  const { schema, now, skipLocked } = dialect
   const shards = everyShard(dialect)
+  const pace = new Pace(monotonic)
   const clock = `clock as materialized (select ${now} as now)`
   const isHeld = `run.status in ('running', 'cancelling')`
   const keep = statement(
@@ -37,143 +64,204 @@ export function sessions(dialect: Dialect): Sessions {
     `
     with ${clock}
     insert into ${schema}.sessions as session (shard, id, opened_at, alive_until, ended_at)
-    select $1::smallint, given.id, now, case when given.ends then now else (now + given.lease)::bigint end,
+    select $1::smallint, given.id, now, case when given.ends then now else now + given.lease end,
       case when given.ends then now end
-    from clock cross join json_to_record($2::text::json) as given (id text, lease numeric, ends boolean)
+    from clock cross join json_to_record($2::text::json) as given (id text, lease bigint, ends boolean)
     on conflict (shard, id) do update set
       alive_until = case when session.ended_at is null then excluded.alive_until else session.alive_until end,
       ended_at = coalesce(session.ended_at, excluded.ended_at)
     returning ended_at is null as alive, (select now from clock) as now, ${minClientOf(schema)} as min_client`,
   )
   const asked = `asked as materialized (
-      select * from json_to_recordset($2::text::json -> 'held')
-        as asked (place integer, id uuid, token bigint, extend numeric, inbox integer))`
-  const session = `($2::text::json ->> 'session')`
+      select * from json_to_recordset($2::text::json -> 'held'::text)
+        as asked (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
+  const session = `($2::text::json ->> 'session'::text)`
   // The holder is judged when the row is locked: what a look before it found may be gone.
   const extend = statement(
     'beat.extend',
     `
     with ${clock}, ${asked}, locked as materialized (
-      select run.id, asked.extend from (select * from asked order by id) as asked cross join lateral (
+      select run.id, asked.extend, asked.begun from (select * from asked order by id) as asked cross join lateral (
         select run.id from ${schema}.runs as run
         where run.shard = $1::smallint and run.id = asked.id and run.token = asked.token and run.session = ${session}
           and ${isHeld}
-        for no key update) as run)
-    update ${schema}.runs as run set deadline = ((select now from clock) + locked.extend)::bigint from locked
-    where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id`,
+        for no key update ${skipLocked}) as run)
+    update ${schema}.runs as run set
+      deadline = case when locked.extend is null then run.deadline
+        else (select now from clock) + locked.extend end,
+      crashes = coalesce(locked.begun, run.crashes)
+    from locked
+    where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+    returning run.id`,
   )
-  // One walk over what the session holds, and mostly nothing to tell.
+  // Judged outside of the lookup, which so goes by nothing but the id.
   const look = statement(
     'beat.look',
     `
+    with ${clock}, ${asked}, judged as materialized (
+      select asked.place, asked.inbox as known, run.inbox, run.wish,
+        coalesce(run.session = ${session}, false) as mine,
+        coalesce(run.session = ${session} and run.token = asked.token and ${isHeld}, false) as held,
+        coalesce(run.session = ${session} and run.status = 'running' and run.deleted_at is null
+          and run.timeout_at <= clock.now, false) as over
+      from asked cross join clock left join lateral (
+        select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = asked.id limit 1) as run on true)
+    select place, not held as lost, case when mine then wish end as wish,
+      case when held and inbox > known then inbox end as inbox, over
+    from judged where not held or over or (mine and wish is not null) or inbox > known`,
+  )
+  const strays = statement(
+    'beat.strays',
+    `
     with ${clock}, ${asked}, mine as materialized (
-      select run.id, run.token, run.status, run.wish, run.timeout_at, run.deleted_at, run.inbox,
-        ${isHeld} as held
-      from ${schema}.runs as run where run.shard = $1::smallint and run.session = ${session})
-    select 'lost' as what, null::uuid as id, null::text as wish, null::bigint as token, asked.place
-    from asked left join mine on mine.id = asked.id and mine.token = asked.token and mine.held where mine.id is null
+      select run.id, run.token, run.status, run.wish, run.timeout_at, run.deleted_at, ${isHeld} as held
+      from ${schema}.runs as run
+      where run.shard = $1::smallint and run.session = ${session} and run.id <> all(array(select id from asked)))
+    select 'wished' as what, id, wish, null::bigint as token from mine where wish is not null
     union all
-    select 'mail', mine.id, null, mine.inbox, asked.place
-    from asked join mine on mine.id = asked.id and mine.token = asked.token and mine.held
-    where mine.inbox > asked.inbox
-    union all
-    select 'wished', id, wish, null, null from mine where wish is not null
-    union all
-    select 'timed out', id, null, null, null from mine cross join clock
+    select 'timed out', id, null, null from mine cross join clock
     where status = 'running' and deleted_at is null and timeout_at <= now
     union all
-    (select 'stray', id, null, token, null from mine
-    where held and not exists (select 1 from asked where asked.id = mine.id)
-    order by id limit ${straysAtOnce})`,
+    (select 'stray', id, null, token from mine where held order by id limit ${straysAtOnce})`,
   )
 
-  async function lookAll(
-    x: Execution,
-    id: string,
-    held: ReadonlyMap<number, readonly Claim[]>,
-  ): Promise<readonly Notice[]> {
-    const answers = await Promise.all(
-      shards.map((shard) => x.execute(look, [shard, heldJson(id, held.get(shard) ?? [])])),
-    )
-    return answers.flat().sort(byId).map(noticeOf)
+  /** Moves what is to be moved; answers what was. */
+  async function moveAll(transactions: Transactions, id: string, moving: Claims): Promise<ReadonlySet<string>> {
+    if (moving.size === 0) return new Set()
+    const move = async (x: Execution): Promise<readonly Row[]> => {
+      const answers = await Promise.all(
+        Array.from(moving, ([shard, some]) => x.execute(extend, [shard, heldJson(id, some)])),
+      )
+      return answers.flat()
+    }
+    try {
+      // Where nobody can be passed over, somebody may be waited for: once, and not for as long as a call may take.
+      const rows = await transactions.alone(move, 'beat.extend-commit', { patient: skipLocked !== '' })
+      return new Set(rows.map((row) => row['id'] as string))
+    } catch (error) {
+      if (skipLocked !== '' || !isHoldfastError(error) || !isLocked(sqlStateOf(error.cause))) throw error
+      return new Set()
+    }
   }
 
-  async function beatOnce(x: Execution, request: BeatRequest): Promise<Beat & { readonly minClient: unknown }> {
-    const { session: id, leaseMs, held = [], end = false } = request
-    const claims = byShard(
-      dialect,
-      held.map((claim, place) => ({ ...claim, place })),
-      ({ runId }) => runId,
+  async function lookAt(transactions: Transactions, id: string, claims: Claims): Promise<readonly Seen[]> {
+    if (claims.size === 0) return []
+    const answers = await transactions.alone((x) =>
+      Promise.all(Array.from(claims, ([shard, some]) => x.execute(look, [shard, heldJson(id, some)]))),
     )
-    const kept = x.execute(keep, [0, JSON.stringify({ id, lease: leaseMs, ends: end })])
-    const extended = extendable(claims)
-    // Only who is alive moves a deadline; without one, nothing waits for the answer.
-    const isMoving = extended.length > 0 && (await kept)[0]?.['alive'] === true
-    const moved = isMoving ? extended.map(([shard, some]) => x.execute(extend, [shard, heldJson(id, some)])) : []
-    const [[row], notices] = await Promise.all([kept, lookAll(x, id, claims), ...moved])
-    const alive = row?.['alive'] === true
-    // Runs of which this store can have none are not in any shard.
-    const known = new Set([...claims.values()].flat().map(({ place }) => place))
-    const gone = new Set(notices.flatMap((one) => (one.what === 'lost' ? [one.place] : [])))
-    return {
-      alive,
-      lost: held.filter((_, place) => !alive || !known.has(place) || gone.has(place)).map(({ runId }) => runId),
-      strays: notices
-        .flatMap((one) => (one.what === 'stray' ? [{ runId: one.runId, token: one.token }] : []))
-        .slice(0, straysAtOnce),
-      wished: notices.flatMap((one) => (one.what === 'wished' ? [{ runId: one.runId, wish: one.wish }] : [])),
-      mail: notices
-        .flatMap((one) => (alive && one.what === 'mail' ? [one] : []))
-        .sort((a, b) => a.place - b.place)
-        .map(({ place, inbox }) => ({ runId: held[place]?.runId ?? '', inbox })),
-      timedOut: notices.flatMap((one) => (one.what === 'timed out' ? [one.runId] : [])),
-      now: Number(row?.['now']),
-      minClient: row?.['min_client'],
+    return answers.flat().map(seenOf)
+  }
+
+  async function lookForStrays(transactions: Transactions, id: string, claims: Claims): Promise<Unlisted> {
+    if (!pace.isDue) return unknown
+    try {
+      const answers = await pace.walk(() =>
+        transactions.alone((x) =>
+          Promise.all(shards.map((shard) => x.execute(strays, [shard, heldJson(id, claims.get(shard) ?? [])]))),
+        ),
+      )
+      return unlistedOf(answers.flat())
+    } catch (error) {
+      // The session is kept and all that it knows of was looked at: a later beat may find the rest.
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
+      return unknown
     }
   }
 
   return {
     async beat(transactions, request) {
-      const { minClient, ...beat } = await transactions.transaction('beat.commit', (x) => beatOnce(x, request))
+      const { session: id, leaseMs, held = [], end = false, seeksStrays = true } = request
+      const claims = byShard(
+        dialect,
+        held.map((claim, place) => ({ ...claim, place })),
+        ({ runId }) => runId,
+      )
+      const values = [0, JSON.stringify({ id, lease: Math.round(leaseMs), ends: end })]
+      const [kept] = await transactions.alone((x) => x.execute(keep, values), 'beat.commit')
+      const alive = kept?.['alive'] === true
+      // Only who is alive moves a deadline.
+      const moving = alive ? movingOf(claims) : new Map<number, readonly Claim[]>()
+      const moved = await moveAll(transactions, id, moving)
+      const seen = await lookAt(transactions, id, claims)
+      const unlisted = seeksStrays ? await lookForStrays(transactions, id, claims) : nothing
       // Said when the lease has been kept: whoever must leave has that long to end what it does. Goodbyes are always taken.
-      if (request.end !== true) assertClient(minClient)
-      return beat
+      if (!end) assertClient(kept?.['min_client'])
+
+      // Runs of which this store can have none are not in any shard.
+      const known = new Set([...claims.values()].flat().map(({ place }) => place))
+      const gone = new Set(seen.filter(({ isLost }) => isLost).map(({ place }) => place))
+      const isLost = (place: number): boolean => !alive || !known.has(place) || gone.has(place)
+      const idAt = (place: number): string => held[place]?.runId ?? ''
+      const wished = seen.flatMap(({ place, wish }) => (wish === null ? [] : [{ runId: idAt(place), wish }]))
+      const timedOut = seen.filter(({ isTimedOut }) => isTimedOut).map(({ place }) => idAt(place))
+      const busy = new Set(
+        [...moving.values()].flat().flatMap(({ place, runId }) => (isLost(place) || moved.has(runId) ? [] : [runId])),
+      )
+      return {
+        alive,
+        lost: held.filter((_, place) => isLost(place)).map(({ runId }) => runId),
+        ...(busy.size === 0 ? {} : { busy: [...busy] }),
+        strays: unlisted.strays,
+        ...(unlisted.straysUnknown === true ? { straysUnknown: true } : {}),
+        wished: onceById([...wished, ...unlisted.wished], ({ runId }) => runId),
+        mail: seen
+          .flatMap(({ place, inbox }) => (alive && inbox !== null ? [{ place, inbox }] : []))
+          .sort((a, b) => a.place - b.place)
+          .map(({ place, inbox }) => ({ runId: idAt(place), inbox })),
+        timedOut: onceById([...timedOut, ...unlisted.timedOut], (runId) => runId),
+        now: Number(kept?.['now']),
+      }
     },
   }
 }
 
-/** The claims whose deadlines are to be moved, each once: the last word counts. */
-function extendable(held: ReadonlyMap<number, readonly Claim[]>): readonly (readonly [number, readonly Claim[]])[] {
-  return Array.from(held, ([shard, claims]) => {
-    const asking = claims.filter(({ extendMs }) => extendMs !== null)
-    return [shard, [...new Map(asking.map((one) => [`${one.token} ${one.runId}`, one])).values()]] as const
-  }).filter(([, claims]) => claims.length > 0)
+/** The claims whose deadlines are to be moved, or that have begun, each once: the last word counts. */
+function movingOf(held: Claims): Claims {
+  const found = new Map<number, readonly Claim[]>()
+  for (const [shard, claims] of held) {
+    const asking = claims.filter(({ extendMs, begun }) => extendMs !== null || begun !== undefined)
+    if (asking.length === 0) continue
+    found.set(shard, [...new Map(asking.map((one) => [`${one.token} ${one.runId}`, one])).values()])
+  }
+  return found
 }
 
 function heldJson(session: string, claims: readonly Claim[]): string {
-  const held = claims.map(({ place, runId, token, extendMs, inbox }) => {
-    const claim = { place, id: runId, token, extend: extendMs }
+  const held = claims.map(({ place, runId, token, extendMs, inbox, begun }) => {
+    const claim = {
+      place,
+      id: runId,
+      token,
+      extend: extendMs === null ? null : Math.round(extendMs),
+      ...(begun === undefined ? {} : { begun }),
+    }
     return inbox === undefined ? claim : { ...claim, inbox }
   })
   return JSON.stringify({ session, held })
 }
 
-function byId(a: Row, b: Row): number {
-  return String(a['id']) < String(b['id']) ? -1 : 1
+function seenOf(row: Row): Seen {
+  return {
+    place: Number(row['place']),
+    isLost: row['lost'] === true,
+    wish: wishOf(row['wish'] as string | null),
+    inbox: row['inbox'] === null ? null : Number(row['inbox']),
+    isTimedOut: row['over'] === true,
+  }
 }
 
-function noticeOf(row: Row): Notice {
-  const runId = row['id'] as string
-  switch (row['what']) {
-    case 'lost':
-      return { what: 'lost', place: Number(row['place']) }
-    case 'mail':
-      return { what: 'mail', place: Number(row['place']), inbox: Number(row['token']) }
-    case 'stray':
-      return { what: 'stray', runId, token: Number(row['token']) }
-    case 'wished':
-      return { what: 'wished', runId, wish: wishOf(row['wish'] as string) as Wish }
-    default:
-      return { what: 'timed out', runId }
+function unlistedOf(rows: readonly Row[]): Unlisted {
+  const of = (what: string): readonly Row[] => rows.filter((row) => row['what'] === what)
+  const stray = (row: Row): Stray => ({ runId: row['id'] as string, token: Number(row['token']) })
+  return {
+    strays: onceById(of('stray').map(stray), ({ runId }) => runId).slice(0, straysAtOnce),
+    wished: of('wished').map((row) => ({ runId: row['id'] as string, wish: wishOf(row['wish'] as string) as Wish })),
+    timedOut: of('timed out').map((row) => row['id'] as string),
   }
+}
+
+/** In the order of their ids, each once. */
+function onceById<One>(all: readonly One[], idOf: (one: One) => string): readonly One[] {
+  const byId = new Map(all.map((one) => [idOf(one), one]))
+  return [...byId.values()].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
 }

@@ -1,5 +1,6 @@
 // Which rows lie where. A statement names one shard; what is asked of many goes out as one statement for each, all at once.
 
+import type { Chore } from '../../core/chore.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import { isRunId, shardFor, shardOf } from '../../core/id.ts'
 import type { Dialect, Statement } from './dialect.ts'
@@ -15,6 +16,14 @@ export function shardOfRun({ shards }: Pick<Dialect, 'shards'>, runId: string): 
 export function shardOfWait(
   dialect: Pick<Dialect, 'shards'>,
   { kind, target }: Pick<WaitRow, 'kind' | 'target'>,
+): number | undefined {
+  return kind === 'topic' ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
+}
+
+/** The shard in which a chore is written; undefined if there can be no such run. */
+export function shardOfChore(
+  dialect: Pick<Dialect, 'shards'>,
+  { kind, target }: Pick<Chore, 'kind' | 'target'>,
 ): number | undefined {
   return kind === 'topic' ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }

@@ -1,6 +1,7 @@
 // Inserting runs, each with its first entry and its place in the feed, in one statement. The unique indexes decide who is
 // first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
-// its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement.
+// its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement. A run that another
+// one starts gets its place in the feed later, behind the entry with which that one says so.
 
 import { bug } from '../../core/error.ts'
 import { uniqueText } from '../../core/key.ts'
@@ -10,16 +11,18 @@ import type { NewRun, Started } from '../../store.ts'
 import type { StatementName } from '../statement-plan.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
+import { hintDeadline, hintPlace } from './rewriting.ts'
 import { isTrue, runColumns, runOf } from './rows.ts'
+import { foremost } from '../starting-order.ts'
 
 /** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
 const mostRounds = 100
 
 export interface Starting {
-  /** Starts runs of one shard. */
-  start(x: Execution, shard: number, runs: readonly NewRun[]): Promise<readonly Started[]>
-  /** What the start of a run is answered whose id exists; undefined if it does not. */
-  lookForId(x: Execution, shard: number, run: NewRun): Promise<Started | undefined>
+  /** Starts runs of one shard. The ids of those that were inserted now, and not by an earlier try, go into `inserted`. */
+  start(x: Execution, shard: number, runs: readonly NewRun[], inserted?: Set<string>): Promise<readonly Started[]>
+  /** What the starts of those runs are answered whose ids exist. */
+  lookForIds(x: Execution, shard: number, runs: readonly NewRun[]): Promise<ReadonlyMap<NewRun, Started>>
 }
 
 /** `as`: whether runs are started by people, or by other runs with their transitions. */
@@ -32,13 +35,23 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
       select $1::smallint, id, position, m, kind, name, data, policy, created_at, 'queued'
       from json_to_recordset($3::text::json) as letter (
         r uuid, position integer, m text, kind text, name text, data text, policy text) join made on made.id = letter.r)`
+  // In the order of the batch.
+  const feeding =
+    as === 'commit'
+      ? ''
+      : `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id order by nth), pg_catalog.array_agg(1),
+        pg_catalog.array_agg(1)
+      from made join given using (id) having count(*) > 0)`
   const inserting = (more: string): string => `
     with clock as materialized (select ${now} as now),
     given as materialized (
       select * from json_to_recordset($2::text::json) as given (
-        place integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
+        place integer, nth integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
         timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
-        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, inbox integer,
+        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, key_id text, inbox integer,
         entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
     -- A session that ends at the same time is found by a later rescue.
     dead as materialized (
@@ -47,7 +60,7 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     made as (
       insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
         timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
-        inbox, created_at, updated_at)
+        key_id, inbox, created_at, updated_at)
       select $1::smallint, id, type, version,
         case when leased then 'running' else 'pending' end,
         case when leased then 'leased' when due > now then 'timed' else 'ready' end,
@@ -55,12 +68,12 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
         case when leased then session end, case when leased then now + lease_ms end,
         now + timeout_ms, case when leased then null else now + expires_ms end,
         key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
-        parent_id, tags, metadata, coalesce(inbox, 0), now, now
+        parent_id, tags, metadata, key_id, coalesce(inbox, 0), now, now
       from (
         select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
           session is not null and session not in (select id from dead) as leased
         from given cross join clock) as one
-      -- The first of two that share a key is the one.
+      -- The one order in which everybody inserts.
       order by place
       on conflict do nothing
       returning id, session is not null as leased, created_at),
@@ -71,10 +84,7 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, id, 1, entry_kind, entry_name, entry_meta, entry_data, created_at, transition
-      from made join given using (id))${more},
-    fed as (
-      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-      select $1::smallint, nextval(${feedNumber}), array_agg(id), array_agg(1), array_agg(1) from made having count(*) > 0)
+      from made join given using (id))${more}${feeding}
     select * from made`
   const insert = statement(planned('start.session', 'start.insert', 'start.append', 'start.feed'), inserting(''))
   const insertWithMail = statement(
@@ -111,11 +121,11 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
 
   /** Inserts what is not in the way of anything, and tells what it became. */
   async function insertNew(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
-    const byId = new Map<string, NewRun>()
-    // The second of two with one id finds the first.
-    for (const run of runs) if (!byId.has(run.id)) byId.set(run.id, run)
-    const given = Array.from(byId.values(), givenOf)
-    const mail = Array.from(byId.values()).flatMap(mailOf)
+    const chosen = foremost(runs)
+    const byId = new Map(chosen.map((run) => [run.id, run]))
+    const nth = new Map(runs.map((run, index) => [run, index]))
+    const given = chosen.map((run, place) => ({ ...givenOf(run, place), nth: nth.get(run) }))
+    const mail = chosen.flatMap(mailOf)
     const rows =
       mail.length === 0
         ? await x.execute(insert, [shard, JSON.stringify(given)])
@@ -124,8 +134,9 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as NewRun
       const leased = isTrue(row['leased'])
-      if (!leased) x.hints.push({ kind: 'ready', type: run.type, rank: 0 - run.priority })
       const made = newRow(run, Number(row['created_at']), leased)
+      if (!leased) hintPlace(x, made)
+      hintDeadline(x, made, made.createdAt)
       answers.set(run, { created: true, taken: null, run: { ...made, inbox: lettersOf(run).length } })
     }
     return answers
@@ -142,12 +153,15 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
   }
 
   return {
-    async start(x, shard, runs) {
+    async start(x, shard, runs, inserted) {
       const answers = new Map<NewRun, Started>()
       let open = runs
       for (let round = 0; open.length > 0; round += 1) {
         if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
-        for (const [run, answer] of await insertNew(x, shard, open)) answers.set(run, answer)
+        for (const [run, answer] of await insertNew(x, shard, open)) {
+          answers.set(run, answer)
+          inserted?.add(run.id)
+        }
         open = open.filter((run) => !answers.has(run))
         if (open.length === 0) break
         for (const [run, answer] of await lookFor(x, shard, open)) answers.set(run, answer)
@@ -156,9 +170,15 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
       return runs.map((run) => answers.get(run) as Started)
     },
 
-    async lookForId(x, shard, run) {
-      const only = { ...run, key: null, idempotencyKey: null }
-      return (await lookFor(x, shard, [only])).get(only)
+    async lookForIds(x, shard, runs) {
+      const only = runs.map((run) => ({ ...run, key: null, idempotencyKey: null }))
+      const found = await lookFor(x, shard, only)
+      const answers = new Map<NewRun, Started>()
+      runs.forEach((run, index) => {
+        const answer = found.get(only[index] as NewRun)
+        if (answer !== undefined) answers.set(run, answer)
+      })
+      return answers
     },
   }
 }
@@ -183,6 +203,7 @@ function givenOf(run: NewRun, place: number): object {
   if (run.parentId !== null) given['parent_id'] = run.parentId
   if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
   if (run.metadata !== null) given['metadata'] = run.metadata
+  if ((run.keyId ?? null) !== null) given['key_id'] = run.keyId
   const { length } = lettersOf(run)
   if (length > 0) given['inbox'] = length
   given['entry_kind'] = first.kind

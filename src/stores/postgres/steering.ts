@@ -5,18 +5,18 @@
 import { conclude, hasParted } from '../../core/exchange.ts'
 import { uniqueText } from '../../core/key.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
-import { holds, isTerminal, type Lease, type Run } from '../../core/run.ts'
+import { holds, isTerminal, type Run } from '../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../core/steering.ts'
 import { giveBack } from '../../core/takeover.ts'
+import type { GivenBack } from '../../store.ts'
 import type { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
-import type { Exchanging, Seen } from './exchanging.ts'
+import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
 import type { Idempotency } from './idempotency.ts'
 import { runColumns, runOf } from './rows.ts'
+import type { Guard, Way } from './set-aside.ts'
 import type { Wants } from './wants.ts'
-
-type HeldLease = Lease & { readonly runId: string }
 
 export interface Steering {
   /** Steers runs of one shard. */
@@ -25,10 +25,10 @@ export interface Steering {
     shard: number,
     requests: readonly SteerRequest[],
     wants: Wants,
-    within?: boolean,
+    how?: Manner,
   ): Promise<readonly Steered[]>
   /** Gives leases of one shard back; lost ones are passed over. */
-  release(x: Execution, shard: number, leases: readonly HeldLease[], wants: Wants): Promise<void>
+  release(x: Execution, shard: number, leases: readonly GivenBack[], wants: Wants, way?: Way): Promise<void>
 }
 
 interface Look extends Seen {
@@ -70,22 +70,26 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
     shard: number,
     requests: readonly SteerRequest[],
     books: PostgresBooks,
+    guard: Guard,
   ): Promise<readonly Run[]> {
-    const keys = requests.flatMap(({ kind, runId }) => (kind === 'retry' ? keysOf(books.run(runId)) : []))
+    const keys = requests.flatMap(
+      ({ kind, runId }, index) => guard.decide(index, () => (kind === 'retry' ? keysOf(books.run(runId)) : [])) ?? [],
+    )
     return keys.length === 0 ? [] : (await x.execute(holders, [shard, JSON.stringify(keys)])).map(runOf)
   }
 
   return {
-    async steer(x, shard, requests, wants, within = false) {
+    async steer(x, shard, requests, wants, { within = false, way } = {}) {
       for (const { runId } of requests) wants.runs.add(runId)
       const { answers, deleted } = await exchange.perform(x, {
         end: 'steer',
         wants,
         within,
+        way,
         look: () => lookFor(x, shard, requests),
-        prepare: (books) => lookForRivals(x, shard, requests, books),
-        decide: (books, { obeyed }, rivals) => ({
-          answers: steerAll(books, requests, obeyed, rivals ?? []),
+        prepare: (books, _seen, guard) => lookForRivals(x, shard, requests, books, guard),
+        decide: (books, { obeyed }, rivals, guard) => ({
+          answers: steerAll(books, requests, obeyed, rivals ?? [], guard),
           deleted: books.all().filter(({ deletedAt }) => deletedAt === books.now),
         }),
       })
@@ -93,18 +97,21 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
       return answers
     },
 
-    async release(x, shard, leases, wants) {
+    async release(x, shard, leases, wants, way) {
       for (const { runId } of leases) wants.runs.add(runId)
       await exchange.perform(x, {
         end: 'release',
         wants,
         within: false,
+        way,
         look: async () => ({ now: Number((await x.execute(time, [shard]))[0]?.['now']) }),
-        decide: (books) => {
-          for (const lease of leases) {
+        decide: (books, _seen, _made, guard) => {
+          const release = (lease: GivenBack): void => {
             const run = books.run(lease.runId)
-            if (run !== undefined && holds(run, lease)) rewriteRun(books, run, giveBack(run, books.now), null)
+            if (run !== undefined && holds(run, lease))
+              rewriteRun(books, run, giveBack(run, books.now, lease.crashes), null)
           }
+          for (const [index, lease] of leases.entries()) guard.decide(index, () => release(lease))
         },
       })
     },
@@ -123,6 +130,7 @@ function steerAll(
   requests: readonly SteerRequest[],
   before: ReadonlySet<string>,
   rivals: readonly Run[],
+  guard: Guard,
 ): readonly Steered[] {
   const obeyed = new Set(before)
   /** Who has the key of this run: of those that this batch has changed, as they are by now. */
@@ -134,7 +142,7 @@ function steerAll(
     const known = [...all, ...rivals.filter(({ id }) => !locked.has(id))]
     return known.find((one) => one.id !== run.id && isLive(one) && uniqueText(one) === key)?.id ?? null
   }
-  return requests.map((request): Steered => {
+  const steerOne = (request: SteerRequest): Steered => {
     const run = books.run(request.runId)
     if (run === undefined) return { outcome: 'not-found' }
     const mark = `${run.id} ${request.id}`
@@ -145,7 +153,8 @@ function steerAll(
       if (write.append.length > 0) obeyed.add(mark)
     }
     return answer.outcome === 'not-found' ? answer : { ...answer, run: copied(answer.run) }
-  })
+  }
+  return requests.map((request, index) => guard.decide(index, () => steerOne(request)) as Steered)
 }
 
 function keysOf(run: Run | undefined): readonly string[] {

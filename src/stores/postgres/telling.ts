@@ -28,7 +28,8 @@ export class Teller {
 
   tell(hints: readonly Hint[]): void {
     if (this.closed) return
-    if (this.hints.length < mostHints) this.hints.push(...hints)
+    // One by one: as the arguments of one call, a hundred thousand of them would not fit on the stack.
+    if (this.hints.length < mostHints) for (const hint of hints) this.hints.push(hint)
     this.cancel ??= this.ports.clock.after(gatherMs, () => void (this.flushing = this.flush()))
   }
 

@@ -1,9 +1,11 @@
 // Views with the names of other designs, for people who know those and for dashboards that were made for them. They are made
-// only when somebody asks, each design in a schema of its own beside ours, and can only be read.
+// only when somebody asks, each design in a schema of its own beside ours, and can only be read. There are two sets of each: one
+// that shows no payload, and one in another schema that does, for those whom it is granted to. Neither gives anybody a right:
+// whoever looks needs the right to read what the view reads.
 
 import { HoldfastError, messageOf } from '../../core/error.ts'
 import { didYouMean, shown } from '../../core/suggest.ts'
-import { again, connected, frame } from './changing.ts'
+import { again, connected, frame, serverOf, type Server } from './changing.ts'
 import type { ClientLike, PoolLike } from './database.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
 import { sqlStateOf } from './sql-state.ts'
@@ -11,7 +13,7 @@ import { coordinator } from './views/coordinator.ts'
 import { ironflow } from './views/ironflow.ts'
 import { pgqrs } from './views/pgqrs.ts'
 import { simpleWorkflow } from './views/simple-workflow.ts'
-import type { Design, View } from './views/view.ts'
+import { hidden, shown as withPayloads, type Design, type View } from './views/view.ts'
 
 const designs = { 'simple-workflow': simpleWorkflow, ironflow, coordinator, pgqrs } satisfies Record<string, Design>
 
@@ -19,8 +21,17 @@ export type ViewName = keyof typeof designs
 
 export const viewNames = Object.keys(designs) as ViewName[]
 
-/** They are for Postgres itself: no other database is asked. */
-const plain = { isCockroach: false }
+export interface ViewsOptions {
+  /** The name of the schema with our tables, as its user wrote it. */
+  readonly schema: string
+  /** The designs; without one, all views are dropped. */
+  readonly views: readonly ViewName[]
+  /** The set with payloads is made, too. @default false */
+  readonly payloads?: boolean | undefined
+  /** The role with whose rights alone it is done. @default the user of the connection */
+  readonly owner?: string | undefined
+  readonly onSql?: (sql: string) => void
+}
 
 /** The names in a list such as `ironflow,pgqrs`; none for `none`. */
 export function parseViews(list: string): readonly ViewName[] {
@@ -38,41 +49,62 @@ export function parseViews(list: string): readonly ViewName[] {
   })
 }
 
-/** The schema that the views of a design stand in. */
-export function viewSchema(schema: string, name: ViewName): string {
-  return `${schema}_${name.replaceAll('-', '_')}`
+/** The schema that the views of a design stand in, or those of its set with payloads. */
+export function viewSchema(schema: string, name: ViewName, set: 'plain' | 'payloads' = 'plain'): string {
+  return `${schema}_${name.replaceAll('-', '_')}${set === 'payloads' ? '_payloads' : ''}`
 }
 
-/** What makes these views; without a name, what drops all. `schema` is its name, as its user wrote it. */
-function viewsSql(schema: string, wanted: readonly ViewName[]): readonly string[] {
+/** A schema, and the views that stand in it. */
+export interface MadeViews {
+  readonly schema: string
+  readonly names: readonly string[]
+}
+
+/** Where the views stand that are made, and what they are called. */
+export function madeViews({ schema, views, payloads = false }: ViewsOptions): readonly MadeViews[] {
+  const sets = payloads ? (['plain', 'payloads'] as const) : (['plain'] as const)
+  return views.flatMap((view) =>
+    sets.map((set) => ({
+      schema: viewSchema(schema, view, set),
+      names: designs[view](quoteSchema(schema), hidden).map(({ name }) => name),
+    })),
+  )
+}
+
+/** What makes these views; without a name, what drops all. */
+function viewsSql({ schema, views: wanted, payloads = false }: ViewsOptions, server: Server): readonly string[] {
   const isDropped = wanted.length === 0
-  return (isDropped ? viewNames : wanted).flatMap((name) => {
-    const place = quoteSchema(viewSchema(schema, name))
-    const views = designs[name](quoteSchema(schema))
-    return isDropped ? dropping(place, views) : creation(place, views)
-  })
+  const sets = payloads || isDropped ? (['plain', 'payloads'] as const) : (['plain'] as const)
+  return (isDropped ? viewNames : wanted).flatMap((name) =>
+    sets.flatMap((set) => {
+      const place = quoteSchema(viewSchema(schema, name, set))
+      const views = designs[name](quoteSchema(schema), set === 'plain' ? hidden : withPayloads)
+      return isDropped ? dropping(place, views) : creation(place, views, server)
+    }),
+  )
 }
 
 /** What `installViews()` would execute. */
-export function planViews(schema: string, wanted: readonly ViewName[]): readonly string[] {
-  return [...frame(plain), ...viewsSql(schema, wanted), 'commit']
+export async function planViews(pool: PoolLike, options: ViewsOptions): Promise<readonly string[]> {
+  return connected(pool, async (client) => transactionOf(options, await serverOf(client)))
+}
+
+function transactionOf(options: ViewsOptions, server: Server): readonly string[] {
+  return [...frame(server, options.owner), ...viewsSql(options, server), 'commit']
 }
 
 /** Makes these views, all or none; without a name, drops all. The tables must be there. */
-export async function installViews(
-  pool: PoolLike,
-  schema: string,
-  wanted: readonly ViewName[],
-  onSql?: (sql: string) => void,
-): Promise<void> {
-  const statements = planViews(schema, wanted)
-  const execute = async (client: ClientLike): Promise<void> => {
+export async function installViews(pool: PoolLike, options: ViewsOptions): Promise<void> {
+  const execute = async (client: ClientLike, statements: readonly string[]): Promise<void> => {
     for (const text of statements) {
-      onSql?.(text)
+      options.onSql?.(text)
       await client.query({ text })
     }
   }
-  await connected(pool, (client) => again(client, () => execute(client)).catch(refuse))
+  await connected(pool, async (client) => {
+    const statements = transactionOf(options, await serverOf(client))
+    return again(client, () => execute(client, statements)).catch(refuse)
+  })
 }
 
 /** Something that is no view, or a view of somebody else, has the name of one of ours. */
@@ -86,13 +118,15 @@ function refuse(error: unknown): never {
   )
 }
 
-function creation(place: string, views: readonly View[]): readonly string[] {
+function creation(place: string, views: readonly View[], { hasInvokerViews }: Server): readonly string[] {
+  // A view would otherwise read with the rights of who made it, for everybody who may look at it.
+  const reading = hasInvokerViews ? ' with (security_invoker = true)' : ''
   const statements = views.map(({ name, comment, columns, from }) => {
     const list = Object.entries(columns).map(([column, value]) => `  ${value} as ${quoteName(column)}`)
     // Nobody can write to a view that begins with a WITH.
     const query = `with read_only as (select 1)\nselect\n${list.join(',\n')}\n${from}`
     return [
-      `create or replace view ${place}.${quoteName(name)} as\n${query}`,
+      `create or replace view ${place}.${quoteName(name)}${reading} as\n${query}`,
       `comment on view ${place}.${quoteName(name)} is ${quoteText(comment)}`,
     ]
   })

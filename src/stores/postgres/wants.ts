@@ -2,6 +2,7 @@
 // made of what was asked; where the rules go beyond it, their books throw `Missing`, which says what else is wanted. Nothing
 // is ever answered from what was not locked and looked at.
 
+import { usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import type { Watched } from '../../core/watched.ts'
 import { passedOnId, type Message } from '../../core/message.ts'
 import type { Delivery, TopicRules } from '../../core/topic.ts'
@@ -10,8 +11,10 @@ import type { Delivery, TopicRules } from '../../core/topic.ts'
 export interface WantedWaiters {
   readonly topic: string
   readonly delivery: Delivery
-  /** The longest waiting ones; null for all. */
-  most: number | null
+  /** The longest waiting ones. */
+  most: number
+  /** After whom. */
+  readonly after: Subscribed | null
 }
 
 /** What a topic keeps, of one delivery. */
@@ -41,6 +44,8 @@ export class Wants {
   readonly broadcastIds = new Map<string, Set<string>>()
   /** By run. */
   readonly messageIds = new Map<string, Set<string>>()
+  /** A chore that somebody goes on with, as it was when it was taken. */
+  chore: Chore | null = null
   /** How often it was not enough. */
   tries = 0
 
@@ -59,28 +64,55 @@ export class Wants {
     if (delivery === 'topic') backlog.readers.add(runId)
   }
 
-  /** Something is sent to a topic. */
-  broadcast({ name, delivery }: Pick<TopicRules, 'name' | 'delivery'>, id: string): void {
+  /** Something is sent to a topic; of its subscribers so many get it at once. */
+  broadcast({ name, delivery }: Pick<TopicRules, 'name' | 'delivery'>, id: string, most: number): void {
     this.topics.add(name)
     collect(this.broadcastIds, name, id)
-    this.waitersOf(name, delivery, 1)
+    this.listeners(name, delivery, most)
+  }
+
+  /** Who gets what is sent to a topic: one of a queue, and otherwise so many. */
+  listeners(topic: string, delivery: Delivery, most: number): void {
+    if (delivery === 'queue') this.waitersOf(topic, delivery, 1)
+    else this.subscribersOf(topic, most, null)
+  }
+
+  /** Somebody goes on with that. */
+  goOn(chore: Chore): void {
+    const { kind, target, after } = chore
+    this.chore = chore
+    if (kind === 'topic') {
+      this.topics.add(target)
+      this.subscribersOf(target, usualPages.subscribers, after)
+    } else {
+      this.runs.add(target)
+      this.ends.add(target)
+    }
   }
 
   /** A run may end that has not read this. */
   giveUp(message: Message): void {
     const { policy, name } = message
     if (policy?.onTargetTerminated === 'broadcast') {
-      this.broadcast({ name, delivery: policy.delivery }, passedOnId(message))
+      this.broadcast({ name, delivery: policy.delivery }, passedOnId(message), usualPages.passedOn)
     }
   }
 
-  /** So many more of those who wait on a queue; all who wait on a topic. */
+  /** So many more of those who wait. */
   waitersOf(topic: string, delivery: Delivery, more: number): void {
     const key = `${delivery} ${topic}`
     const known = this.waiters.get(key)
     // One more than are told, because who waits may be over.
-    if (known === undefined) this.waiters.set(key, { topic, delivery, most: delivery === 'topic' ? null : more + 1 })
-    else if (known.most !== null) known.most += more
+    if (known === undefined) this.waiters.set(key, { topic, delivery, most: more + 1, after: null })
+    else known.most += more
+  }
+
+  /** So many of those who wait on a topic: what is sent to it twice goes to the same ones. */
+  private subscribersOf(topic: string, most: number, after: Subscribed | null): void {
+    const key = `topic ${topic}`
+    const known = this.waiters.get(key)
+    if (known === undefined) this.waiters.set(key, { topic, delivery: 'topic', most, after })
+    else known.most = Math.max(known.most, most)
   }
 
   backlog(topic: string, delivery: Delivery): WantedBacklog {

@@ -21,6 +21,7 @@ import { isLetter, wantsOfSending, type Delivering } from './delivering.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row, Told, Value } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
+import { assertMarked, markTransaction } from './lent-transaction.ts'
 import type { Reading } from './reading.ts'
 import { shardOfRun } from './shards.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
@@ -43,11 +44,22 @@ export class PostgresWithin implements Within {
   private readonly parts: WithinParts
   private readonly handle: SqlHandle
   private readonly tell: TellWithin
+  /** Called before the first transition: whoever commits one is done with everything else. */
+  private readonly onCommit: () => void
 
-  constructor(parts: WithinParts, handle: SqlHandle, tell: TellWithin) {
+  constructor(parts: WithinParts, handle: SqlHandle, tell: TellWithin, onCommit: () => void = () => undefined) {
     this.parts = parts
     this.handle = handle
     this.tell = tell
+    this.onCommit = onCommit
+  }
+
+  mark(): Promise<void> {
+    return markTransaction(this.handle)
+  }
+
+  assertMarked(isolation?: 'serializable'): Promise<void> {
+    return assertMarked(this.handle, isolation)
   }
 
   /** One after the other: of what they do, only their own transaction knows. */
@@ -57,9 +69,10 @@ export class PostgresWithin implements Within {
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    this.onCommit()
     const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
     return this.each(transitions, unknown, (x, shard, one) =>
-      this.parts.judging.commit(x, shard, [one], wantsOf([one]), true),
+      this.parts.judging.commit(x, shard, [one], wantsOf([one]), { within: true }),
     )
   }
 
@@ -74,12 +87,12 @@ export class PostgresWithin implements Within {
   steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
     const unknown: Steered = { outcome: 'not-found' }
     return this.each(requests, unknown, (x, shard, one) =>
-      this.parts.steering.steer(x, shard, [one], new Wants(), true),
+      this.parts.steering.steer(x, shard, [one], new Wants(), { within: true }),
     )
   }
 
-  load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    return this.perform((x) => this.parts.reading.load(x, requests))
+  load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
+    return this.perform((x) => this.parts.reading.load(x, requests, mostBytes))
   }
 
   private async deliverOne(x: Execution, one: NewMessage | NewBroadcast): Promise<readonly Delivered[]> {
@@ -90,7 +103,7 @@ export class PostgresWithin implements Within {
       const answers = await delivering.put(x, shard, [one])
       if (answers !== null) return answers
     }
-    return delivering.exchange(x, [one], wantsOfSending([one]), true)
+    return delivering.exchange(x, [one], wantsOfSending([one]), { within: true })
   }
 
   private each<Item extends { readonly runId: string }, Answer>(

@@ -1,7 +1,9 @@
 // What one transaction writes besides the rows of runs: entries, the one row of the feed that tells of them, and, once it
 // is committed, hints. Entries gather and go in few statements at the end.
 
+import { nearDeadline } from '../../core/deadline.ts'
 import type { Draft } from '../../core/entry.ts'
+import type { Run } from '../../core/run.ts'
 import type { Hint } from '../../store.ts'
 import type { Connection } from './connection.ts'
 import type { Row, Value } from './driver.ts'
@@ -66,9 +68,20 @@ export class Batch {
     if (row !== undefined) this.ready(row['type'] as string)
   }
 
+  /** Its time may be over soon, while nobody holds it. */
+  deadline(run: Run): void {
+    const at = this.hinting ? nearDeadline(run, this.now) : null
+    if (at !== null) this.hints.push({ kind: 'deadline', at })
+  }
+
   /** A message came for a run that somebody holds. */
   mail(runId: string): void {
     if (this.hinting) this.hints.push({ kind: 'mail', runId })
+  }
+
+  /** Something is left to do. */
+  chore(): void {
+    if (this.hinting) this.hints.push({ kind: 'chore' })
   }
 
   ended(runId: string): void {

@@ -2,7 +2,17 @@
 // is asked for and written at once, so that whatever the rules find is what they made of it; nobody else writes meanwhile.
 
 import { bug } from '../../core/error.ts'
-import { conclude, hasParted, type Books, type Letter, type WaitRow } from '../../core/exchange.ts'
+import { usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
+import {
+  conclude,
+  hasParted,
+  firstUnread,
+  type Books,
+  type Letter,
+  type Unread,
+  type Waiters,
+  type WaitRow,
+} from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
@@ -10,25 +20,39 @@ import type { Broadcast, Delivery } from '../../core/topic.ts'
 import type { Batch } from './batch.ts'
 import { readRun } from './reading.ts'
 import { rewriteRun } from './rewriting.ts'
-import { broadcastOf, entryOf, messageOf, policyText, waitOf } from './rows.ts'
+import { broadcastOf, choreOf, entryOf, messageOf, policyText, waitOf } from './rows.ts'
 
 // The indexes are named for Turso, which does not find all of them by itself; SQLite would.
 
-const unread = 'shard = 0 and run_id = ? and taken_by is null'
-
-/** What goes on to a topic when its run ends. */
-export const passedOnSql = `
+/** The first of what a run has not read, after a position. */
+export const unreadSql = `
   select * from messages indexed by messages_unread
-  where ${unread} and policy like '%"onTargetTerminated":"broadcast"%' order by position`
+  where shard = 0 and run_id = ? and taken_by is null and position > ? order by position limit ?`
 
-/** What is left then, however much it is. */
-export const settleRestSql = `
-  update messages indexed by messages_unread
-  set taken_by = (select seq from runs where shard = 0 and id = ?),
-    fate = case when policy is null then 'discarded' else 'dead' end
-  where ${unread}`
+/** What came under a name since somebody looked. */
+export const newMailSql = `
+  select 1 from messages indexed by messages_named
+  where shard = 0 and run_id = ? and name = ? and taken_by is null and position > ? limit 1`
 
-export const waitsSql = 'select * from waits where shard = 0 and kind = ? and target = ? order by opened_at, run_id'
+export const waitsSql = `
+  select * from waits where shard = 0 and kind = 'run' and target = ? order by opened_at, run_id`
+
+/** The longest waiting ones after somebody. */
+export const waitersSql = `
+  select * from waits indexed by waits_longest
+  where shard = 0 and kind = 'topic' and target = ? and delivery is not null and delivery = ?
+    and opened_at >= ? and (opened_at > ? or run_id > ?)
+  order by opened_at, run_id limit ?`
+
+export const broadcastsFromSql = `
+  select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'topic' order by position limit 2`
+
+export const choreSql = 'select * from chores where shard = 0 and kind = ? and target = ?'
+
+const setChoreSql = `
+  insert into chores (shard, kind, target, position, after_opened_at, after_run, due) values (0, ?, ?, ?, ?, ?, ?)
+  on conflict (shard, kind, target) do update set position = excluded.position,
+    after_opened_at = excluded.after_opened_at, after_run = excluded.after_run, due = excluded.due`
 
 const stillThere = 'taken_by is null and (expires_at is null or expires_at > ?)'
 
@@ -64,6 +88,7 @@ const putSql = `
   values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 export class SqliteBooks implements Books {
+  readonly pages = usualPages
   private readonly batch: Batch
 
   constructor(batch: Batch) {
@@ -85,8 +110,9 @@ export class SqliteBooks implements Books {
     return entryOf(row)
   }
 
-  unread(runId: string): readonly Message[] {
-    return this.batch.db.all(passedOnSql, [runId]).map(messageOf)
+  unread(runId: string, after: number, most: number): Unread {
+    const messages = this.batch.db.all(unreadSql, [runId, after, most + 1]).map(messageOf)
+    return firstUnread(messages, most)
   }
 
   hasMessage(runId: string, id: string): boolean {
@@ -94,8 +120,25 @@ export class SqliteBooks implements Books {
     return this.batch.db.get(sql, [runId, id]) !== undefined
   }
 
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
-    return this.batch.db.all(waitsSql, [kind, target]).map(waitOf)
+  /** A message of one of these names came after a position, and nobody has taken it. */
+  hasMail(runId: string, after: number, names: readonly string[]): boolean {
+    return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
+  }
+
+  waitsOnRun(runId: string): readonly WaitRow[] {
+    return this.batch.db.all(waitsSql, [runId]).map(waitOf)
+  }
+
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
+    const { openedAt, runId } = after ?? { openedAt: Number.MIN_SAFE_INTEGER, runId: '' }
+    const values = [topic, delivery, openedAt, openedAt, runId, most + 1]
+    const waits = this.batch.db.all(waitersSql, values).map(waitOf)
+    return { waits: waits.slice(0, most), more: waits.length > most }
+  }
+
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    const row = this.batch.db.get(choreSql, [kind, target])
+    return row === undefined ? undefined : choreOf(row)
   }
 
   topicPosition(topic: string): number {
@@ -106,6 +149,10 @@ export class SqliteBooks implements Books {
   broadcast(topic: string, id: string): Broadcast | undefined {
     const row = this.batch.db.get(broadcastSql, [topic, id])
     return row === undefined ? undefined : broadcastOf(row)
+  }
+
+  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+    return this.batch.db.all(broadcastsFromSql, [topic, position]).map(broadcastOf)
   }
 
   /** Of a queue only the first, which is all that one who comes can get: it may be long. */
@@ -125,7 +172,7 @@ export class SqliteBooks implements Books {
     const { batch, now } = this
     const { db } = batch
     const position = run.inbox + 1
-    const outcome = receptionOf(run)
+    const outcome = receptionOf(run, name)
     const values = [run.id, position, id, kind, name, data, policyText(policy), now, outcome]
     db.run(putSql, values)
     if (outcome === 'delivered' && run.deletedAt === null) {
@@ -148,10 +195,6 @@ export class SqliteBooks implements Books {
     this.batch.db.run(sql, [runId, fate, runId, position])
   }
 
-  settleRest(runId: string): void {
-    this.batch.db.run(settleRestSql, [runId, runId])
-  }
-
   rewrite(before: Run, write: Rewrite): void {
     this.change(before, write, null)
   }
@@ -166,11 +209,11 @@ export class SqliteBooks implements Books {
     if (!watched) this.batch.db.run('update runs set watched = 1 where shard = 0 and id = ?', [id])
   }
 
-  addWait({ kind, target, runId, effect, delivery, openedAt }: WaitRow): void {
+  addWait({ kind, target, runId, effect, delivery, openedAt, since }: WaitRow): void {
     const sql = `
-      insert into waits (shard, kind, target, run_id, effect, delivery, opened_at) values (0, ?, ?, ?, ?, ?, ?)
+      insert into waits (shard, kind, target, run_id, effect, delivery, opened_at, since) values (0, ?, ?, ?, ?, ?, ?, ?)
       on conflict (shard, kind, target, run_id, effect) do nothing`
-    this.batch.db.run(sql, [kind, target, runId, effect, delivery, openedAt])
+    this.batch.db.run(sql, [kind, target, runId, effect, delivery, openedAt, since])
   }
 
   deleteWait({ kind, target, runId, effect }: WaitRow): void {
@@ -194,6 +237,21 @@ export class SqliteBooks implements Books {
   takeBroadcast({ topic, position }: Broadcast, runId: string): void {
     const sql = 'update broadcasts set taken_by = ? where shard = 0 and topic = ? and position = ?'
     this.batch.db.run(sql, [runId, topic, position])
+  }
+
+  countTold({ topic, position }: Broadcast, runs: number): void {
+    const sql = 'update broadcasts set told = told + ? where shard = 0 and topic = ? and position = ?'
+    this.batch.db.run(sql, [runs, topic, position])
+  }
+
+  setChore({ kind, target, position, after }: Chore): void {
+    const { batch } = this
+    batch.db.run(setChoreSql, [kind, target, position, after?.openedAt ?? null, after?.runId ?? null, batch.now])
+    batch.chore()
+  }
+
+  deleteChore({ kind, target }: Chore): void {
+    this.batch.db.run('delete from chores where shard = 0 and kind = ? and target = ?', [kind, target])
   }
 
   forgetBroadcasts(topic: string, before: number): void {

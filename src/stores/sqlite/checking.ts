@@ -26,11 +26,12 @@ const since = (alias: string): string =>
 
 const lastSeq = (runId: string): string => `(select max(seq) from journal where shard = 0 and run_id = ${runId})`
 
-const isUndoable = (alias: string): string => `${alias}.kind = 'step-succeeded' and ${alias}.meta like '%"undo":true%'`
+const isUndoable = (alias: string): string =>
+  `${alias}.kind in ('step-succeeded', 'step-failed', 'abandoned') and ${alias}.meta like '%"undo":true%'`
 
 /** The run has something to do before it may fail or be cancelled. */
 const obliges = (alias: string): string =>
-  `((${isUndoable(alias)}) or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
+  `((${isUndoable(alias)}) or ${alias}.kind = 'begun' or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
 
 /** There are few of them: they are found once. */
 const dropped = `dropped as materialized (
@@ -49,9 +50,9 @@ const open = `open as (
     where k.shard = 0 and k.run_id = w.run_id and k.seq >= r.base and k.kind = 'woken' and k.name = w.name
       and not ${isDropped('k')}))`
 
-/** Those of them that the body surely asks for: after a repair it may go another way. */
+/** Those of them that the body surely awaits: after a repair it may go another way. */
 const asked = `asked as (
-  select * from open where seq > coalesce((
+  select * from open where meta not like '%"unawaited":true%' and seq > coalesce((
     select max(a.seq) from journal as a where a.shard = 0 and a.run_id = open.run_id and a.kind = 'amended'), 0))`
 
 /** The step that each undo is about; 0 if there is none. */
@@ -189,6 +190,15 @@ export const checks: Readonly<Record<string, string>> = {
       select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
       where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
+  wants_its_waits: `
+    with ${dropped}, ${open}, ${asked}
+    select w.run_id as id from asked as w
+    join runs as r on r.shard = 0 and r.id = w.run_id and r.wants like '{"token":' || r.token || ',%'
+    join ${members(`w.meta -> 'conditions'`, 'c')}
+    where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) is not null and not exists (
+      select 1 from ${members(`r.wants -> 'names'`, 'n')}
+      where n.value = coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}))`,
+
   end_told: `
     select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.target
     where w.shard = 0 and w.kind = 'run' and r.ended_at is not null`,
@@ -199,6 +209,12 @@ export const checks: Readonly<Record<string, string>> = {
       and exists (select 1 from broadcasts as b
         where b.shard = 0 and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
           and (b.expires_at is null or b.expires_at > :now))`,
+
+  leftovers_settled: `
+    select r.id from runs as r join messages as m on m.shard = 0 and m.run_id = r.id and m.taken_by is null
+    where r.shard = 0 and r.ended_at is not null and not exists (
+      select 1 from chores as c
+      where c.shard = 0 and c.kind = 'mail' and c.target = r.id and c.position < m.position)`,
 
   waits_for_something: `
     with ${dropped}, ${open}

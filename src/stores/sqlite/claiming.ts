@@ -11,11 +11,18 @@ import { hasEnded, isListed } from './sessions.ts'
 /** At most so many come due in one claim, so that a long standstill does not become a long transaction. */
 const promotedAtOnce = 10_000
 
-export const readySql = `
+/** Who says nothing of keys is asked nothing of them. */
+const isMine = `(key_id is null or key_id in (select value from json_each(?)))`
+const mine = (keyed: boolean): string => (keyed ? `and ${isMine}` : '')
+
+const readyFor = (keyed: boolean): string => `
   select * from runs
   where shard = 0 and type = ? and version = ? and readiness = 'ready'
-    and (timeout_at is null or timeout_at > ?) and (expires_at is null or expires_at > ?)
+    and (timeout_at is null or timeout_at > ?) and (expires_at is null or expires_at > ?) ${mine(keyed)}
   order by priority desc, due, id limit ?`
+
+export const readySql = readyFor(false)
+export const keyedReadySql = readyFor(true)
 
 export const promoteSql = `
   update runs set readiness = 'ready' where rowid in (
@@ -24,15 +31,36 @@ export const promoteSql = `
     order by due, id limit ${promotedAtOnce})`
 
 /** One statement for all types: others' heartbeats make an idle worker look again, and it may have a hundred types. */
-export const lookSql = `
+const lookFor = (keyed: boolean): string => `
   with one as (select value ->> 0 as type, value ->> 1 as version from json_each(?))
   select
     exists (select 1 from one where exists (select 1 from runs
-      where shard = 0 and type = one.type and version = one.version and readiness = 'ready')) as ready,
+      where shard = 0 and type = one.type and version = one.version and readiness = 'ready' ${mine(keyed)})) as ready,
     exists (select 1 from one where exists (select 1 from runs
       where shard = 0 and type = one.type and version = one.version and readiness = 'timed' and due <= ?)) as due,
     (select min((select min(due) from runs
       where shard = 0 and type = one.type and version = one.version and readiness = 'timed' and due > ?)) from one) as next`
+
+export const lookSql = lookFor(false)
+export const keyedLookSql = lookFor(true)
+
+/** Suspects are due by their own time: nothing promotes them. */
+const apartFor = (keyed: boolean): string => `
+  select * from runs indexed by runs_apart
+  where shard = 0 and type = ? and version = ? and readiness = 'apart' and due <= ?
+    and (timeout_at is null or timeout_at > ?) and (expires_at is null or expires_at > ?) ${mine(keyed)}
+  order by due, id limit ?`
+
+export const apartSql = apartFor(false)
+export const keyedApartSql = apartFor(true)
+
+export const lookApartSql = `
+  with one as (select value ->> 0 as type, value ->> 1 as version from json_each(?))
+  select
+    exists (select 1 from one where exists (select 1 from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'apart' and due <= ?)) as ready,
+    (select min((select min(due) from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'apart' and due > ?)) from one) as next`
 
 interface Look {
   /** There is something to be claimed, or to be promoted. */
@@ -41,28 +69,36 @@ interface Look {
 }
 
 /** Looks without the write lock whether a claim is worth its while: an idle worker disturbs nobody. */
-export function look(db: Connection, { selectors }: ClaimRequest, now: number): Look {
+export function look(db: Connection, { selectors, apart = false, keys }: ClaimRequest, now: number): Look {
   const types = JSON.stringify(selectors.map(({ type, version }) => [type, version]))
-  const row = db.get(lookSql, [types, now, now])
+  const row = apart
+    ? db.get(lookApartSql, [types, now, now])
+    : keys === undefined
+      ? db.get(lookSql, [types, now, now])
+      : db.get(keyedLookSql, [types, JSON.stringify(keys), now, now])
   return {
     more: row?.['ready'] === 1 || row?.['due'] === 1,
     nextDue: (row?.['next'] as number | null | undefined) ?? null,
   }
 }
 
-export function claimRuns(batch: Batch, { session, selectors, limit }: ClaimRequest): Claimed {
+export function claimRuns(batch: Batch, { session, selectors, limit, apart = false, keys }: ClaimRequest): Claimed {
   const { db, now } = batch
   const distinct = new Map(selectors.toReversed().map((one) => [`${one.version} ${one.type}`, one]))
   const allowed = hasEnded(db, session) ? 0 : limit
   const found: { readonly run: Run; readonly leaseMs: number | null }[] = []
   let nextDue: number | null = null
   for (const selector of distinct.values()) {
-    promote(batch, selector)
+    if (!apart) promote(batch, selector)
     // One more than is allowed, to know whether some are left.
-    for (const run of readyRuns(batch, selector, allowed + 1)) found.push({ run, leaseMs: selector.leaseMs ?? null })
-    nextDue = earlier(nextDue, nextDueOf(db, selector))
+    const find = apart ? suspects : readyRuns
+    const runs = find(batch, selector, allowed + 1, keys)
+    for (const run of runs) found.push({ run, leaseMs: selector.leaseMs ?? null })
+    nextDue = earlier(nextDue, apart ? nextApartOf(batch, selector) : nextDueOf(db, selector))
   }
-  if (distinct.size > 1) found.sort((a, b) => claimOrder(a.run, b.run))
+  if (distinct.size > 1) found.sort((a, b) => (apart ? dueOrder(a.run, b.run) : claimOrder(a.run, b.run)))
+  // A suspect is counted when it begins.
+  const counted = apart ? 0 : 1
   const leased = new Map<number | null, string[]>()
   const runs = found.slice(0, allowed).map(({ run, leaseMs }): Run => {
     const deadline = leaseMs === null ? null : now + leaseMs
@@ -71,10 +107,10 @@ export function claimRuns(batch: Batch, { session, selectors, limit }: ClaimRequ
     else together.push(run.id)
     const { token, crashes } = run
     const status = run.status === 'cancelling' ? 'cancelling' : 'running'
-    const lease = { status, readiness: 'leased', due: null, expiresAt: null, session, deadline } as const
-    return { ...run, ...lease, token: token + 1, crashes: crashes + 1 }
+    const lease = { status, readiness: 'leased', due: null, expiresAt: null, wants: null, session, deadline } as const
+    return { ...run, ...lease, token: token + 1, crashes: crashes + counted }
   })
-  for (const [deadline, ids] of leased) leaseAll(db, ids, session, deadline)
+  for (const [deadline, ids] of leased) leaseAll(db, ids, session, deadline, counted)
   return { runs, more: found.length > allowed, nextDue, now }
 }
 
@@ -82,8 +118,36 @@ function promote({ db, now }: Batch, { type, version }: ClaimSelector): void {
   db.run(promoteSql, [type, version, now])
 }
 
-function readyRuns({ db, now }: Batch, { type, version }: ClaimSelector, limit: number): readonly Run[] {
-  return db.all(readySql, [type, version, now, now, limit]).map(runOf)
+function readyRuns(
+  { db, now }: Batch,
+  { type, version }: ClaimSelector,
+  limit: number,
+  keys: ClaimRequest['keys'],
+): readonly Run[] {
+  const found =
+    keys === undefined
+      ? db.all(readySql, [type, version, now, now, limit])
+      : db.all(keyedReadySql, [type, version, now, now, JSON.stringify(keys), limit])
+  return found.map(runOf)
+}
+
+function suspects(
+  { db, now }: Batch,
+  { type, version }: ClaimSelector,
+  limit: number,
+  keys: ClaimRequest['keys'],
+): readonly Run[] {
+  const found =
+    keys === undefined
+      ? db.all(apartSql, [type, version, now, now, now, limit])
+      : db.all(keyedApartSql, [type, version, now, now, now, JSON.stringify(keys), limit])
+  return found.map(runOf)
+}
+
+function nextApartOf({ db, now }: Batch, { type, version }: ClaimSelector): number | null {
+  const sql = `select min(due) as due from runs indexed by runs_apart
+    where shard = 0 and type = ? and version = ? and readiness = 'apart' and due > ?`
+  return (db.get(sql, [type, version, now])?.['due'] as number | null | undefined) ?? null
 }
 
 function nextDueOf(db: Connection, { type, version }: ClaimSelector): number | null {
@@ -92,18 +156,28 @@ function nextDueOf(db: Connection, { type, version }: ClaimSelector): number | n
 }
 
 /** One statement for all: measured, a statement for each run costs a claim a third of its speed. */
-function leaseAll(db: Connection, ids: readonly string[], session: string, deadline: number | null): void {
+function leaseAll(
+  db: Connection,
+  ids: readonly string[],
+  session: string,
+  deadline: number | null,
+  counted: number,
+): void {
   db.run(
     `update runs set status = case status when 'cancelling' then status else 'running' end, readiness = 'leased',
-       due = null, session = ?, token = token + 1, crashes = crashes + 1, deadline = ?, expires_at = null
+       due = null, session = ?, token = token + 1, crashes = crashes + ?, deadline = ?, expires_at = null
      where ${isListed}`,
-    [session, deadline, JSON.stringify(ids)],
+    [session, counted, deadline, JSON.stringify(ids)],
   )
 }
 
 /** Higher priority first, then longer due, then the lower id. */
 function claimOrder(a: Run, b: Run): number {
-  return b.priority - a.priority || (a.due ?? 0) - (b.due ?? 0) || (a.id < b.id ? -1 : 1)
+  return b.priority - a.priority || dueOrder(a, b)
+}
+
+function dueOrder(a: Run, b: Run): number {
+  return (a.due ?? 0) - (b.due ?? 0) || (a.id < b.id ? -1 : 1)
 }
 
 function earlier(a: number | null, b: number | null): number | null {

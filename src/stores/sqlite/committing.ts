@@ -5,11 +5,11 @@
 // tell who is refused and why, who is answered again, who may write all the same, and whom else it concerns.
 
 import { advanced, left, restOf } from '../../core/advance.ts'
-import { bug } from '../../core/error.ts'
 import { bindChild, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { holds, isTerminal, type Run } from '../../core/run.ts'
-import { assertLegal, isParkedBy, receive, type Reach, type Transition } from '../../core/transition.ts'
+import { assertLegal, endsLease, isParkedBy, objection, type Reach, type Transition } from '../../core/transition.ts'
 import { dueAt } from '../../core/due.ts'
+import { wantsText } from '../../core/wanted.ts'
 import type { Committed } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import { SqliteBooks } from './books.ts'
@@ -24,21 +24,30 @@ const fence = `where shard = 0 and id = ? and seq = ? and token = ? and session 
 const checkpointSql = `update runs set seq = ?, crashes = 0, updated_at = ? ${fence}`
 
 const leaveSql = `update runs set seq = ?, crashes = 0, updated_at = ?, status = ?, readiness = ?, due = ?, ended_at = ?,
-  session = null, deadline = null ${fence}`
+  session = null, deadline = null, wants = ? ${fence}`
 
 const endSql = `${leaveSql} and watched = 0`
 
+/** Nothing succeeds when the time for it is over. */
+const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
+
 export function commitOne(batch: Batch, transition: Transition): Committed {
-  const { id, runId, guard, append, status, parkIf, undo, continues, reach = null, emptyAt = 0 } = transition
+  const { id, runId, guard, append, status, parkIf, reach = null, emptyAt = 0 } = transition
   const inbox = parkIf?.inbox ?? emptyAt
-  const usual = !isFar(transition) && undo === null && continues === null && status !== 'cancelling'
-  if (!usual || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
+  if (!isUsual(transition) || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
   assertLegal('running', transition)
   batch.append(runId, guard.seq, append, id)
   take(batch, transition)
   for (const watched of reach?.unwatches ?? []) unwatch(new SqliteBooks(batch), { id: runId }, watched)
   const seq = guard.seq + append.length
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, wish: null }
+}
+
+/** One that the fence alone can judge. */
+function isUsual(transition: Transition): boolean {
+  const { undo, continues, status, obeys = null, keyId = null } = transition
+  if (keyId !== null) return false
+  return !isFar(transition) && undo === null && continues === null && obeys === null && status !== 'cancelling'
 }
 
 /** Others have to be looked at. Whoever only stops to watch something, and knows its mailbox, touches nobody. */
@@ -48,7 +57,7 @@ function isFar({ reach = null, parkIf, emptyAt }: Transition): boolean {
 }
 
 /** Writes the row if the fence lets it through: as a checkpoint, or leading to a status. */
-function write(batch: Batch, { runId, guard, append, due, status }: Transition, inbox: number): boolean {
+function write(batch: Batch, { runId, guard, append, due, status, parkIf }: Transition, inbox: number): boolean {
   const { db, now } = batch
   const seq = guard.seq + append.length
   const behind = [runId, guard.seq, guard.lease.token, guard.lease.session, inbox] as const
@@ -56,8 +65,11 @@ function write(batch: Batch, { runId, guard, append, due, status }: Transition, 
 
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
   const ended = isTerminal(status)
-  const values = [seq, now, status, readiness, dueTime, ended ? now : null, ...behind] as const
-  if (db.run(ended ? endSql : leaveSql, values) !== 1) return false
+  const wants = wantsText(parkIf?.wants, guard.lease.token)
+  const values = [seq, now, status, readiness, dueTime, ended ? now : null, wants, ...behind] as const
+  const isWritten =
+    status === 'succeeded' ? db.run(succeedSql, [...values, now]) : db.run(ended ? endSql : leaveSql, values)
+  if (isWritten !== 1) return false
   if (ended) batch.ended(runId)
   else if (readiness !== 'idle') batch.readyRun(runId)
   return true
@@ -79,7 +91,9 @@ function commitAfterLooking(batch: Batch, transition: Transition): Committed {
   if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
   assertLegal(run.status, transition)
 
-  if (receive(run, transition) === 'refused') return { outcome: 'refused', reason: 'cancelling', wish: run.wish }
+  const reason = objection(run, transition, batch.now)
+  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
+  if (reason !== null) return { outcome: 'refused', reason }
   const { continues } = transition
   if (continues !== null && run.deletedAt === null && keyHolder(db, { ...run, ...continues }) !== null) {
     return { outcome: 'refused', reason: 'key-taken' }
@@ -101,8 +115,9 @@ function commitHeld(batch: Batch, run: Run, transition: Transition): Committed {
     kept = { ...kept, ...reachOut(batch, kept, reach) }
   }
   // Whoever waits on something that is over by now has mail already.
-  const released = receive(kept, transition) === 'released'
-  new SqliteBooks(batch).change(run, { run: released ? left(kept, transition, now) : kept, append: [] }, null)
+  const books = new SqliteBooks(batch)
+  const released = endsLease(kept, transition, (after, names) => books.hasMail(run.id, after, names))
+  books.change(run, { run: released ? left(kept, transition, now) : kept, append: [] }, null)
   const { seq, inbox, wish } = kept
   return { outcome: 'committed', seq, at: now, inbox, released, wish: released ? null : wish }
 }
@@ -137,7 +152,8 @@ function take({ db }: Batch, { runId, guard, takes }: Transition): void {
 function repeated(db: Connection, run: Run, { guard, append, status }: Transition): Committed {
   const seq = guard.seq + append.length
   const at = db.get('select at from journal where shard = 0 and run_id = ? and seq = ?', [run.id, seq])?.['at']
-  if (typeof at !== 'number') throw bug('A transition was committed in part', { runId: run.id })
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  if (typeof at !== 'number') return { outcome: 'refused', reason: 'stale' }
   const held = holds(run, guard.lease)
   const wish = held ? run.wish : null
   return { outcome: 'committed', seq, at, inbox: run.inbox, released: status !== null && !held, wish }

@@ -1,21 +1,35 @@
 // One connection: statements are prepared once and kept, transactions take the write lock at their start, and whatever the
-// library throws leaves here as one of our own errors.
+// library throws leaves here as one of our own errors. SQLite never waits for a lock in here: it would stop the process.
 
-import { HoldfastError, isHoldfastError } from '../../core/error.ts'
+import { isStoreAway } from '../../core/error.ts'
 import type { Driver, Row, Statement, Value } from './driver.ts'
-import { translated } from './translate.ts'
+import { closed, translated } from './translate.ts'
 
 /** Rows go into a table in statements of this many, then of one: measured, 16 cost a third less than 1, and 50 more. */
 const rowsAtOnce = 16
+
+/**
+ * A transaction that a user began without `immediate` may have to wait for the write lock. A statement without values asks for it,
+ * because a prepared one that is refused stays open in libsql, and then no savepoint can be made any more.
+ */
+const takeLock = 'delete from sessions where false'
+
+/** A savepoint that no end of a transaction leaves as it is. */
+const lentMark = 'holdfast_lent'
 
 export class Connection {
   private readonly driver: Driver
   private readonly statements = new Map<string, Statement>()
   private readonly inserts = new Map<string, string>()
-  private closed = false
+  private readonly isTheirs: boolean
+  private readonly mayWait: boolean
+  private isClosed = false
 
-  constructor(driver: Driver) {
+  /** A connection that a user has opened may have a busy timeout of theirs. */
+  constructor(driver: Driver, { isTheirs = false }: { readonly isTheirs?: boolean } = {}) {
     this.driver = driver
+    this.isTheirs = isTheirs
+    this.mayWait = isTheirs && this.read(() => this.busyTimeout()) > 0
   }
 
   run(sql: string, values: readonly Value[]): number {
@@ -48,7 +62,7 @@ export class Connection {
   read<Result>(work: () => Result): Result {
     this.assertOpen()
     try {
-      return work()
+      return this.withoutWaiting(work)
     } catch (error) {
       throw translated(error)
     }
@@ -59,11 +73,13 @@ export class Connection {
     this.assertOpen()
     let begun = false
     try {
-      this.driver.exec('begin immediate')
-      begun = true
-      const result = work()
-      this.driver.exec('commit')
-      return result
+      return this.withoutWaiting(() => {
+        this.driver.exec('begin immediate')
+        begun = true
+        const result = work()
+        this.driver.exec('commit')
+        return result
+      })
     } catch (error) {
       if (begun) this.rollBack()
       throw translated(error)
@@ -75,22 +91,41 @@ export class Connection {
     this.assertOpen()
     let begun = false
     try {
-      this.driver.exec('savepoint holdfast')
-      begun = true
-      const result = work()
-      this.driver.exec('release holdfast')
-      return result
+      return this.withoutWaiting(() => {
+        this.driver.exec('savepoint holdfast')
+        begun = true
+        if (this.isTheirs) this.driver.exec(takeLock)
+        const result = work()
+        this.driver.exec('release holdfast')
+        return result
+      })
     } catch (error) {
       if (begun) this.rollBack('rollback to holdfast', 'release holdfast')
       throw translated(error)
     }
   }
 
+  /** Begins a transaction in which others write, with a mark that lasts exactly as long as it does. */
   begin(): void {
     this.assertOpen()
+    let begun = false
     try {
-      this.driver.exec('begin immediate')
+      this.withoutWaiting(() => this.driver.exec('begin immediate'))
+      begun = true
+      this.driver.exec(`savepoint ${lentMark}`)
     } catch (error) {
+      if (begun) this.rollBack()
+      throw translated(error)
+    }
+  }
+
+  /** Takes the mark of `begin` back; false if it is gone, and so the transaction that is open now is another one. */
+  takeMark(): boolean {
+    try {
+      this.driver.exec(`release ${lentMark}`)
+      return true
+    } catch (error) {
+      if (error instanceof Error && error.message.includes('no such savepoint')) return false
       throw translated(error)
     }
   }
@@ -103,7 +138,7 @@ export class Connection {
       this.rollBack()
       const told = translated(error)
       // A constraint that is checked at the end is the user's own, and so is its error.
-      throw isHoldfastError(told, 'STORE_UNAVAILABLE') ? told : error
+      throw isStoreAway(told) ? told : error
     }
   }
 
@@ -113,15 +148,15 @@ export class Connection {
   }
 
   close(): void {
-    if (this.closed) return
-    this.closed = true
+    if (this.isClosed) return
+    this.isClosed = true
     this.statements.clear()
     this.driver.close()
   }
 
   /** Forgets the statements, but leaves the connection to who opened it. */
   letGo(): void {
-    this.closed = true
+    this.isClosed = true
     this.statements.clear()
   }
 
@@ -150,7 +185,23 @@ export class Connection {
     }
   }
 
+  /** A busy timeout that the owner of the connection has set is theirs; it does not hold for what we do. */
+  private withoutWaiting<Result>(work: () => Result): Result {
+    const ms = this.mayWait ? this.busyTimeout() : 0
+    if (ms === 0) return work()
+    this.driver.exec('pragma busy_timeout = 0')
+    try {
+      return work()
+    } finally {
+      this.driver.exec(`pragma busy_timeout = ${ms}`)
+    }
+  }
+
+  private busyTimeout(): number {
+    return Number(this.get('pragma busy_timeout', [])?.['timeout'] ?? 0)
+  }
+
   private assertOpen(): void {
-    if (this.closed) throw new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
+    if (this.isClosed) throw closed()
   }
 }

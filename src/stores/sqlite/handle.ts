@@ -19,8 +19,10 @@ interface SqliteHandle {
     setReadBigInts?(on: boolean): unknown
   }
   exec(sql: string): unknown
-  /** `libsql` and `better-sqlite3`. */
+  /** `libsql` and `better-sqlite3`. Asked for this, a connection of `libsql` that is closed ends the whole process. */
   readonly inTransaction?: boolean
+  /** False once it is closed; a method in `node:sqlite`. */
+  readonly open?: unknown
   /** `node:sqlite`, in newer runtimes. */
   readonly isTransaction?: boolean
 }
@@ -49,15 +51,25 @@ export function userHandle(handle: unknown): UserHandle {
   const database = originOf(handle) as SqliteHandle
   const found = known.get(database)
   if (found !== undefined) return found
-  const db = new Connection(driverOf(database))
+  const db = new Connection(driverOf(database), { isTheirs: true })
   const made: UserHandle = {
     db,
     database,
     file: fileOf(db),
-    isInTransaction: () => database.inTransaction ?? database.isTransaction ?? probe(database),
+    isInTransaction: () =>
+      database.open !== false && (database.inTransaction ?? database.isTransaction ?? probe(database)),
   }
   known.set(database, made)
   return made
+}
+
+/** A connection that was closed meanwhile has no transaction either. */
+export function isInTransaction(user: UserHandle): boolean {
+  try {
+    return user.isInTransaction()
+  } catch {
+    return false
+  }
 }
 
 /** The file of a connection; empty if it lives in memory. */

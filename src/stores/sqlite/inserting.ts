@@ -11,7 +11,7 @@ const readyColumns = `runs (shard, id, type, version, priority, due, ${times})`
 const leasedColumns = `runs (shard, id, type, version, status, readiness, priority, token, session, ${times})`
 const bounds = 'deadline, timeout_at, expires_at'
 const boundedColumns = `id, type, version, status, readiness, priority, due, token, session, ${bounds}, ${times}`
-const nameColumns = 'key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata'
+const nameColumns = 'key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata, key_id'
 
 export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
   const ready: Value[] = []
@@ -31,16 +31,17 @@ export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
   db.insert(readyColumns, 7, ready)
   db.insert(leasedColumns, 10, leased)
   db.insert(`runs (shard, ${boundedColumns})`, 14, bounded)
-  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 22, named)
+  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 23, named)
   db.insert('tags (shard, tag, run_id)', 2, tags)
 }
 
-function isNamed({ key, keyScope, idempotencyKey, parentId, tags, metadata }: Run): boolean {
+function isNamed({ key, keyScope, idempotencyKey, parentId, tags, metadata, keyId }: Run): boolean {
   return (
     key !== null ||
     idempotencyKey !== null ||
     parentId !== null ||
     metadata !== null ||
+    keyId !== null ||
     tags.length > 0 ||
     keyScope !== 'workflow'
   )
@@ -58,8 +59,8 @@ function boundedValues(run: Run): readonly Value[] {
 }
 
 function nameValues(run: Run): readonly Value[] {
-  const { key, keyScope, idempotencyKey, parentId, metadata } = run
+  const { key, keyScope, idempotencyKey, parentId, metadata, keyId } = run
   const tags = run.tags.length === 0 ? null : JSON.stringify(run.tags)
   const startedAs = idempotencyKey === null ? null : run.type
-  return [key, keyScope, uniqueText(run), idempotencyKey, startedAs, parentId, tags, metadata]
+  return [key, keyScope, uniqueText(run), idempotencyKey, startedAs, parentId, tags, metadata, keyId]
 }

@@ -12,6 +12,9 @@ export interface Loan<Thing extends object> {
 /** What was lent, and what it stands for. */
 const origins = new WeakMap<object, object>()
 
+/** What gives something that works on the connection later: a statement, its rows one by one, a function in a savepoint. */
+const lends = new Set<string | symbol>(['prepare', 'iterate', 'transaction'])
+
 /** The connection itself, whether it was lent or not. */
 export function originOf(handle: object): object {
   return origins.get(handle) ?? handle
@@ -23,7 +26,8 @@ export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
     if (!isOver) return
     throw new HoldfastError(
       'INVALID_OPTION',
-      'This transaction is over: what a function does with it must be awaited before the function returns.',
+      'This transaction is over: it was committed, or rolled back because its time was over, and nothing more can be done in ' +
+        'it. What a function does with it must be awaited before the function returns.',
     )
   }
   const wrap = <Wrapped extends object>(origin: Wrapped): Wrapped => {
@@ -37,13 +41,21 @@ export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
           assertLent()
           const answer: unknown = Reflect.apply(value, target, given)
           if (answer === target) return wrapped
-          return key === 'prepare' && typeof answer === 'object' && answer !== null ? wrap(answer) : answer
+          return lends.has(key) && isObject(answer) ? wrap(answer) : answer
         }
       },
       set: (target, key, value) => Reflect.set(target, key, value, target),
+      apply(target, self, given) {
+        assertLent()
+        return Reflect.apply(target as (...given: unknown[]) => unknown, self, given)
+      },
     })
     origins.set(wrapped, origin)
     return wrapped
   }
   return { lent: wrap(thing), takeBack: () => (isOver = true) }
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
 }

@@ -1,5 +1,6 @@
 // The driver over `libsql`, and over `better-sqlite3`, whose shape it has.
 
+import { loadDriver } from '../load-driver.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
 /** What we use of a `Database` of libsql or better-sqlite3. */
@@ -14,8 +15,14 @@ export interface DatabaseLike {
   close(): unknown
 }
 
+/** Loads the package, which runtimes without `node:sqlite` and databases on a server need. */
+export async function loadLibsql(): Promise<new (path: string, options?: object) => DatabaseLike> {
+  const { default: Database } = await loadDriver('libsql', 'This SQLite store', () => import('libsql'))
+  return Database
+}
+
 export async function openLibsql(path: string): Promise<Driver> {
-  const { default: Database } = await import('libsql')
+  const Database = await loadLibsql()
   return overLibsql(new Database(path))
 }
 

@@ -1,13 +1,13 @@
 // Opens a SQLite store: finds a driver, creates the file so that only its owner can read it, and sets the connection up so
 // that what was answered as committed survives a loss of power.
 
-import { setTimeout } from 'node:timers/promises'
-import { toMs, type Duration } from '../../core/duration.ts'
-import { HoldfastError, isHoldfastError } from '../../core/error.ts'
+import { someTime, toMs, type Duration } from '../../core/duration.ts'
+import { HoldfastError } from '../../core/error.ts'
 import type { Clock, Logger } from '../../core/ports.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import { Connection } from './connection.ts'
 import type { Driver, DriverName } from './driver.ts'
+import { inMemory, wholePathOf } from './file-address.ts'
 import { shareGate } from './gate.ts'
 import { fileOf } from './handle.ts'
 import { openLibsql, overLibsql, type DatabaseLike } from './libsql.ts'
@@ -15,16 +15,17 @@ import { openNodeSqlite, overNodeSqlite, type DatabaseSyncLike } from './node-sq
 import {
   createPrivately,
   nowSql,
-  setBusyTimeout,
+  setUp,
   synchronousLevels,
+  unopened,
   warnIfLoose,
+  warnIfShared,
   type Synchronous,
 } from './settings.ts'
 import { SqliteStore, type WriteCount } from './store.ts'
-import { translated } from './translate.ts'
 
 export interface SqliteStoreOptions {
-  /** The file, or `':memory:'`. It is created when it is missing, readable by its owner only. */
+  /** The file, `'app.db'` or `'file:app.db'`, or `':memory:'`. It is created when it is missing, readable by its owner only. */
   readonly path?: string
   /**
    * A connection that you opened, instead of a path: a `DatabaseSync` of `node:sqlite`, or a `Database` of `libsql` or
@@ -35,11 +36,14 @@ export interface SqliteStoreOptions {
   readonly driver?: DriverName
   /** Anything lower than `full` may lose what was answered as committed when the power fails. @default 'full' */
   readonly synchronous?: Synchronous
-  /** How long a call waits for others who write. Its expiry is STORE_UNAVAILABLE. @default 15 s, half a lease */
+  /**
+   * How long a call waits for others who write, while the process goes on. Its expiry is STORE_UNAVAILABLE. The busy timeout of
+   * a connection of yours holds for your own statements alone. @default 15 s, half a lease
+   */
   readonly storageTimeout?: Duration
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
-  /** Told when the settings are less safe than the default. */
+  /** Told when settings or the rights of the file are less safe than the default, and when a transaction of yours keeps everything waiting. */
   readonly logger?: Pick<Logger, 'warn'>
 }
 
@@ -61,25 +65,23 @@ const writesOf = new WeakMap<object, WriteCount>()
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   checkOptions(options, optionNames, 'openSqliteStore()')
   const { path, handle, clock, logger } = options
-  const storageMs = toMs(options.storageTimeout ?? '15s', 'storageTimeout')
+  const storageMs = toMs(options.storageTimeout ?? '15s', 'storageTimeout', someTime)
   if ((path === undefined) === (handle === undefined)) {
     throw new HoldfastError('INVALID_OPTION', 'openSqliteStore() takes either a path or a handle.')
   }
   const synchronous = checkSynchronous(options.synchronous)
   const driver = handle === undefined ? await openFile(path ?? '', options.driver) : overHandle(handle)
-  const db = new Connection(driver)
+  const db = new Connection(driver, { isTheirs: handle !== undefined })
   try {
     if (handle === undefined) await setUp(db, synchronous ?? 'full', storageMs)
-    else {
-      if (synchronous !== undefined) db.exec(`pragma synchronous = ${synchronous}`)
-      if (options.storageTimeout !== undefined) setBusyTimeout(db, storageMs)
-    }
+    else if (synchronous !== undefined) db.exec(`pragma synchronous = ${synchronous}`)
     warnIfLoose(db, logger)
   } catch (error) {
     if (handle === undefined) db.close()
-    throw translated(error)
+    throw unopened(error, path ?? 'The connection')
   }
   const file = fileOf(db)
+  warnIfShared(file, logger)
   const { gate, letGo } = shareGate(file === '' ? db.database : file)
   return new SqliteStore({
     db,
@@ -93,6 +95,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
     gate,
     file,
     storageMs,
+    logger,
     onClose() {
       letGo()
       if (handle === undefined) db.close()
@@ -108,44 +111,26 @@ function writeCountOf(handle: object | undefined): WriteCount {
   return count
 }
 
-async function openFile(path: string, name: DriverName | undefined): Promise<Driver> {
-  if (path === '') {
+async function openFile(address: string, name: DriverName | undefined): Promise<Driver> {
+  if (address === '') {
     throw new HoldfastError('INVALID_OPTION', "A SQLite store needs a path, for example 'app.db' or ':memory:'.")
   }
+  const path = wholePathOf(address)
   // SQLite gives its -wal and -shm files the rights of the file.
-  if (path !== ':memory:') createPrivately(path)
+  if (path !== inMemory) createPrivately(path)
   try {
     if (name === 'libsql') return await openLibsql(path)
     const driver = await openNodeSqlite(path)
     if (driver !== null) return driver
     if (name === undefined) return await openLibsql(path)
   } catch (error) {
-    throw translated(error)
+    throw unopened(error, path)
   }
   throw new HoldfastError('INVALID_OPTION', `This runtime has no "${name}". Leave the driver out, or use 'libsql'.`)
 }
 
 function overHandle(handle: DatabaseSyncLike | DatabaseLike): Driver {
   return 'pragma' in handle ? overLibsql(handle) : overNodeSqlite(handle)
-}
-
-/** While one process turns a new file to WAL, others are refused at once, whatever the busy timeout says: so try again. */
-async function setUp(db: Connection, synchronous: Synchronous, storageMs: number): Promise<void> {
-  setBusyTimeout(db, storageMs)
-  for (let waitedMs = 0; ; waitedMs += 5) {
-    try {
-      db.exec('pragma journal_mode = wal')
-      break
-    } catch (error) {
-      if (!isHoldfastError(translated(error), 'STORE_UNAVAILABLE') || waitedMs >= storageMs) throw error
-      await setTimeout(5)
-    }
-  }
-  db.exec(`pragma synchronous = ${synchronous}`)
-  // Measured with batches of 200 on libsql: a cache of 32 MB and a log of 16 MB between checkpoints, instead of 2 and 4,
-  // gain 40 % of three-step runs and 50 % of enqueues.
-  db.exec('pragma cache_size = -32000')
-  db.exec('pragma wal_autocheckpoint = 4000')
 }
 
 function checkSynchronous(level: Synchronous | undefined): Synchronous | undefined {

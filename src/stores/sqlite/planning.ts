@@ -6,7 +6,7 @@ import { Connection } from './connection.ts'
 import { openLibsql } from './libsql.ts'
 import { openNodeSqlite } from './node-sqlite.ts'
 import { migrationSql, schemaVersion, versionOf } from './schema.ts'
-import { translated } from './translate.ts'
+import { assertFile, unopened } from './settings.ts'
 
 export interface SqlitePlan {
   readonly from: number
@@ -21,6 +21,7 @@ export async function planSqliteMigration(path: string): Promise<SqlitePlan> {
 }
 
 async function readVersion(path: string): Promise<number> {
+  assertFile(path)
   try {
     const db = new Connection((await openNodeSqlite(path)) ?? (await openLibsql(path)))
     try {
@@ -29,6 +30,6 @@ async function readVersion(path: string): Promise<number> {
       db.close()
     }
   } catch (error) {
-    throw translated(error)
+    throw unopened(error, path)
   }
 }

@@ -1,10 +1,13 @@
 // Reads that change nothing.
 
 import type { Entry } from '../../core/entry.ts'
+import { HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import { mailAtOnce, type Change, type Loaded, type LoadRequest, type MailRequest, type Message } from '../../store.ts'
+import { cutBy, loadBounds, type LoadBound } from '../load-bound.ts'
 import type { FeedRange } from './batch.ts'
 import type { Connection } from './connection.ts'
+import type { Row, Value } from './driver.ts'
 import { entryOf, messageOf, runOf } from './rows.ts'
 
 export function readRun(db: Connection, id: string): Run | undefined {
@@ -23,10 +26,62 @@ export function transitionAt(db: Connection, runId: string, seq: number): string
   return db.get(sql, [runId, seq])?.['transition_id'] as string | null | undefined
 }
 
-export function load(db: Connection, request: LoadRequest): Loaded {
-  const { runId, limit, latest, mail } = request
-  const entries = latest === undefined ? (limit === 0 ? [] : readEntries(db, request)) : readLatest(db, runId, latest)
-  return { entries, messages: mail === undefined ? firstMail(db, runId) : mailNamed(db, runId, mail) }
+/** Within the bound, if there is one: then payloads are measured before they are read, which reads none of their pages. */
+export function load(
+  db: Connection,
+  requests: readonly LoadRequest[],
+  mostBytes: number | undefined,
+): readonly Loaded[] {
+  const bounds = loadBounds(mostBytes)
+  return requests.map((request) => {
+    const { runId, latest, mail } = request
+    const entries = latest === undefined ? readPage(db, request, bounds.entries) : readLatest(db, runId, latest)
+    const messages =
+      mail === undefined ? firstMail(db, runId, bounds.messages) : mailNamed(db, runId, mail, bounds.messages)
+    return { entries, messages, ...cutBy(bounds) }
+  })
+}
+
+/** So many rows are read without measuring them first: most journals and mailboxes are no longer. */
+const glance = 8
+
+/** The first rows of a list that fit into a bound. */
+function rowsWithin(
+  db: Connection,
+  bound: LoadBound,
+  from: string,
+  values: readonly Value[],
+  limit: number,
+): readonly Row[] {
+  const sql = `select * from ${from} limit ? offset ?`
+  if (limit === 0 || bound.isReached) return []
+  if (bound.isOpen) return db.all(sql, [...values, limit, 0])
+  const first = db.all(sql, [...values, Math.min(limit, glance), 0])
+  const taken = bound.take(first, rowBytes)
+  if (first.length < glance || limit <= glance || bound.isReached) return taken
+  const rest = fitting(db, bound, from, [...values, limit - glance, glance])
+  return rest === 0 ? taken : [...taken, ...db.all(sql, [...values, rest, glance])]
+}
+
+/** How many of these rows fit. Mostly all of them do, and a sum says so: it reads the heads of rows, and no payloads. */
+function fitting(db: Connection, bound: LoadBound, from: string, values: readonly Value[]): number {
+  const sizes = `select coalesce(octet_length(data), 0) as bytes from ${from} limit ? offset ?`
+  const sum = db.get(`select count(*) as items, coalesce(sum(bytes), 0) as bytes from (${sizes})`, values)
+  const { items, bytes } = sum as { readonly items: number; readonly bytes: number }
+  if (!bound.fits(bytes)) return bound.take(db.all(sizes, values), (row) => row['bytes'] as number).length
+  bound.count(bytes)
+  return items
+}
+
+function rowBytes(row: Row): number {
+  const data = row['data'] as string | null
+  return data === null ? 0 : Buffer.byteLength(data)
+}
+
+const pageSql = 'journal where shard = 0 and run_id = ? and seq > ? order by seq'
+
+function readPage(db: Connection, { runId, after, limit }: LoadRequest, bound: LoadBound): readonly Entry[] {
+  return rowsWithin(db, bound, pageSql, [runId, after], limit).map(entryOf)
 }
 
 function readLatest(db: Connection, runId: string, { kind, name }: Latest): readonly Entry[] {
@@ -39,21 +94,44 @@ type Latest = NonNullable<LoadRequest['latest']>
 
 // The indexes are named: without statistics SQLite takes one for the other, and Turso none.
 
-export const firstMailSql = `
-  select * from messages indexed by messages_unread
-  where shard = 0 and run_id = ? and taken_by is null order by position limit ${mailAtOnce}`
+const unread = `messages indexed by messages_unread where shard = 0 and run_id = ? and taken_by is null order by position`
 
-function firstMail(db: Connection, runId: string): readonly Message[] {
-  return db.all(firstMailSql, [runId]).map(messageOf)
+export const firstMailSql = `select * from ${unread} limit ? offset ?`
+
+function firstMail(db: Connection, runId: string, bound: LoadBound): readonly Message[] {
+  return rowsWithin(db, bound, unread, [runId], mailAtOnce).map(messageOf)
 }
 
-export const namedMailSql = `
-  select * from messages indexed by messages_named
+const named = (columns: string): string => `
+  select ${columns} from messages indexed by messages_named
   where shard = 0 and run_id = ? and name = ? and taken_by is null order by position limit ?`
 
-function mailNamed(db: Connection, runId: string, { names, limit }: MailRequest): readonly Message[] {
-  const found = [...new Set(names)].flatMap((name) => db.all(namedMailSql, [runId, name, limit]).map(messageOf))
-  return found.sort((a, b) => a.position - b.position)
+export const namedMailSql = named('*')
+const namedSizesSql = named('position, octet_length(data) as bytes')
+const placedMailSql = 'select * from messages where shard = 0 and run_id = ? and position = ?'
+
+/** More names than this are measured first. */
+const fewNames = 8
+
+function mailNamed(db: Connection, runId: string, { names, limit }: MailRequest, bound: LoadBound): readonly Message[] {
+  if (bound.isReached) return []
+  const distinct = [...new Set(names)]
+  if (bound.isOpen)
+    return inOrder(distinct.flatMap((name) => db.all(namedMailSql, [runId, name, limit]))).map(messageOf)
+  if (distinct.length <= fewNames) {
+    // Mostly there is one message, of one name.
+    const first = distinct.map((name) => db.all(namedMailSql, [runId, name, Math.min(limit, 2)]))
+    if (limit < 2 || first.every(({ length }) => length < 2)) {
+      return bound.take(inOrder(first.flat()), rowBytes).map(messageOf)
+    }
+  }
+  const sizes = distinct.flatMap((name) => db.all(namedSizesSql, [runId, name, limit]))
+  const taken = bound.take(inOrder(sizes), (row) => row['bytes'] as number)
+  return taken.flatMap((row) => db.all(placedMailSql, [runId, row['position'] as number])).map(messageOf)
+}
+
+function inOrder(rows: readonly Row[]): readonly Row[] {
+  return rows.toSorted((a, b) => (a['position'] as number) - (b['position'] as number))
 }
 
 /** The feed after a position: whole rows of it are read, and cut to what was asked for. */
@@ -82,4 +160,15 @@ export function readChanges(db: Connection, after: number, limit: number): reado
     from = last
   }
   return changes
+}
+
+/** What the secrets of tokens are made with. */
+export function readTokenKey(db: Connection): string {
+  const row = db.get('select token_key from secrets where shard = 0', [])
+  if (row !== undefined) return row['token_key'] as string
+  // Nobody can make the same one again, and whatever takes its place could be guessed.
+  throw new HoldfastError(
+    'STORE_REFUSED',
+    'The table "secrets" has lost its row. Restore it from a backup of the file.',
+  )
 }

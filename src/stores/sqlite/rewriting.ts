@@ -4,13 +4,14 @@
 import { uniqueText } from '../../core/key.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
+import { wantsText } from '../../core/wanted.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 
 const rewriteSql = `
   update runs set type = ?, version = ?, unique_key = ?, status = ?, readiness = ?, due = ?, seq = ?, base = ?, wish = ?,
     undo = ?, crashes = ?, token = ?, session = ?, deadline = ?, timeout_at = ?, expires_at = ?, updated_at = ?,
-    ended_at = ?, deleted_at = ?, delete_reason = ?
+    ended_at = ?, deleted_at = ?, delete_reason = ?, wants = ?, key_id = ?
   where shard = 0 and id = ?`
 
 /** Appends the entries and makes the row what it shall be. */
@@ -21,9 +22,19 @@ export function rewriteRun(batch: Batch, before: Run, { run, append }: Rewrite, 
   const place = [type, version, uniqueText(run), status, readiness, due, seq, base, wish, undo]
   const lease = [crashes, token, session, deadline]
   const times = [run.timeoutAt, run.expiresAt, run.updatedAt, run.endedAt]
-  batch.db.run(rewriteSql, [...place, ...lease, ...times, run.deletedAt, run.deleteReason, run.id])
+  batch.db.run(rewriteSql, [
+    ...place,
+    ...lease,
+    ...times,
+    run.deletedAt,
+    run.deleteReason,
+    wantsText(run.wants, token),
+    run.keyId,
+    run.id,
+  ])
   if (isTerminal(run.status) && !isTerminal(before.status)) batch.ended(run.id)
   if (run.readiness === 'ready' || run.readiness === 'timed') batch.ready(run.type)
+  batch.deadline(run)
 }
 
 export const keyHolderSql = `

@@ -1,11 +1,13 @@
 // Rows as SQLite gives them, and what they mean. This is the only place where the shape of a row is taken on trust.
 
+import type { Chore } from '../../core/chore.ts'
 import type { Entry } from '../../core/entry.ts'
 import type { Run, Wish } from '../../core/run.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import type { Message, Reception } from '../../core/message.ts'
 import type { MessagePolicy } from '../../core/topic.ts'
 import type { Broadcast } from '../../core/topic.ts'
+import { wantsIn } from '../../core/wanted.ts'
 import type { Row } from './driver.ts'
 
 interface RunRow {
@@ -20,6 +22,7 @@ interface RunRow {
   readonly seq: number
   readonly base: number
   readonly inbox: number
+  readonly wants: string | null
   readonly watched: number
   readonly crashes: number
   readonly token: number
@@ -37,6 +40,7 @@ interface RunRow {
   readonly parent_id: string | null
   readonly tags: string | null
   readonly metadata: string | null
+  readonly key_id: string | null
   readonly undo: Run['undo']
   readonly deleted_at: number | null
   readonly delete_reason: string | null
@@ -65,6 +69,7 @@ export function runOf(given: Row): Run {
     parentId: row.parent_id,
     tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
     metadata: row.metadata,
+    keyId: row.key_id,
     status: row.status,
     readiness: row.readiness,
     priority: row.priority,
@@ -72,6 +77,7 @@ export function runOf(given: Row): Run {
     seq: row.seq,
     base: row.base,
     inbox: row.inbox,
+    wants: wantsIn(row.wants, row.token),
     watched: row.watched === 1,
     wish: wishOf(row.wish),
     undo: row.undo,
@@ -150,11 +156,25 @@ interface WaitTableRow {
   readonly effect: WaitRow['effect']
   readonly delivery: WaitRow['delivery']
   readonly opened_at: number
+  readonly since: number
 }
 
 export function waitOf(given: Row): WaitRow {
-  const { kind, target, run_id: runId, effect, delivery, opened_at: openedAt } = given as unknown as WaitTableRow
-  return { kind, target, runId, effect, delivery, openedAt }
+  const { kind, target, run_id: runId, effect, delivery, opened_at: openedAt, since } = given as unknown as WaitTableRow
+  return { kind, target, runId, effect, delivery, openedAt, since }
+}
+
+interface ChoreTableRow {
+  readonly kind: Chore['kind']
+  readonly target: string
+  readonly position: number
+  readonly after_opened_at: number | null
+  readonly after_run: string | null
+}
+
+export function choreOf(given: Row): Chore {
+  const { kind, target, position, after_opened_at: openedAt, after_run: runId } = given as unknown as ChoreTableRow
+  return { kind, target, position, after: openedAt === null || runId === null ? null : { openedAt, runId } }
 }
 
 function policyOf(text: string | null): MessagePolicy | null {

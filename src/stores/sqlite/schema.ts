@@ -191,6 +191,60 @@ export const migrations: readonly string[] = [
   create index broadcasts_expiry on broadcasts (shard, topic, expires_at)
     where expires_at is not null and taken_by is null;
   `,
+  `
+  -- Which messages wake a run that waits, as \`core/wanted.ts\` writes it; null if any does.
+  alter table runs add column wants text;
+  `,
+
+  // Suspects, which are performed apart from all others.
+  `
+  create index runs_apart on runs (shard, type, version, due, id) where readiness = 'apart';
+  `,
+
+  // Whom time may end, and nobody else: a run that is held, paused or undone is no more looked at when its time is over.
+  // Processes of the version before go on with the indexes that they name.
+  `
+  create index runs_bound_timeout on runs (shard, timeout_at, id)
+    where timeout_at is not null and session is null and status not in ('paused', 'cancelling') and undo <> 'due'
+      and deleted_at is null and ended_at is null;
+  create index runs_bound_expiry on runs (shard, expires_at, id)
+    where expires_at is not null and session is null and status not in ('paused', 'cancelling') and undo <> 'due'
+      and deleted_at is null and ended_at is null;
+  `,
+
+  // What an end or a broadcast leaves to be written in pages, as `core/chore.ts` tells.
+  `
+  create table chores (
+    shard integer not null,
+    kind text not null,
+    target text not null,
+    position integer not null,
+    -- The last subscriber who got the broadcast of that position.
+    after_opened_at integer,
+    after_run text,
+    -- From when on somebody may take it.
+    due integer not null,
+    primary key (shard, kind, target)
+  ) strict;
+  create index chores_due on chores (shard, due, kind, target);
+  -- The position of the topic when the run subscribed: it gets what was sent after that.
+  alter table waits add column since integer not null default 0;
+  create index waits_longest on waits (shard, kind, target, opened_at, run_id) where delivery is not null;
+  `,
+  `
+  -- The key that its payloads were last written with. The index is of live runs that need one, for who starts without it.
+  alter table runs add column key_id text;
+  create index runs_keyed on runs (shard, key_id) where key_id is not null and ended_at is null and deleted_at is null;
+  `,
+
+  // What the secrets of tokens are made with: 256 bits of chance.
+  `
+  create table secrets (
+    shard integer not null primary key,
+    token_key text not null
+  ) strict;
+  insert into secrets (shard, token_key) values (0, lower(hex(randomblob(32))));
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -198,6 +252,12 @@ const tables: readonly (readonly string[])[] = [
   ['feed', 'journal', 'messages', 'migrations', 'runs', 'sessions', 'workflows'],
   ['tags'],
   ['broadcasts', 'topics', 'waits'],
+  [],
+  [],
+  [],
+  ['chores'],
+  [],
+  ['secrets'],
 ]
 
 /** The version of the schema that this code knows. */

@@ -1,30 +1,57 @@
 // Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
 // ends itself. It never comes back, so its row stays.
 
+import type { Clock } from '../../core/ports.ts'
 import type { Wish } from '../../core/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 import { wishOf } from './rows.ts'
+import { nowExpression, nowSql } from './settings.ts'
 
-export function beat(batch: Batch, request: BeatRequest): Beat {
-  const { session, held = [] } = request
-  const alive = keepAlive(batch, request)
-  const lost = alive ? lostOf(batch, session, held) : held.map(({ runId }) => runId)
-  const mail = mailOf(batch, held, new Set(lost))
-  return { alive, lost, ...noticesOf(batch, session, held), mail, now: batch.now }
+export function beat(db: Connection, clock: Pick<Clock, 'now'> | undefined, request: BeatRequest): Beat {
+  const { session, held = [], seeksStrays = true } = request
+  const { alive, now } = keepAlive(db, clock, request)
+  const told = toldOf(db, now, session, held, alive)
+  if (alive) extend(db, now, held, told.lost)
+  const unlisted = seeksStrays ? unlistedOf(db, now, session, held) : { strays: [], wished: [], timedOut: [] }
+  return {
+    alive,
+    lost: told.lost.map(({ runId }) => runId),
+    strays: unlisted.strays,
+    wished: onceById([...told.wished, ...unlisted.wished], ({ runId }) => runId),
+    mail: told.mail,
+    timedOut: onceById([...told.timedOut, ...unlisted.timedOut], (runId) => runId),
+    now,
+  }
 }
 
-function keepAlive({ db, now }: Batch, { session, leaseMs, end = false }: BeatRequest): boolean {
+interface Kept {
+  readonly alive: boolean
+  readonly now: number
+}
+
+/** One statement, which also tells the time: every process beats all the time, most of them with nothing else to say. */
+function keepAlive(
+  db: Connection,
+  clock: Pick<Clock, 'now'> | undefined,
+  { session, leaseMs, end = false }: BeatRequest,
+): Kept {
+  const now = clock?.now() ?? null
+  const time = `coalesce(?, ${nowExpression})`
   const row = db.get(
-    `insert into sessions (shard, id, opened_at, alive_until, ended_at) values (0, ?, ?, ?, ?)
+    `insert into sessions (shard, id, opened_at, alive_until, ended_at)
+     values (0, ?, ${time}, ${time} + ?, case when ? then ${time} end)
      on conflict (shard, id) do update set
        alive_until = case when ended_at is null then excluded.alive_until else alive_until end,
        ended_at = coalesce(ended_at, excluded.ended_at)
-     returning ended_at`,
-    [session, now, end ? now : now + leaseMs, end ? now : null],
-  )
-  return row?.['ended_at'] === null
+     returning alive_until, ended_at`,
+    [session, now, now, end ? 0 : leaseMs, end ? 1 : 0, now],
+  ) as { readonly alive_until: number; readonly ended_at: number | null } | undefined
+  const alive = row?.ended_at === null
+  // Of a session that has ended, the row tells another time.
+  const told = alive ? (row?.alive_until ?? 0) - leaseMs : (db.get(nowSql, [])?.['now'] as number)
+  return { alive, now: now ?? told }
 }
 
 /** That a run is on a list of ids: in this form SQLite and Turso both go along the index. */
@@ -35,23 +62,68 @@ export const isListed = `rowid in (
 /** What is left over is told with the next beat. */
 const straysAtOnce = 100
 
-export const lostSql = `
-  select one.key as place from json_each(?) as one where not exists (
-    select 1 from runs where shard = 0 and id = one.value ->> 0 and token = one.value ->> 1 and session = ?
-      and status in ('running', 'cancelling'))`
+/** What there is to tell of runs that are listed: each is looked up by its id. Mostly there is nothing. */
+export const listedSql = `
+  select * from (
+    select one.key as place, run.wish, run.inbox,
+      run.session is ? as mine,
+      run.session is ? and run.token = one.value ->> 1 and run.status in ('running', 'cancelling') as held,
+      run.session is ? and run.status = 'running' and run.deleted_at is null
+        and run.timeout_at is not null and run.timeout_at <= ? as over,
+      one.value ->> 2 as known
+    from json_each(?) as one left join runs as run on run.shard = 0 and run.id = cast(one.value ->> 0 as text)) as judged
+  where coalesce(held, 0) = 0 or over or (mine and wish is not null) or inbox > known`
+
+interface LookRow {
+  readonly place: number
+  readonly wish: string | null
+  readonly inbox: number | null
+  readonly mine: number | null
+  readonly held: number | null
+  readonly over: number | null
+  readonly known: number | null
+}
 
 export const extendSql = `update runs set deadline = ? where ${isListed}`
 
-/** Which of them the session holds no more. Those that it holds, and that ask for it, get their new deadline. */
-function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[]): readonly string[] {
-  if (held.length === 0) return []
-  const claims = JSON.stringify(held.map(({ runId, token }) => [runId, token]))
-  const places = new Set(db.all(lostSql, [claims, session]).map((row) => row['place'] as number))
-  const lost: string[] = []
+const begunSql = 'update runs set crashes = ? where shard = 0 and id = ?'
+
+interface Told extends Pick<Beat, 'mail' | 'wished' | 'timedOut'> {
+  readonly lost: readonly HeldClaim[]
+}
+
+function toldOf(db: Connection, now: number, session: string, held: readonly HeldClaim[], alive: boolean): Told {
+  if (held.length === 0) return { lost: [], mail: [], wished: [], timedOut: [] }
+  const claims = JSON.stringify(held.map(({ runId, token, inbox }) => [runId, token, inbox ?? null]))
+  const rows = db.all(listedSql, [session, session, session, now, claims]) as unknown as LookRow[]
+  const byPlace = new Map(rows.map((row) => [row.place, row]))
+  const told = held.map((claim, place) => ({ claim, runId: claim.runId, row: byPlace.get(place) }))
+  const isLost = (row: LookRow | undefined): boolean => !alive || (row !== undefined && row.held !== 1)
+  return {
+    lost: told.filter(({ row }) => isLost(row)).map(({ claim }) => claim),
+    mail: told.flatMap(({ runId, row }) => {
+      const inbox = row?.inbox ?? null
+      const isNews = inbox !== null && (row?.known ?? null) !== null && inbox > (row?.known ?? 0) && !isLost(row)
+      return isNews ? [{ runId, inbox }] : []
+    }),
+    wished: told.flatMap(({ runId, row }) => {
+      const wish = row?.mine === 1 ? wishOf(row.wish) : null
+      return wish === null ? [] : [{ runId, wish }]
+    }),
+    timedOut: told.filter(({ row }) => row?.over === 1).map(({ runId }) => runId),
+  }
+}
+
+/** Those that are held get their new deadline, or the mark that they have begun. */
+function extend(db: Connection, now: number, held: readonly HeldClaim[], lost: readonly HeldClaim[]): void {
+  const gone = new Set(lost)
   const extended = new Map<number, string[]>()
-  for (const [place, { runId, extendMs }] of held.entries()) {
-    if (places.has(place)) lost.push(runId)
-    else if (extendMs !== null) {
+  for (const claim of held) {
+    if (gone.has(claim)) continue
+    const { runId, extendMs, begun } = claim
+    // A suspect begins alone.
+    if (begun !== undefined) db.run(begunSql, [begun, runId])
+    if (extendMs !== null) {
       const together = extended.get(extendMs)
       if (together === undefined) extended.set(extendMs, [runId])
       else together.push(runId)
@@ -59,63 +131,43 @@ function lostOf({ db, now }: Batch, session: string, held: readonly HeldClaim[])
   }
   // Mostly one: a type has one length of its claims, and few types have any.
   for (const [ms, ids] of extended) db.run(extendSql, [now + ms, JSON.stringify(ids)])
-  return lost
 }
 
-export const mailSql = `
-  select one.key as place, run.inbox from json_each(?) as one cross join runs as run
-  where run.shard = 0 and run.id = cast(one.value ->> 0 as text) and run.inbox > (one.value ->> 1)`
+/** One walk over what the session holds and did not list. Turso must be told of the index; SQLite would find it. */
+export const straysSql = `
+  select id, token, wish, status in ('running', 'cancelling') as held,
+    status = 'running' and deleted_at is null and timeout_at is not null and timeout_at <= ? as over
+  from runs indexed by runs_held
+  where shard = 0 and session is not null and session = ? and id not in (select value from json_each(?))
+  order by id`
 
-/** Those of them that have more mail than their holder knows of. */
-function mailOf({ db }: Batch, held: readonly HeldClaim[], lost: ReadonlySet<string>): Beat['mail'] {
-  const asking = held.filter(({ runId, inbox }) => inbox !== undefined && !lost.has(runId))
-  if (asking.length === 0) return []
-  const known = JSON.stringify(asking.map(({ runId, inbox }) => [runId, inbox]))
-  const rows = db.all(mailSql, [known]) as unknown as { readonly place: number; readonly inbox: number }[]
-  const inboxes = new Map(rows.map(({ place, inbox }) => [place, inbox]))
-  return asking.flatMap(({ runId }, place) => {
-    const inbox = inboxes.get(place)
-    return inbox === undefined ? [] : [{ runId, inbox }]
-  })
-}
-
-/**
- * One statement for all three, because every process asks it every few seconds, and mostly there is none of them. SQLite
- * finds these indexes by itself; Turso must be told.
- */
-export const noticesSql = `
-  select 'wished' as what, id, wish, token from runs indexed by runs_wished
-  where shard = 0 and session = ? and wish is not null
-  union all
-  select 'timed out', id, null, token from runs indexed by runs_timeout
-  where shard = 0 and timeout_at is not null and timeout_at <= ? and ended_at is null and deleted_at is null
-    and session = ? and status = 'running'
-  union all
-  select * from (
-    select 'stray', id, null, token from runs indexed by runs_held
-    where shard = 0 and session is not null and session = ? and status in ('running', 'cancelling')
-      and id not in (select value from json_each(?))
-    order by id limit ${straysAtOnce})`
-
-interface NoticeRow {
-  readonly what: 'wished' | 'timed out' | 'stray'
+interface StrayRow {
   readonly id: string
-  readonly wish: string | null
   readonly token: number
+  readonly wish: string | null
+  readonly held: number
+  readonly over: number
 }
 
-type Notices = Pick<Beat, 'wished' | 'timedOut' | 'strays'>
+type Unlisted = Pick<Beat, 'wished' | 'timedOut' | 'strays'>
 
-function noticesOf({ db, now }: Batch, session: string, held: readonly HeldClaim[]): Notices {
+function unlistedOf(db: Connection, now: number, session: string, held: readonly HeldClaim[]): Unlisted {
   const listed = JSON.stringify(held.map(({ runId }) => runId))
-  const rows = db.all(noticesSql, [session, now, session, session, listed]) as unknown as NoticeRow[]
-  rows.sort((a, b) => (a.id < b.id ? -1 : 1))
-  const of = (what: NoticeRow['what']): readonly NoticeRow[] => rows.filter((row) => row.what === what)
+  const rows = db.all(straysSql, [now, session, listed]) as unknown as StrayRow[]
   return {
-    wished: of('wished').map(({ id, wish }) => ({ runId: id, wish: wishOf(wish) as Wish })),
-    timedOut: of('timed out').map(({ id }) => id),
-    strays: of('stray').map(({ id, token }) => ({ runId: id, token })),
+    wished: rows.flatMap(({ id, wish }) => (wish === null ? [] : [{ runId: id, wish: wishOf(wish) as Wish }])),
+    timedOut: rows.filter(({ over }) => over === 1).map(({ id }) => id),
+    strays: rows
+      .filter((row) => row.held === 1)
+      .slice(0, straysAtOnce)
+      .map(({ id, token }) => ({ runId: id, token })),
   }
+}
+
+/** In the order of their ids, each once. */
+function onceById<One>(all: readonly One[], idOf: (one: One) => string): readonly One[] {
+  const byId = new Map(all.map((one) => [idOf(one), one]))
+  return [...byId.values()].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
 }
 
 export function hasEnded(db: Connection, session: string): boolean {

@@ -43,6 +43,7 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
     keys.take(given)
     batch.append(run.id, 0, [given.first], given.transition)
     if (run.session === null) batch.ready(run.type)
+    batch.deadline(run)
     fresh.push(run)
     return { created: true, taken: null, run }
   })

@@ -1,9 +1,10 @@
 // What people ask of runs from outside, and what holders give back. Whoever ends a run with that tells everybody who is to
 // know, in the same transaction.
 
-import { holds, type Lease } from '../../core/run.ts'
+import { holds } from '../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../core/steering.ts'
 import { giveBack } from '../../core/takeover.ts'
+import type { GivenBack } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import { SqliteBooks } from './books.ts'
 import type { Connection } from './connection.ts'
@@ -30,10 +31,10 @@ export function steerRuns(batch: Batch, requests: readonly SteerRequest[]): read
 }
 
 /** Gives a lease back; a lost one is passed over. */
-export function releaseOne(batch: Batch, lease: Lease & { readonly runId: string }): void {
+export function releaseOne(batch: Batch, lease: GivenBack): void {
   const run = readRun(batch.db, lease.runId)
   if (run === undefined || !holds(run, lease)) return
-  new SqliteBooks(batch).change(run, giveBack(run, batch.now), null)
+  new SqliteBooks(batch).change(run, giveBack(run, batch.now, lease.crashes), null)
 }
 
 function hasTransition(db: Connection, runId: string, id: string): boolean {

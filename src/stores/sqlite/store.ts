@@ -1,32 +1,39 @@
 // The SQLite store. Every method does its work in one synchronous step under the write lock of the file, so a batch is
-// atomic whoever else has the file open; the promises are there for the port. The time that a call may take is SQLite's
-// own busy timeout: its expiry is STORE_UNAVAILABLE, and repeating the call is safe.
+// atomic whoever else has the file open. What must wait for others waits in a queue, while the event loop turns, and no
+// longer than the storage timeout: its expiry is STORE_UNAVAILABLE, and repeating the call is safe. Whoever gives calls up sooner
+// says so with `limit`: then they expire before that, so that none is made for which nobody waits.
 //
 // Listeners of this store object are told of what it wrote itself. What other processes write is found by looking.
 
 import type { Fate } from '../../core/message.ts'
-import type { Clock } from '../../core/ports.ts'
-import type { Run, Lease } from '../../core/run.ts'
+import type { Clock, Logger } from '../../core/ports.ts'
+import type { Run } from '../../core/run.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
+  BatchOptions,
   Beat,
   BeatRequest,
   Capabilities,
   Change,
   Checked,
+  ChoresDone,
   Claimed,
   ClaimRequest,
   Committed,
   DeadLetter,
   DeadLetterFilter,
   Delivered,
+  GivenBack,
   Hint,
+  KeyCount,
   Loaded,
   LoadRequest,
   NewBroadcast,
   NewMessage,
   NewRun,
   Page,
+  PayloadRewrite,
+  PayloadsRewritten,
   Rescued,
   RescueRequest,
   RunFilter,
@@ -35,18 +42,27 @@ import type {
   SteerRequest,
   Store,
   StoreAdmin,
+  StoreLimits,
+  StoreSecrets,
   StoreTransactions,
+  TransactOptions,
   Within,
 } from '../../store.ts'
+import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './batch.ts'
+import { CallQueue } from './call-queue.ts'
 import { checkTables } from './checking.ts'
+import { doPage, nextInMsOf, takeChore } from './chores.ts'
 import { claimRuns, look } from './claiming.ts'
 import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
+import { FileMark } from './file-mark.ts'
 import { findDeadLetters, settleDeadLetter } from './dead-letters.ts'
+import { otherKeys, rewritePayloads } from './payloads.ts'
 import { deliverOne } from './delivering.ts'
 import { countRuns, findRuns } from './finding.ts'
-import { load, readChanges, readRun } from './reading.ts'
+import type { Calm, Quiet } from './found-nothing.ts'
+import { load, readChanges, readRun, readTokenKey } from './reading.ts'
 import { outlook, rescueRuns } from './rescuing.ts'
 import { migrate } from './schema.ts'
 import { beat, endExpired } from './sessions.ts'
@@ -72,8 +88,10 @@ export interface SqliteStoreParts {
   readonly gate: Gate
   /** The file, as SQLite calls it; empty if it lives in memory. */
   readonly file: string
-  /** How long a user's transaction may keep others waiting. */
+  /** How long a call waits for others, and how long a transaction of ours may keep others waiting. */
   readonly storageMs: number
+  /** Told of transactions of users that are open for longer. */
+  readonly logger?: Pick<Logger, 'warn'> | undefined
   /** Called once, when the store is closed. */
   readonly onClose: () => void
 }
@@ -82,15 +100,13 @@ export interface WriteCount {
   writes: number
 }
 
-/** What a claim found when there was nothing to claim, and when it found that. */
-interface Quiet {
-  readonly selectors: ClaimRequest['selectors']
-  readonly version: number
-  readonly writes: number
-  readonly nextDue: number | null
-}
+/** Whatever the file seems to say, a rescue looks into it once in a while. */
+const longestCalmMs = 15_000
 
-export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
+/** Of the time that somebody waits for an answer, a call waits for others for this part: who asked hears why in time. */
+const waitPart = 0.9
+
+export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets, StoreTransactions {
   readonly capabilities: Capabilities
   private readonly db: Connection
   private readonly now: () => number
@@ -98,96 +114,145 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
   private readonly state: SqliteStoreParts['state']
   private readonly writeCount: WriteCount
   private readonly onClose: () => void
-  private readonly gate: Gate
+  private readonly reads: CallQueue
+  private readonly writes: CallQueue
   private readonly users: UserTransactions
+  private readonly storageMs: number
+  private readonly storage: StorageLimit
   private quiet: Quiet | null = null
+  private calm: Calm | null = null
+  private readonly mark: FileMark
   private readonly listeners = new Set<(hint: Hint) => void>()
   private untold: Hint[] = []
 
-  constructor({ db, now, clock, state, writes, capabilities, gate, file, storageMs, onClose }: SqliteStoreParts) {
-    this.capabilities = { notifies: false, multiProcess: true, transactions: true, ...capabilities }
+  constructor(parts: SqliteStoreParts) {
+    const { db, now, clock, state, writes, capabilities, gate, file, storageMs, logger, onClose } = parts
+    const bound = storageMs > 0 ? { storageMs } : {}
+    this.capabilities = { notifies: false, multiProcess: true, transactions: true, ...bound, ...capabilities }
     this.db = db
     this.now = now
     this.clock = clock
     this.state = state
     this.writeCount = writes
     this.onClose = onClose
-    this.gate = gate
+    // A transaction that is open on another connection does not hold up those who only read.
+    this.reads = new CallQueue({ shut: () => (gate.isHeldBy(db.database) ? gate.opened : null), waitMs: storageMs })
+    this.writes = new CallQueue({ shut: () => gate.opened, waitMs: storageMs })
+    this.storageMs = storageMs
+    this.storage = new StorageLimit(storageMs)
+    this.mark = new FileMark(file)
     const onOver = (hints: readonly Hint[]): void => {
       this.writeCount.writes += 1
       this.hint(hints)
     }
-    this.users = new UserTransactions({ db, now, gate, file, storageMs, onOver })
+    this.users = new UserTransactions({ db, now, gate, writes: this.writes, file, storageMs, logger, onOver })
   }
 
   async migrate(): Promise<void> {
-    return this.gate.through(() => migrate(this.db, this.now))
+    return this.writes.enter(() => migrate(this.db, this.now))
   }
 
-  async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    return this.gate.through(() => this.write(runs.length, (batch) => startRuns(batch, runs), []))
+  async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly Started[]> {
+    return this.write(runs.length, (batch) => startRuns(batch, runs), [], this.until(options))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
-    return this.gate.through(() => this.claimNow(request))
+    const until = this.until()
+    const look = (): Claimed => (request.apart === true ? this.lookApart(request) : this.look(request))
+    const found = await this.read(look, until)
+    return found.more ? this.write(1, (batch) => claimRuns(batch, request), found, until) : found
   }
 
-  private claimNow(request: ClaimRequest): Claimed {
-    const { now, version } = this.db.read(this.state)
-    const { selectors } = request
+  /** What there is to claim, without claiming it. */
+  private look(request: ClaimRequest): Claimed {
+    const { now, version } = this.state()
+    const { selectors, keys } = request
     const { writes } = this.writeCount
     const { quiet } = this
-    if (quiet?.selectors === selectors && quiet.version === version && quiet.writes === writes) {
+    const isSame = quiet?.selectors === selectors && quiet.keys === keys
+    if (isSame && quiet.version === version && quiet.writes === writes) {
       // Nobody has written since nothing was found: one statement is enough, however many types there are.
       const { nextDue } = quiet
       if (nextDue === null || nextDue > now) return { runs: [], more: false, nextDue, now }
     }
-    const { more, nextDue } = this.db.read(() => look(this.db, request, now))
-    this.quiet = more ? null : { selectors, version, writes, nextDue }
-    const nothing: Claimed = { runs: [], more, nextDue, now }
-    return more ? this.write(1, (batch) => claimRuns(batch, request), nothing) : nothing
+    const { more, nextDue } = look(this.db, request, now)
+    this.quiet = more ? null : { selectors, keys, version, writes, nextDue }
+    return { runs: [], more, nextDue, now }
   }
 
-  async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    return this.read(() => requests.map((request) => load(this.db, request)))
+  /** Asked for only when suspects are known to wait, so that nothing is remembered of it. */
+  private lookApart(request: ClaimRequest): Claimed {
+    const now = this.now()
+    const { more, nextDue } = look(this.db, request, now)
+    return { runs: [], more, nextDue, now }
   }
 
-  async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+  async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
+    return this.read(() => load(this.db, requests, mostBytes))
+  }
+
+  async commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]> {
     const commit = (batch: Batch): readonly Committed[] => transitions.map((one) => commitOne(batch, one))
-    return this.gate.through(() => this.write(transitions.length, commit, []))
+    return this.write(transitions.length, commit, [], this.until(options))
   }
 
-  async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+  async deliver(
+    messages: readonly (NewMessage | NewBroadcast)[],
+    options?: BatchOptions,
+  ): Promise<readonly Delivered[]> {
     const deliver = (batch: Batch): readonly Delivered[] => messages.map((message) => deliverOne(batch, message))
-    return this.gate.through(() => this.write(messages.length, deliver, []))
+    return this.write(messages.length, deliver, [], this.until(options))
   }
 
   async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
-    return this.gate.through(() => this.write(requests.length, (batch) => steerRuns(batch, requests), []))
+    return this.write(requests.length, (batch) => steerRuns(batch, requests), [])
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
-    return this.gate.through(() => this.db.write(() => beat(this.batch(), request)))
+    return this.writeAlone(() => beat(this.db, this.clock, request))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
-    return this.gate.through(() => this.rescueNow(request))
-  }
-
-  private rescueNow(request: RescueRequest): Rescued {
-    const { quiet, sessionsExpired, next, now } = this.outlook()
-    const nothing = { takenOver: [], ended: [], more: false }
-    if (quiet) return { ...nothing, sessionsEnded: 0, next, now }
+    const nothing = { takenOver: [], ended: [], paused: [], more: false }
+    // Before the look: whatever is written from here on is news for the next one.
+    const mark = this.mark.read()
+    const until = this.until()
+    const calm = await this.read(() => this.stillCalm(mark), until)
+    if (calm !== null) return { ...nothing, sessionsEnded: 0, ...calm }
+    const { quiet, sessionsExpired, next, suspects, now } = await this.outlook(until)
+    this.calm = quiet && mark !== null ? { mark, next, suspects, now } : null
+    if (quiet) return { ...nothing, sessionsEnded: 0, suspects, next, now }
     // A transaction of its own: whoever was declared dead is so before anything is taken from it.
-    const sessionsEnded = sessionsExpired ? this.db.write(() => endExpired(this.batch())) : 0
-    const taken = this.write(request.limit, (batch) => rescueRuns(batch, request), nothing)
-    const after = this.outlook()
-    return { ...taken, sessionsEnded, next: after.next, now: after.now }
+    const sessionsEnded = sessionsExpired ? await this.writeAlone(() => endExpired(this.batch()), until) : 0
+    const taken = await this.write(request.limit, (batch) => rescueRuns(batch, request), nothing, until)
+    const after = await this.outlook(until)
+    return { ...taken, sessionsEnded, suspects: after.suspects, next: after.next, now: after.now }
   }
 
-  async release(leases: readonly (Lease & { readonly runId: string })[]): Promise<void> {
+  /** Nobody has written since a rescue found nothing to do, and nothing has run out since: no statement is needed. */
+  private stillCalm(mark: string | null): Pick<Rescued, 'next' | 'suspects' | 'now'> | null {
+    const { calm } = this
+    if (calm === null || calm.mark !== mark) return null
+    // The database's clock is that of the machine.
+    const now = this.clock?.now() ?? Date.now()
+    const { next, suspects } = calm
+    const isOver = (next !== null && next <= now) || now < calm.now || now - calm.now >= longestCalmMs
+    return isOver ? null : { next, suspects, now }
+  }
+
+  async release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]> {
     const release = (batch: Batch): void => leases.forEach((lease) => releaseOne(batch, lease))
-    return this.gate.through(() => this.write(leases.length, release, undefined))
+    await this.write(leases.length, release, undefined)
+    return []
+  }
+
+  async doChores(): Promise<ChoresDone> {
+    const until = this.until()
+    const nextInMs = await this.read(() => nextInMsOf(this.db, this.now()), until)
+    if (nextInMs !== 0) return { worked: false, nextInMs }
+    const chore = await this.write(1, takeChore, undefined, until)
+    if (chore !== undefined) await this.write(1, (batch) => doPage(batch, chore), undefined, until)
+    return { worked: chore !== undefined, nextInMs: null }
   }
 
   async get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
@@ -211,7 +276,19 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
   }
 
   async settleDeadLetter(letter: Pick<DeadLetter, 'runId' | 'id'>, fate: Fate): Promise<boolean> {
-    return this.gate.through(() => this.db.write(() => settleDeadLetter(this.db, letter, fate)))
+    return this.writeAlone(() => settleDeadLetter(this.db, letter, fate))
+  }
+
+  async otherKeys(keys: readonly string[], atMost: number): Promise<readonly KeyCount[]> {
+    return this.read(() => otherKeys(this.db, keys, atMost))
+  }
+
+  async rewritePayloads(request: PayloadRewrite): Promise<PayloadsRewritten> {
+    return this.writeAlone(() => rewritePayloads(this.db, request))
+  }
+
+  async tokenKey(): Promise<string> {
+    return this.read(() => readTokenKey(this.db))
   }
 
   async check(): Promise<readonly Checked[]> {
@@ -230,21 +307,43 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
     return this.users.within(handle)
   }
 
-  transact<Result>(work: (handle: unknown, within: Within) => Promise<Result>): Promise<Result> {
-    return this.users.transact(work)
+  transact<Result>(
+    work: (handle: unknown, within: Within) => Promise<Result>,
+    options?: TransactOptions,
+  ): Promise<Result> {
+    return this.users.transact(work, options)
   }
 
   async close(): Promise<void> {
     this.listeners.clear()
-    return this.gate.through(this.onClose)
+    this.reads.close()
+    this.writes.close()
+    this.users.close()
+    this.onClose()
   }
 
-  private read<Answer>(work: () => Answer): Answer | Promise<Answer> {
-    return this.gate.through(() => this.db.read(work))
+  limit(ms: number): () => void {
+    return this.storage.limit(ms)
   }
 
-  private outlook(): ReturnType<typeof outlook> {
-    return this.db.read(() => outlook(this.db, this.now()))
+  /** When a call that is made now expires, with all that it does one after the other. */
+  private until({ withinMs = Number.POSITIVE_INFINITY }: BatchOptions = {}): number | undefined {
+    // A store that waits for nobody has nothing that expires.
+    if (this.storageMs === 0) return undefined
+    return performance.now() + Math.min(this.storageMs, waitPart * Math.min(withinMs, this.storage.leastMs))
+  }
+
+  private read<Answer>(work: () => Answer, until = this.until()): Answer | Promise<Answer> {
+    return this.reads.enter(() => this.db.read(work), { until })
+  }
+
+  private async outlook(until: number | undefined): Promise<ReturnType<typeof outlook>> {
+    return this.read(() => outlook(this.db, this.clock), until)
+  }
+
+  /** One transaction that nobody is told of. */
+  private writeAlone<Answer>(work: () => Answer, until = this.until()): Answer | Promise<Answer> {
+    return this.writes.enter(() => this.db.write(work), { until })
   }
 
   private batch(): Batch {
@@ -252,26 +351,35 @@ export class SqliteStore implements Store, StoreAdmin, StoreTransactions {
   }
 
   /** One transaction; nothing to write is answered without one. */
-  private write<Answer>(count: number, work: (batch: Batch) => Answer, nothing: Answer): Answer {
-    if (count === 0) return this.db.read(() => nothing)
-    this.writeCount.writes += 1
-    let hints: readonly Hint[] = []
-    const answer = this.db.write(() => {
-      const batch = this.batch()
-      const result = work(batch)
-      batch.write()
-      hints = batch.hints
-      return result
-    })
-    this.hint(hints)
-    return answer
+  private write<Answer>(
+    count: number,
+    work: (batch: Batch) => Answer,
+    nothing: Answer,
+    until = this.until(),
+  ): Answer | Promise<Answer> {
+    if (count === 0) return this.read(() => nothing, until)
+    const perform = (): Answer => {
+      this.writeCount.writes += 1
+      let hints: readonly Hint[] = []
+      const answer = this.db.write(() => {
+        const batch = this.batch()
+        const result = work(batch)
+        batch.write()
+        hints = batch.hints
+        return result
+      })
+      this.hint(hints)
+      return answer
+    }
+    return this.writes.enter(perform, { until })
   }
 
   /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
   private hint(hints: readonly Hint[]): void {
     if (hints.length === 0) return
     if (this.untold.length === 0) void Promise.resolve().then(this.tell)
-    this.untold.push(...hints)
+    // One by one: as the arguments of one call, a hundred thousand of them would not fit on the stack.
+    for (const hint of hints) this.untold.push(hint)
   }
 
   private readonly tell = (): void => {

@@ -17,6 +17,7 @@ import type {
   Within,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
+import type { CallQueue } from './call-queue.ts'
 import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
 import { deliverOne } from './delivering.ts'
@@ -27,8 +28,10 @@ import { steerRuns } from './steering.ts'
 export interface WithinOptions {
   readonly db: Connection
   readonly now: () => number
-  /** Called before each call: settles when the connection may write, or throws. */
-  readonly enter: () => Promise<void>
+  /** Where a call waits: for another user's transaction in this process, or for who holds the lock that this one lacks. */
+  readonly calls: CallQueue
+  /** Called right before each call: throws if the transaction is not open any more. */
+  readonly enter: () => void
 }
 
 export class SqliteWithin implements Within {
@@ -55,21 +58,25 @@ export class SqliteWithin implements Within {
     return this.write((batch) => steerRuns(batch, requests))
   }
 
-  async load(requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
-    const { db, enter } = this.options
-    await enter()
-    return db.read(() => requests.map((request) => load(db, request)))
+  async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
+    const { db, calls, enter } = this.options
+    return calls.enter(() => {
+      enter()
+      return db.read(() => load(db, requests, mostBytes))
+    })
   }
 
   private async write<Answer>(work: (batch: Batch) => Answer): Promise<Answer> {
-    const { db, now, enter } = this.options
-    await enter()
-    return db.savepoint(() => {
-      const batch = new Batch(db, now(), true)
-      const answer = work(batch)
-      batch.write()
-      this.hints.push(...batch.hints)
-      return answer
+    const { db, now, calls, enter } = this.options
+    return calls.enter(() => {
+      enter()
+      return db.savepoint(() => {
+        const batch = new Batch(db, now(), true)
+        const answer = work(batch)
+        batch.write()
+        for (const hint of batch.hints) this.hints.push(hint)
+        return answer
+      })
     })
   }
 }

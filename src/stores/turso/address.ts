@@ -2,7 +2,8 @@
 // into the header of a request: nothing here puts it into a message.
 
 import { HoldfastError } from '../../core/error.ts'
-import { didYouMean, shown } from '../../core/suggest.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import { pathOf } from '../sqlite/file-address.ts'
 
 export type LibsqlAddress =
   | { readonly kind: 'file'; readonly path: string }
@@ -16,7 +17,7 @@ export function parseLibsql(address: string): LibsqlAddress {
   if (!address.startsWith('libsql:')) throw refused(`A libsql address begins with libsql:, as in ${example}.`)
   const rest = address.slice('libsql:'.length)
   if (rest === '') throw refused(`A libsql address needs a path or a server, as in ${example}.`)
-  if (!rest.startsWith('//')) return { kind: 'file', path: rest }
+  if (!rest.startsWith('//')) return { kind: 'file', path: pathOf(rest) }
   const url = urlOf(address)
   if (url.hostname === '') {
     throw refused(`The libsql address names no server. A file has no slashes before its path, as in ${example}.`)
@@ -26,8 +27,9 @@ export function parseLibsql(address: string): LibsqlAddress {
   }
   for (const name of url.searchParams.keys()) {
     if (parameters.includes(name)) continue
+    // Its name is not repeated: if a sign was left out before it, it is the token.
     throw refused(
-      `A libsql address takes no ${shown(name)}.${didYouMean(name, parameters)} It takes authToken and tls.`,
+      `A libsql address takes authToken and tls, each with a value, and nothing else.${didYouMean(name, parameters)}`,
     )
   }
   const tls = url.searchParams.get('tls') ?? '1'

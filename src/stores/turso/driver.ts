@@ -2,7 +2,8 @@
 // SQLite store asks for. Its errors carry no code, only text: here they get the code that SQLite has for the same, so that
 // the one translation of the SQLite store knows them.
 
-import { HoldfastError } from '../../core/error.ts'
+import { isDefect } from '../../core/driver-error.ts'
+import { loadDriver } from '../load-driver.ts'
 import type { Driver, Row, Value } from '../sqlite/driver.ts'
 
 /** What we use of a `Database` of `@tursodatabase/database/compat`. */
@@ -21,19 +22,10 @@ export interface TursoModule {
 }
 
 /** Loads the package, which only those install who use it. */
-export async function loadTurso(
+export function loadTurso(
   load: () => Promise<TursoModule> = () => import('@tursodatabase/database/compat'),
 ): Promise<TursoModule> {
-  try {
-    return await load()
-  } catch (error) {
-    const text = error instanceof Error ? error.message : String(error)
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
-    const message = isMissing
-      ? 'A turso: store needs a package that is not installed. Run: npm install @tursodatabase/database'
-      : `The package @tursodatabase/database cannot be loaded here: ${text}`
-    throw new HoldfastError('STORE_UNKNOWN', message, { cause: error })
-  }
+  return loadDriver('@tursodatabase/database', 'A turso: store', load)
 }
 
 export function openTurso({ Database }: TursoModule, path: string): Driver {
@@ -86,7 +78,8 @@ const codes: readonly (readonly [says: RegExp, code: string])[] = [
 
 /** The error with the code that SQLite has for it, if it has one. */
 export function withCode(error: unknown): unknown {
-  if (!(error instanceof Error)) return error
+  // What the language says is no word of the database, whatever words are in it.
+  if (!(error instanceof Error) || isDefect(error)) return error
   const code = codes.find(([says]) => says.test(error.message))?.[1]
   return code === undefined ? error : Object.assign(error, { code })
 }

@@ -13,13 +13,13 @@ import { parseLibsql } from './address.ts'
 import { openRemote } from './remote.ts'
 
 export interface LibsqlStoreOptions {
-  /** `'libsql:app.db'`, or `'libsql://host?authToken=…'`, with `tls=0` for a server of your own without TLS. */
+  /** `'libsql:app.db'`, `'libsql:file:app.db'`, or `'libsql://host?authToken=…'`, with `tls=0` for a server of your own without TLS. */
   readonly url: string
   /** The token for the server, instead of in the address. */
   readonly authToken?: string
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
-  /** Told when the settings of a file are less safe than the default. */
+  /** Told when the settings or the rights of a file are less safe than the default. */
   readonly logger?: Pick<Logger, 'warn'>
 }
 

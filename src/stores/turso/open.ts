@@ -4,28 +4,30 @@
 // Turso locks the file for its process, so there is no second one: `multiProcess` is false. Several stores of one process
 // share the file. `pragma data_version` tells nothing here, so what they count together is their own writes.
 
-import { realpathSync } from 'node:fs'
-import { toMs, type Duration } from '../../core/duration.ts'
+import { closeSync, openSync, readSync, realpathSync } from 'node:fs'
+import { someTime, toMs, type Duration } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
-import type { Clock } from '../../core/ports.ts'
+import type { Clock, Logger } from '../../core/ports.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import { Connection } from '../sqlite/connection.ts'
+import { inMemory, wholePathOf } from '../sqlite/file-address.ts'
 import { shareGate } from '../sqlite/gate.ts'
-import { createPrivately, nowSql, setBusyTimeout } from '../sqlite/settings.ts'
+import { createPrivately, nowSql, unopened, warnIfShared } from '../sqlite/settings.ts'
 import { SqliteStore, type WriteCount } from '../sqlite/store.ts'
-import { translated } from '../sqlite/translate.ts'
 import { loadTurso, openTurso } from './driver.ts'
 
 export interface TursoStoreOptions {
-  /** The file, or `':memory:'`. It is created when it is missing, readable by its owner only. */
+  /** The file, `'app.db'` or `'file:app.db'`, or `':memory:'`. It is created when it is missing, readable by its owner only. */
   readonly path: string
   /** How long a call waits for others who write. Its expiry is STORE_UNAVAILABLE. @default 15 s, half a lease */
   readonly storageTimeout?: Duration
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
+  /** Told when others may open the file. */
+  readonly logger?: Pick<Logger, 'warn'>
 }
 
-const optionNames = ['path', 'storageTimeout', 'clock']
+const optionNames = ['path', 'storageTimeout', 'clock', 'logger']
 
 const writesOf = new Map<string, WriteCount>()
 
@@ -38,26 +40,28 @@ const writesOf = new Map<string, WriteCount>()
  */
 export async function openTursoStore(options: TursoStoreOptions): Promise<SqliteStore> {
   checkOptions(options, optionNames, 'openTursoStore()')
-  const { path, clock } = options
-  const storageMs = toMs(options.storageTimeout ?? '15s', 'storageTimeout')
-  if (typeof path !== 'string' || path === '') {
+  const { clock, logger } = options
+  const storageMs = toMs(options.storageTimeout ?? '15s', 'storageTimeout', someTime)
+  if (typeof options.path !== 'string' || options.path === '') {
     throw new HoldfastError('INVALID_OPTION', "A Turso store needs a path, for example 'app.db' or ':memory:'.")
   }
+  const named = wholePathOf(options.path)
   const turso = await loadTurso()
-  // Unlike SQLite, Turso gives its log the rights of any new file.
-  if (path !== ':memory:' && createPrivately(path)) createPrivately(`${path}-wal`)
+  const path = named === inMemory ? named : prepared(named)
   const db = new Connection(opened(() => openTurso(turso, path), path))
   try {
-    setBusyTimeout(db, storageMs)
+    // It is not to wait for locks: `CallQueue` does.
+    db.exec('pragma busy_timeout = 0')
     // Not for choice: with `off`, measured with 0.7.2, the log is never begun anew and grows for ever.
     db.exec('pragma synchronous = full')
     db.exec('pragma cache_size = -32000')
   } catch (error) {
     db.close()
-    throw translated(error)
+    throw unopened(error, path)
   }
   const now = (): number => clock?.now() ?? (db.get(nowSql, [])?.['now'] as number)
-  const file = path === ':memory:' ? '' : realpathSync(path)
+  const file = path === inMemory ? '' : path
+  warnIfShared(file, logger)
   const { gate, letGo } = shareGate(file === '' ? db.database : file)
   return new SqliteStore({
     db,
@@ -76,16 +80,55 @@ export async function openTursoStore(options: TursoStoreOptions): Promise<Sqlite
   })
 }
 
+/** Makes what is missing of a file, for its owner alone. Gives back where the file really is: links are followed here, once. */
+function prepared(named: string): string {
+  createPrivately(named)
+  const path = realpathSync(named)
+  const head = headOf(path)
+  if (head.length > 0 && !isSqlite(head)) return path
+  assertWritable(head, path)
+  // SQLite gives its log the rights of the file; Turso would give it those of any new one.
+  createPrivately(`${path}-wal`, path)
+  return path
+}
+
 function opened<Result>(open: () => Result, path: string): Result {
   try {
     return open()
   } catch (error) {
-    if (!(error instanceof Error) || !error.message.includes('locked by another process')) throw translated(error)
+    if (!(error instanceof Error) || !error.message.includes('locked by another process')) throw unopened(error, path)
     const message =
       `Another process has "${path}" open, and Turso lets one process at a time have a file. ` +
       'Stop the other one, or use sqlite: or postgres: where several processes share their runs.'
     throw new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details: { path } })
   }
+}
+
+/** How a SQLite file begins, and where it says whether it can give pages back: not zero if it can. */
+const magic = 'SQLite format 3\0'
+const autoVacuumAt = 52
+
+function headOf(path: string): Buffer {
+  const head = Buffer.alloc(autoVacuumAt + 4)
+  const file = openSync(path, 'r')
+  try {
+    return head.subarray(0, readSync(file, head))
+  } finally {
+    closeSync(file)
+  }
+}
+
+function isSqlite(head: Buffer): boolean {
+  return head.toString('latin1', 0, magic.length) === magic
+}
+
+/** Turso opens a file that SQLite has made with auto_vacuum, but refuses every write to it (seen with 0.7.2). */
+function assertWritable(head: Buffer, path: string): void {
+  if (head.length < autoVacuumAt + 4 || head.readUInt32BE(autoVacuumAt) === 0) return
+  const message =
+    `"${path}" was made by SQLite so that it can give pages back (auto_vacuum), and Turso cannot write to such a file. Open it ` +
+    `with sqlite:, or turn that off while nobody has it open: sqlite3 ${path} 'pragma auto_vacuum = none; vacuum'`
+  throw new HoldfastError('INVALID_OPTION', message, { details: { path } })
 }
 
 function writeCountOf(file: string): WriteCount {

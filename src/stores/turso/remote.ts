@@ -3,9 +3,10 @@
 // or cannot be reached any more: so after such an error the connection is opened anew, outside of transactions only.
 // Outside of them nothing but reads and the beginning of a transaction is sent, which may be sent again.
 
+import { isDefect } from '../../core/driver-error.ts'
 import { HoldfastError } from '../../core/error.ts'
 import type { Driver, Row, Statement } from '../sqlite/driver.ts'
-import type { DatabaseLike } from '../sqlite/libsql.ts'
+import { loadLibsql, type DatabaseLike } from '../sqlite/libsql.ts'
 
 export interface Server {
   readonly url: string
@@ -15,7 +16,7 @@ export interface Server {
 type Connect = (server: Server) => DatabaseLike
 
 export async function openRemote(server: Server): Promise<Driver> {
-  const { default: Database } = await import('libsql')
+  const Database = await loadLibsql()
   // The library takes a token, but its types do not say so.
   const options: object = server.authToken === null ? {} : { authToken: server.authToken }
   return overRemote(({ url }) => new Database(url, options), server)
@@ -111,11 +112,13 @@ class Remote {
     const code =
       /\bSQLITE_[A-Z_]+/.exec(text)?.[0] ?? (/constraint failed/i.test(text) ? 'SQLITE_CONSTRAINT' : undefined)
     if (code !== undefined) return Object.assign(new Error(text), { code })
+    // A value that cannot be sent says nothing of the server.
+    if (isDefect(error)) return error as Error
     const isRefusal = /status=40[13]\b/.test(text)
     const message = isRefusal
       ? 'The libsql server refuses the token. Check the authToken of the address, and whether it may write.'
       : 'The libsql server cannot be reached, or does not answer as one.'
-    return new HoldfastError('STORE_UNAVAILABLE', `${message} libsql says: ${text}`, {
+    return new HoldfastError(isRefusal ? 'STORE_REFUSED' : 'STORE_UNAVAILABLE', `${message} libsql says: ${text}`, {
       details: { server: new URL(this.server.url).host },
     })
   }

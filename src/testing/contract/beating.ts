@@ -65,6 +65,42 @@ export const beating: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a beat that seeks no strays tells of the runs that it lists, and of no others',
+    async run({ clock, beat, hold, steer, deliver, message }) {
+      await beat('me', { leaseMs: 100_000 })
+      const listed = [await hold({ lease, timeoutMs: 50 }), await hold({ lease }), await hold({ lease })]
+      const [late, paused, mailed] = listed as [Held, Held, Held]
+      const unlisted = [await hold({ lease, timeoutMs: 50 }), await hold({ lease })] as const
+      const strange = await hold({ lease: { session: 'you', token: 1 }, timeoutMs: 50 })
+      const at = clock.now()
+      steered(await steer(paused.runId, ask.pause), 'wished')
+      steered(await steer(unlisted[1].runId, ask.pause), 'wished')
+      steered(await steer(strange.runId, ask.pause), 'wished')
+      await deliver(message(mailed.runId))
+      await clock.advance(50)
+      // One of them twice: it is told once.
+      const held = claims([strange, late, paused, mailed, late, paused]).map((claim) => ({ ...claim, inbox: 0 }))
+      const told = await beat('me', { leaseMs: 100_000, held, seeksStrays: false })
+      assert.deepEqual(told, {
+        alive: true,
+        lost: [strange.runId],
+        strays: [],
+        wished: [{ runId: paused.runId, wish: pauseWish(at) }],
+        mail: [{ runId: mailed.runId, inbox: 1 }],
+        timedOut: [late.runId],
+        now: clock.now(),
+      })
+      const all = await beat('me', { leaseMs: 100_000, held: claims(listed), seeksStrays: true })
+      const ids = (runs: readonly { readonly runId: string }[]): readonly string[] => runs.map(({ runId }) => runId)
+      assert.deepEqual(
+        [ids(all.strays), ids(all.wished), all.timedOut],
+        [ids(unlisted), [paused.runId, unlisted[1].runId], [late.runId, unlisted[0].runId]],
+      )
+      const nothing = await beat('me', { leaseMs: 100_000, seeksStrays: false })
+      assert.deepEqual([nothing.strays, nothing.wished, nothing.timedOut], [[], [], []])
+    },
+  },
+  {
     name: 'a beat tells all that the session believes to hold and does not, in their order',
     async run({ store, clock, beat, hold, newRun, take, park, steer, commit, rescue }) {
       await beat('me', { leaseMs: 100_000 })

@@ -7,6 +7,7 @@ import { createRunIds } from '../../core/id.ts'
 import { shardForNew } from '../../core/routing.ts'
 import type { Random } from '../../core/ports.ts'
 import type { Lease, Run } from '../../core/run.ts'
+import type { CrashRule } from '../../core/takeover.ts'
 import type { Steer } from '../../core/steering.ts'
 import type { TopicRules } from '../../core/topic.ts'
 import type { ChildStart, Transition } from '../../core/transition.ts'
@@ -98,6 +99,8 @@ export interface ContractBench extends ContractSubject {
   readonly beat: (session: string, changes?: Partial<BeatRequest>) => Promise<Beat>
   /** Rescues once, with a bound of 5 crashes. */
   readonly rescue: (changes?: Partial<RescueRequest>) => Promise<Rescued>
+  /** Does all that ends and broadcasts have left to do. */
+  readonly chores: () => Promise<void>
   readonly run: (runId: string) => Promise<Run>
   readonly journal: (runId: string) => Promise<readonly Entry[]>
   readonly mailbox: (runId: string) => Promise<readonly Message[]>
@@ -185,7 +188,11 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
   }
 
   async function commit(held: Held, changes?: Partial<Transition>): Promise<Success> {
-    const answer = succeeded(await send(transition(held, changes)))
+    const given = transition(held, changes)
+    let told: Committed | undefined = await send(given)
+    // Somebody else has a row of it, and nothing was done: it goes again, apart from others, as the engine sends it.
+    while (told?.outcome === 'refused' && told.reason === 'busy') [told] = await store.commit([given], { apart: true })
+    const answer = succeeded(told)
     held.seq = answer.seq
     return answer
   }
@@ -231,6 +238,9 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     },
     beat: (session, changes) => store.beat({ session, leaseMs: 30_000, ...changes }),
     rescue: (changes) => store.rescue({ limit: 100, maxCrashes: 5, failures, ...changes }),
+    async chores() {
+      while ((await store.doChores()).worked);
+    },
     run: get,
     async journal(runId) {
       const [loaded] = await store.load([{ runId, after: 0, limit: 100_000 }])
@@ -241,6 +251,11 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
       return loaded?.messages ?? []
     },
   }
+}
+
+/** The rule of a workflow whose runs fail after so many crashes. */
+export function failsAfter(selector: Selector, maxCrashes: number): CrashRule {
+  return { ...selector, maxCrashes, onCrashes: 'fail' }
 }
 
 export function ids(runs: readonly Run[]): readonly string[] {

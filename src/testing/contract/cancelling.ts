@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../core/entry.ts'
-import { isTerminal } from '../../core/run.ts'
 import { draftOf, ids, succeeded, type ContractBench, type Held } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, inMs, step, waiting } from './drafts.ts'
@@ -281,25 +280,6 @@ export const cancelling: readonly ContractCase[] = [
       const next = await bench.take(held.runId)
       assert.deepEqual((await bench.run(held.runId)).status, 'cancelling')
       assert.deepEqual((await bench.commit(next)).wish, wish)
-    },
-  },
-  {
-    name: 'a cancellation whose undo work kills every holder ends at the bound',
-    async run(bench) {
-      const held = await orphanCancelled(bench, true)
-      await bench.rescue({ maxCrashes: 3 })
-      for (const crashes of [2, 3]) {
-        await bench.beat(`victim-${crashes}`)
-        await bench.take(held.runId, `victim-${crashes}`)
-        await bench.clock.advance(30_000)
-        const { ended } = await bench.rescue({ maxCrashes: 3 })
-        assert.deepEqual(
-          ended.map(({ reason }) => reason),
-          crashes === 3 ? ['cancelled'] : [],
-        )
-      }
-      assert.ok(isTerminal((await bench.run(held.runId)).status))
-      assert.deepEqual((await bench.claim()).runs, [])
     },
   },
   {

@@ -189,6 +189,39 @@ export const claiming: readonly ContractCase[] = [
     },
   },
   {
+    name: 'claimers of one run each take the runs in their order, and none leaves with nothing while some are left',
+    near: true,
+    async run({ start, claim }) {
+      const urgent = { priority: 1 }
+      const made = [await start(), await start(urgent), await start(), await start(urgent)]
+      const order = [1, 3, 0, 2].map((index) => made[index]?.id)
+      for (const [turn, id] of order.entries()) {
+        const { runs, more } = await claim({ session: `claimer-${turn}`, limit: 1 })
+        assert.deepEqual([ids(runs), more], [[id], turn < order.length - 1])
+      }
+    },
+  },
+  {
+    name: 'as many claimers of one run each as there are runs get one each, at once',
+    near: true,
+    async run({ store, newRun, claim }) {
+      // No more than every claimer can reach past those of the others.
+      const made = Array.from({ length: 12 }, () => newRun())
+      await store.start(made)
+      const taken: string[] = []
+      await atOnce(made.length, async (index) => {
+        const { runs } = await claim({ session: `claimer-${index}`, limit: 1 })
+        taken.push(...ids(runs))
+      })
+      assert.equal(new Set(taken).size, taken.length, 'no run is handed out twice')
+      // A claimer looks at what is ready once. What others took since then it does not get, and says that there is more.
+      for (let left = made.length - taken.length; left > 0; left -= 1) {
+        taken.push(...ids((await claim({ session: 'late', limit: 1 })).runs))
+      }
+      assert.deepEqual(taken.toSorted(), made.map(({ id }) => id).toSorted())
+    },
+  },
+  {
     name: 'whatever happened before, a claim takes all that is due, nothing else, and in order',
     near: true,
     run: shuffleAndClaim,

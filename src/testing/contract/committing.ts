@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { isHoldfastError } from '../../core/error.ts'
 import type { Draft } from '../../core/entry.ts'
+import { mostBytes, mostEntries } from '../../core/transition.ts'
 import { atOnce, draftOf, succeeded } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, everyKind, oddPayloads, step } from './drafts.ts'
@@ -132,6 +133,19 @@ export const committing: readonly ContractCase[] = [
       for (const [index, { id }] of made.entries()) {
         const names = (await journal(id)).map(({ name }) => name)
         assert.deepEqual(names, [null, ...[1, 2, 3, 4, 5].map((seq) => `${index}.${seq}`)])
+      }
+    },
+  },
+  {
+    name: 'a transition with as many entries as one may have, or as heavy as one may be, is taken whole',
+    async run({ hold, transition, send, journal }) {
+      const many = Array.from({ length: mostEntries }, (_, index) => step(`s${index}`, `${index}`))
+      const heavy = Array.from({ length: 4 }, (_, index) => step(`s${index}`, `"${'é'.repeat(mostBytes / 4 - 200)}"`))
+      for (const append of [many, heavy]) {
+        const held = await hold()
+        const given = transition(held, { append: [...append.slice(1), ending('succeeded')], status: 'succeeded' })
+        assert.equal(succeeded(await send(given)).seq, append.length + 1)
+        assert.deepEqual((await journal(held.runId)).slice(1).map(draftOf), given.append)
       }
     },
   },

@@ -63,7 +63,7 @@ export const continuing: readonly ContractCase[] = [
       const held = await hold({ key: 'k' })
       await commit(held, anew())
       const [same, other] = await store.start([newRun({ ...next, key: 'k' }), newRun({ key: 'k' })])
-      assert.deepEqual([same?.taken, same?.run.id, other?.created], ['key', held.runId, true])
+      assert.deepEqual([same?.taken, same?.run?.id, other?.created], ['key', held.runId, true])
     },
   },
   {
@@ -86,7 +86,7 @@ export const continuing: readonly ContractCase[] = [
       await commit(held, anew(selector))
       await commit(held, anew(selector))
       const [rival] = await store.start([newRun({ key: 'k' })])
-      assert.deepEqual([rival?.taken, rival?.run.id], ['key', held.runId])
+      assert.deepEqual([rival?.taken, rival?.run?.id], ['key', held.runId])
     },
   },
   {
@@ -99,8 +99,8 @@ export const continuing: readonly ContractCase[] = [
         newRun({ idempotencyKey: 'i' }),
         newRun({ ...next, idempotencyKey: 'i' }),
       ])
-      assert.deepEqual([again?.taken, again?.run.id], ['idempotency-key', held.runId])
-      assert.deepEqual([late?.taken, late?.run.id], ['idempotency-key', other.id])
+      assert.deepEqual([again?.taken, again?.run?.id], ['idempotency-key', held.runId])
+      assert.deepEqual([late?.taken, late?.run?.id], ['idempotency-key', other.id])
     },
   },
   {

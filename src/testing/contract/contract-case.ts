@@ -10,6 +10,8 @@ export interface ContractCase {
   readonly needs?: keyof Capabilities
   /** The order of claims counts in it: give the bench `near`, so that its runs live in one shard. @default false */
   readonly near?: boolean
+  /** It needs more than a thousand runs: give it a minute. @default false */
+  readonly slow?: boolean
   /** Rejects with a readable message if the store breaks the promise. */
   readonly run: (bench: ContractBench) => Promise<void>
 }

@@ -3,8 +3,10 @@
 
 import type { ContractCase } from './contract-case.ts'
 import { beating } from './beating.ts'
+import { boundedLoading } from './bounded-loading.ts'
 import { broadcasting } from './broadcasting.ts'
 import { cancelling } from './cancelling.ts'
+import { chores } from './chores.ts'
 import { children } from './children.ts'
 import { claiming } from './claiming.ts'
 import { committing } from './committing.ts'
@@ -23,6 +25,7 @@ import { mailbox } from './mailbox.ts'
 import { parking } from './parking.ts'
 import { parting } from './parting.ts'
 import { pausing } from './pausing.ts'
+import { payloadKeys } from './payload-keys.ts'
 import { queueing } from './queueing.ts'
 import { reading } from './reading.ts'
 import { releasing } from './releasing.ts'
@@ -35,11 +38,13 @@ import { sessions } from './sessions.ts'
 import { starting } from './starting.ts'
 import { startingMail } from './starting-mail.ts'
 import { steering } from './steering.ts'
+import { suspects } from './suspects.ts'
 import { timeouts } from './timeouts.ts'
 import { topics } from './topics.ts'
 import { transactions } from './transactions.ts'
 import { undoing } from './undoing.ts'
 import { waking } from './waking.ts'
+import { wantingMail } from './wanting.ts'
 import { watching } from './watching.ts'
 
 /**
@@ -58,6 +63,7 @@ export const storeContract: readonly ContractCase[] = [
   ...starting,
   ...keys,
   ...claiming,
+  ...payloadKeys,
   ...scheduling,
   ...committing,
   ...fencing,
@@ -75,7 +81,9 @@ export const storeContract: readonly ContractCase[] = [
   ...topics,
   ...leftovers,
   ...deadLetters,
+  ...chores,
   ...waking,
+  ...wantingMail,
   ...releasing,
   ...continuing,
   ...steering,
@@ -86,9 +94,11 @@ export const storeContract: readonly ContractCase[] = [
   ...sessions,
   ...beating,
   ...rescuing,
+  ...suspects,
   ...timeouts,
   ...undoing,
   ...reading,
+  ...boundedLoading,
   ...finding,
   ...feed,
   ...hints,

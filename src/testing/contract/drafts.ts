@@ -89,8 +89,8 @@ const everyOutcome: readonly Draft[] = [
   { kind: 'timer', name: 'payment', meta: { at: null, afterMs: 3_600_000 }, data: '{"type":"Late"}' },
   { kind: 'timer-cancelled', name: 'payment', meta: null, data: null },
   { kind: 'logged', name: 'info', meta: null, data: '"half-way"' },
-  { kind: 'progressed', name: 'progress', meta: { fraction: 0.1, text: null }, data: null },
-  { kind: 'progressed', name: 'progress#2', meta: { fraction: 1, text: 'Fertig – schön' }, data: null },
+  { kind: 'progressed', name: 'progress', meta: { fraction: 0.1 }, data: null },
+  { kind: 'progressed', name: 'progress#2', meta: { fraction: 1 }, data: '"Fertig – schön"' },
   { kind: 'crashed', name: null, meta: { session: 'gone', crashes: 2 }, data: null },
 ]
 

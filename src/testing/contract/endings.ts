@@ -2,7 +2,7 @@
 
 import type { TerminalStatus } from '../../core/run.ts'
 import type { NewRun } from '../../store.ts'
-import { failures, type ContractBench, type Held } from './bench.ts'
+import { failsAfter, failures, type ContractBench, type Held } from './bench.ts'
 import { ending } from './drafts.ts'
 import * as ask from './requests.ts'
 
@@ -71,7 +71,7 @@ export const waysToEnd: readonly WayToEnd[] = [
   {
     name: 'has cost too many holders their lives',
     // A session that never beat counts as dead.
-    end: ({ rescue }) => rescue({ maxCrashes: 1 }),
+    end: ({ rescue, selector }) => rescue({ workflows: [failsAfter(selector, 1)] }),
     status: 'failed',
     data: failures.crashed,
     reason: null,

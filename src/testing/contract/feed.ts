@@ -5,6 +5,7 @@ import type { Change, Store } from '../../store.ts'
 import { atOnce, eventually, spoil, succeeded } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, step } from './drafts.ts'
+import { reach } from './exchanges.ts'
 
 /** Follows the feed in pages until so many entries have come: it may lag behind. */
 async function follow(store: Store, count: number, pageSize: number): Promise<readonly Change[]> {
@@ -69,6 +70,67 @@ export const feed: readonly ContractCase[] = [
       assert.deepEqual(await store.changes(0, 100), whole, 'whoever changes what was handed out changes nothing')
       assert.deepEqual(await store.changes(15, 3), [])
       assert.deepEqual(await store.changes(0, 0), [])
+    },
+  },
+  {
+    name: 'runs that are started together are in the feed in the order of their batch, whatever their keys are',
+    near: true,
+    async run({ store, newRun }) {
+      const names = [{ key: 'm' }, {}, { key: 'a' }, { idempotencyKey: 'z' }, { idempotencyKey: 'b' }, {}]
+      const runs = names.map((has) => newRun(has))
+      if ((store.capabilities.shards ?? 1) > 1) return
+      await store.start(runs)
+      assert.deepEqual(
+        places(await follow(store, runs.length, 100)),
+        runs.map(({ id }) => [id, 1]),
+      )
+    },
+  },
+  {
+    name: 'a run that starts others comes before them in the feed, with the entry that says so, and they come in its order',
+    async run(bench) {
+      const { store, hold, transition } = bench
+      const parents = [await hold(), await hold()]
+      const families = parents.map((parent) => ({
+        parent,
+        starts: [bench.child(parent.runId), bench.child(parent.runId, {}, { awaited: false, onParentEnd: 'abandon' })],
+      }))
+      const transitions = families.map(({ parent, starts }) =>
+        transition(parent, { append: [step('one'), step('two')], reach: reach({ starts }) }),
+      )
+      for (const answer of await store.commit(transitions)) succeeded(answer)
+      const changes = await follow(store, 10, 100)
+      assertInOrder(changes)
+      for (const { parent, starts } of families) {
+        const family = [parent.runId, ...starts.map(({ run }) => run.id)]
+        const own = places(changes.filter(({ runId }) => family.includes(runId)))
+        const expected = [
+          [parent.runId, 1],
+          [parent.runId, 2],
+          [parent.runId, 3],
+        ]
+        assert.deepEqual(own.slice(0, 3), expected)
+        const after = own.slice(3)
+        const children = starts.map(({ run }) => [run.id, 1])
+        const isSharded = (store.capabilities.shards ?? 1) > 1
+        if (isSharded) assert.equal(after.length, 2, 'both are there, behind it')
+        else assert.deepEqual(after, children)
+      }
+    },
+  },
+  {
+    name: 'a child that was started before, by the same request, is in the feed once',
+    async run(bench) {
+      const parent = await bench.hold()
+      const start = bench.child(parent.runId)
+      await bench.store.start([start.run])
+      await bench.commit(parent, { reach: reach({ starts: [start] }) })
+      assert.deepEqual(places(await follow(bench.store, 3, 100)), [
+        [parent.runId, 1],
+        [start.run.id, 1],
+        [parent.runId, 2],
+      ])
+      assert.deepEqual(await bench.store.changes(3, 10), [])
     },
   },
   {

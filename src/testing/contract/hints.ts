@@ -99,6 +99,21 @@ export const hints: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a run that nobody holds and whose time is over soon is hinted at, however that came',
+    needs: 'notifies',
+    async run(bench) {
+      const { clock, store, start, hold, steer } = bench
+      const at = (ms: number): Hint => ({ kind: 'deadline', at: clock.now() + ms })
+      await expectHint(bench, at(500), () => start({ timeoutMs: 500, expiresInMs: 900 }))
+      await expectHint(bench, at(400), () => start({ timeoutMs: 500, expiresInMs: 400 }))
+      const held = await hold({ timeoutMs: 700 })
+      await expectHint(bench, at(700), () => store.release([{ runId: held.runId, ...held.lease }]))
+      const paused = await start({ timeoutMs: 300 })
+      await steer(paused.id, pause)
+      await expectHint(bench, at(300), () => steer(paused.id, resume))
+    },
+  },
+  {
     name: 'every listener is told, and none after it has unsubscribed',
     needs: 'notifies',
     async run({ store, start }) {

@@ -96,6 +96,7 @@ export const leftovers: readonly ContractCase[] = [
       const [taken] = letters
       await bench.store.deliver([...plain.slice(0, 60), ...letters, ...passedOn, ...plain.slice(60)])
       await bench.commit(held, { ...over, takes: taken === undefined ? [] : [taken.id] })
+      await bench.chores()
       assert.deepEqual(await bench.mailbox(held.runId), [])
       const expected = letters.slice(1).map(({ id }) => id)
       assert.deepEqual(new Set(await deadIds(bench)), new Set(expected))

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { isHoldfastError } from '../../core/error.ts'
+import type { Store, StoreSecrets } from '../../store.ts'
 import { atOnce } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 
@@ -13,6 +14,18 @@ export const lifecycle: readonly ContractCase[] = [
       await atOnce(5, () => store.migrate())
       await store.migrate()
       assert.deepEqual(await run(before.id), before)
+    },
+  },
+  {
+    name: 'the key of tokens, if the store has one, is long and stays what it is',
+    async run({ store, start }) {
+      const tokenKey = async (): Promise<string | null> =>
+        'tokenKey' in store ? (store as Store & StoreSecrets).tokenKey() : null
+      const key = await tokenKey()
+      if (key !== null) assert.ok(key.length >= 32)
+      await start()
+      await store.migrate()
+      assert.equal(await tokenKey(), key)
     },
   },
   {

@@ -58,6 +58,39 @@ export const pausing: readonly ContractCase[] = [
     },
   },
   {
+    name: 'whoever obeys a wish to pause that was taken back is refused, and a later wish is obeyed',
+    async run({ hold, steer, run, journal, transition, send, commit }) {
+      const held = await hold()
+      steered(await steer(held.runId, ask.pause), 'wished')
+      steered(await steer(held.runId, ask.resume), 'done')
+      const before = [await run(held.runId), await journal(held.runId)]
+      const obeys = { append: [step(), pausedEntry], status: 'paused', obeys: 'pause' } as const
+      assert.deepEqual(await send(transition(held, obeys)), { outcome: 'refused', reason: 'resumed' })
+      assert.deepEqual([await run(held.runId), await journal(held.runId)], before, 'nothing has changed')
+      await commit(held)
+      steered(await steer(held.runId, ask.pause), 'wished')
+      const given = transition(held, obeys)
+      const answer = await send(given)
+      assert.deepEqual([answer.outcome, (await run(held.runId)).status], ['committed', 'paused'])
+      steered(await steer(held.runId, ask.resume), 'done')
+      assert.deepEqual(await send(given), answer, 'what took effect is answered again, whatever is wished by now')
+    },
+  },
+  {
+    name: 'whoever pauses by its own will needs nobody to wish for it, and a cancellation is told first',
+    async run({ clock, hold, steer, run, transition, send, commit }) {
+      const drifted = await hold()
+      await commit(drifted, { append: [pausedEntry], status: 'paused' })
+      assert.equal((await run(drifted.runId)).status, 'paused')
+      const held = await hold()
+      steered(await steer(held.runId, ask.pause), 'wished')
+      steered(await steer(held.runId, ask.cancel), 'wished')
+      const late = transition(held, { append: [pausedEntry], status: 'paused', obeys: 'pause' })
+      const wish = ask.cancelWish(clock.now())
+      assert.deepEqual(await send(late), { outcome: 'refused', reason: 'cancelling', wish })
+    },
+  },
+  {
     name: 'a wish to pause is not lost when the run wants to rest: it is told to look again, with its entries appended',
     async run({ clock, hold, steer, run, commit }) {
       const held = await hold()

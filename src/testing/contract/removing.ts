@@ -166,4 +166,22 @@ export const removing: readonly ContractCase[] = [
       }
     },
   },
+  {
+    name: 'whoever begins to wait for a run that was removed before it ended is told at once that it is not there',
+    async run(bench) {
+      const { hold, park, steer, mailbox } = bench
+      for (const isParked of [true, false]) {
+        const target = await hold()
+        if (isParked) await park(target)
+        steered(await steer(target.runId, ask.remove), 'done')
+        const watcher = await hold()
+        const watches = [{ kind: 'run' as const, runId: target.runId }]
+        const answer = await park(watcher, { append: [waiting()], reach: reach({ watches }) })
+        assert.deepEqual([answer.released, answer.inbox], [false, 1])
+        const [told] = await mailbox(watcher.runId)
+        assert.deepEqual([told?.kind, told?.name, told?.data], ['ended', target.runId, '{"status":"not-found"}'])
+        await expectSound(bench)
+      }
+    },
+  },
 ]

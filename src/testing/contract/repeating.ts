@@ -21,6 +21,21 @@ export const repeating: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a late copy of a merged checkpoint, whose first part was committed alone since, writes nothing and harms no other',
+    async run({ store, hold, transition, send, run, journal }) {
+      const [held, neighbour] = [await hold(), await hold()]
+      const given = transition(held, { append: [step('a')] })
+      succeeded(await send(given))
+      const row = await run(held.runId)
+      const late = { ...given, append: [step('a'), step('b')] }
+      const [stale, other] = await store.commit([late, transition(neighbour, { append: [step('c')] })])
+      assert.deepEqual(stale, { outcome: 'refused', reason: 'stale' })
+      assert.equal(other?.outcome, 'committed')
+      assert.deepEqual(await run(held.runId), row)
+      assert.equal((await journal(held.runId)).length, 2)
+    },
+  },
+  {
     name: 'an end that is repeated because its answer was lost is answered as before',
     async run({ clock, hold, transition, send, run, journal }) {
       const held = await hold()

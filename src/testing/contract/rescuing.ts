@@ -1,7 +1,7 @@
-// Takeover: what a dead session held goes on elsewhere, its late writes are refused, and a run that kills its holders ends.
+// Takeover: what a dead session held goes on elsewhere, and its late writes are refused.
 
 import assert from 'node:assert/strict'
-import { atOnce, draftOf, eventually, failures, ids, type ContractBench, type Held } from './bench.ts'
+import { atOnce, eventually, ids, type ContractBench, type Held } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, step } from './drafts.ts'
 
@@ -26,6 +26,8 @@ export const rescuing: readonly ContractCase[] = [
         sessionsEnded: 1,
         takenOver: [{ runId: held.runId, type: before.type, session: 'dead', crashes: 1 }],
         ended: [],
+        paused: [],
+        suspects: null,
         more: false,
         next: null,
         now: at,
@@ -127,27 +129,6 @@ export const rescuing: readonly ContractCase[] = [
     },
   },
   {
-    name: 'SW-R5 a run that kills every holder fails at the bound with the reason that was given',
-    async run({ clock, beat, start, take, rescue, run, journal, claim }) {
-      const { id, type } = await start()
-      for (const crashes of [1, 2, 3]) {
-        await beat(`victim-${crashes}`)
-        await take(id, `victim-${crashes}`)
-        await clock.advance(30_000)
-        const { takenOver, ended } = await rescue({ maxCrashes: 3 })
-        if (crashes < 3) assert.deepEqual([takenOver[0]?.crashes, ended], [crashes, []])
-        else assert.deepEqual([takenOver, ended], [[], [{ runId: id, type, reason: 'crashed' }]])
-      }
-      const { status, session, endedAt, readiness, due } = await run(id)
-      assert.deepEqual([status, session, endedAt, readiness, due], ['failed', null, clock.now(), 'idle', null])
-      assert.deepEqual((await journal(id)).slice(-2).map(draftOf), [
-        { kind: 'crashed', name: null, meta: { session: 'victim-3', crashes: 3 }, data: null },
-        { kind: 'failed', name: null, meta: null, data: failures.crashed },
-      ])
-      assert.deepEqual((await claim()).runs, [])
-    },
-  },
-  {
     name: 'a holder that committed before it died does not count as one that got nowhere',
     async run(bench) {
       const { beat, start, take, commit, clock, rescue } = bench
@@ -156,7 +137,7 @@ export const rescuing: readonly ContractCase[] = [
         await beat(`s${round}`)
         await commit(await take(id, `s${round}`), { append: [step()] })
         await clock.advance(30_000)
-        const { takenOver, ended } = await rescue({ maxCrashes: 2 })
+        const { takenOver, ended } = await rescue({ maxCrashes: 3 })
         assert.deepEqual([takenOver[0]?.crashes, ended], [1, []], `round ${round}`)
       }
     },

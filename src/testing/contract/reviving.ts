@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../core/entry.ts'
-import { draftOf } from './bench.ts'
+import { draftOf, failsAfter } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending } from './drafts.ts'
 import * as ask from './requests.ts'
@@ -56,16 +56,16 @@ export const reviving: readonly ContractCase[] = [
   },
   {
     name: 'a run that its crashes ended begins to count anew when it is retried',
-    async run({ clock, beat, hold, rescue, steer, take }) {
+    async run({ clock, selector, beat, hold, rescue, steer, take }) {
       await beat('dead')
       const held = await hold({ lease: { session: 'dead', token: 1 } })
       await clock.advance(30_000)
-      assert.equal((await rescue({ maxCrashes: 1 })).ended[0]?.reason, 'crashed')
+      assert.equal((await rescue({ workflows: [failsAfter(selector, 1)] })).ended[0]?.reason, 'crashed')
       steered(await steer(held.runId, ask.retry), 'done')
       await beat('next')
       await take(held.runId, 'next')
       await clock.advance(30_000)
-      const { takenOver, ended } = await rescue({ maxCrashes: 2 })
+      const { takenOver, ended } = await rescue({ workflows: [failsAfter(selector, 2)] })
       assert.deepEqual([takenOver[0]?.crashes, ended], [1, []])
     },
   },

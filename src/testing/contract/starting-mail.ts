@@ -13,7 +13,7 @@ export const startingMail: readonly ContractCase[] = [
       const given = newRun()
       const letters = [message(given.id, { policy: dead }), message(given.id, { name: 'other', data: '2' })]
       const [answer] = await store.start([{ ...given, mail: letters }])
-      assert.deepEqual([answer?.created, answer?.run.inbox, answer?.run.readiness], [true, 2, 'ready'])
+      assert.deepEqual([answer?.created, answer?.run?.inbox, answer?.run?.readiness], [true, 2, 'ready'])
       assert.deepEqual(await run(given.id), answer?.run)
       const at = clock.now()
       assert.deepEqual(
@@ -45,7 +45,7 @@ export const startingMail: readonly ContractCase[] = [
         const other = await start(has)
         const given = newRun(has)
         const [answer] = await store.start([{ ...given, mail: [message(given.id)] }])
-        assert.deepEqual([answer?.created, answer?.run.id], [false, other.id])
+        assert.deepEqual([answer?.created, answer?.run?.id], [false, other.id])
         assert.deepEqual(await mailbox(given.id), [])
         assert.deepEqual(await mailbox(other.id), [])
         assert.deepEqual(await run(other.id), other)
@@ -64,7 +64,7 @@ export const startingMail: readonly ContractCase[] = [
         { ...timed, mail: [message(timed.id), message(timed.id)] },
       ])
       assert.deepEqual(
-        answers.map(({ run: { status, readiness, inbox } }) => [status, readiness, inbox]),
+        answers.map(({ run }) => [run?.status, run?.readiness, run?.inbox]),
         [
           ['running', 'leased', 1],
           ['pending', 'ready', 0],

@@ -24,6 +24,7 @@ export const starting: readonly ContractCase[] = [
         parentId: null,
         tags: [],
         metadata: null,
+        keyId: null,
         status: 'pending',
         readiness: 'ready',
         priority: 3,
@@ -31,6 +32,7 @@ export const starting: readonly ContractCase[] = [
         seq: 1,
         base: 1,
         inbox: 0,
+        wants: null,
         watched: false,
         wish: null,
         undo: 'none',
@@ -58,7 +60,7 @@ export const starting: readonly ContractCase[] = [
       const given = Array.from({ length: 50 }, (_, index) => newRun({ priority: index % 3 })).toReversed()
       const answers = await store.start(given)
       assert.deepEqual(
-        answers.map(({ created, run }) => [created, run.id, run.priority]),
+        answers.map(({ created, run }) => [created, run?.id, run?.priority]),
         given.map(({ id, priority }) => [true, id, priority]),
       )
     },
@@ -108,7 +110,7 @@ export const starting: readonly ContractCase[] = [
       const [one, two] = [newRun(), newRun()]
       const answers = await store.start([one, two, { ...one }, newRun({ id: one.id })])
       assert.deepEqual(
-        answers.map(({ created, taken, run }) => [created, taken, run.id]),
+        answers.map(({ created, taken, run }) => [created, taken, run?.id]),
         [
           [true, null, one.id],
           [true, null, two.id],

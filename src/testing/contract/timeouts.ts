@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { draftOf, failures, ids } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
-import { inMs } from './drafts.ts'
+import type { Draft } from '../../core/entry.ts'
+import { ending, inMs, step } from './drafts.ts'
 
 export const timeouts: readonly ContractCase[] = [
   {
@@ -40,6 +41,38 @@ export const timeouts: readonly ContractCase[] = [
       assert.deepEqual((await rescue()).ended, [])
       assert.equal((await run(id)).expiresAt, null)
       assert.deepEqual(ids((await claim()).runs), [id, eager.runId])
+    },
+  },
+  {
+    name: 'a run whose time is over neither succeeds nor begins anew: it is told so, and nothing is appended',
+    async run({ clock, selector, hold, commit, send, transition, run, journal }) {
+      const held = await hold({ timeoutMs: 1_000 })
+      await clock.advance(999)
+      await commit(held)
+      await clock.advance(1)
+      const before = [await run(held.runId), await journal(held.runId)]
+      const late = { outcome: 'refused', reason: 'timed-out' } as const
+      const continued: Draft = { kind: 'continued', name: null, meta: { ...selector }, data: '1' }
+      const succeeds = transition(held, { append: [step(), ending('succeeded')], status: 'succeeded' })
+      assert.deepEqual(await send(succeeds), late)
+      assert.deepEqual(await send(succeeds), late, 'a repetition is refused, too')
+      assert.deepEqual(await send({ ...succeeds, emptyAt: 0 }), late)
+      assert.deepEqual(await send(transition(held, { append: [continued], continues: selector })), late)
+      assert.deepEqual([await run(held.runId), await journal(held.runId)], before, 'nothing has changed')
+      await commit(held)
+      await commit(held, { append: [ending('failed')], status: 'failed' })
+    },
+  },
+  {
+    name: 'a run succeeds in the last millisecond of its time, and its repetition is answered after that',
+    async run({ clock, hold, send, transition }) {
+      const held = await hold({ timeoutMs: 1_000 })
+      await clock.advance(999)
+      const succeeds = transition(held, { append: [ending('succeeded')], status: 'succeeded' })
+      const answer = await send(succeeds)
+      assert.equal(answer.outcome, 'committed')
+      await clock.advance(10_000)
+      assert.deepEqual(await send(succeeds), answer)
     },
   },
   {

@@ -97,6 +97,65 @@ export const transactions: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a transaction whose signal is aborted is rolled back at once, though its function never returns',
+    needs: 'transactions',
+    async run({ store, newRun, start }) {
+      const users = transactionsOf(store)
+      const stopping = new AbortController()
+      const fresh = newRun({ key: 'within' })
+      let late: Within | undefined
+      const hanging = users.transact(
+        async (_handle, within) => {
+          late = within
+          await within.start([fresh])
+          stopping.abort(enough)
+          return new Promise<never>(() => undefined)
+        },
+        { signal: stopping.signal },
+      )
+      await assert.rejects(hanging, wantsRollback)
+      assert.deepEqual(await store.get([fresh.id]), [undefined])
+      // What the function still tries is refused, also while somebody else's transaction is open.
+      const [after, beside] = [newRun(), newRun()]
+      await assert.rejects(async () => late?.start([after]))
+      await users.transact(async (_handle, within) => {
+        await within.start([beside])
+        await assert.rejects(async () => late?.start([after]))
+      })
+      const rows = await store.get([after.id, beside.id])
+      assert.deepEqual(
+        rows.map((row) => row?.id),
+        [undefined, beside.id],
+      )
+      // Its locks are gone with it.
+      await start({ key: 'within' })
+    },
+  },
+  {
+    name: 'a transaction whose signal was aborted before it began never begins',
+    needs: 'transactions',
+    async run({ store }) {
+      let calls = 0
+      const work = async (): Promise<void> => void (calls += 1)
+      const options = { signal: AbortSignal.abort(enough) }
+      await assert.rejects(transactionsOf(store).transact(work, options), wantsRollback)
+      assert.equal(calls, 0)
+    },
+  },
+  {
+    name: 'a transaction whose signal is aborted as it begins comes to its end, and holds up nobody',
+    needs: 'transactions',
+    async run({ store, start }) {
+      const stopping = new AbortController()
+      const begun = transactionsOf(store).transact(() => new Promise<never>(() => undefined), {
+        signal: stopping.signal,
+      })
+      stopping.abort(enough)
+      await assert.rejects(begun, wantsRollback)
+      await start()
+    },
+  },
+  {
     name: 'a holder that lost its run commits nothing in a transaction either',
     needs: 'transactions',
     async run({ store, hold, transition, journal }) {
@@ -166,6 +225,19 @@ export const transactions: readonly ContractCase[] = [
       for (const { runId } of [watcher, subscriber]) await expectWoken(bench, runId, 1)
       const [started, born] = await store.get([fresh.id, child.run.id])
       assert.deepEqual([started?.inbox, born?.status], [1, 'cancelling'])
+    },
+  },
+  {
+    name: 'a transaction may be serializable, and is committed like any other',
+    needs: 'transactions',
+    async run({ store, hold, transition, journal }) {
+      const held = await hold()
+      const [answer] = await transactionsOf(store).transact(
+        (_handle, within) => within.commit([transition(held, { append: [step('one')] })]),
+        { isolation: 'serializable' },
+      )
+      assert.equal(answer?.outcome, 'committed')
+      assert.equal((await journal(held.runId)).length, 2)
     },
   },
 ]

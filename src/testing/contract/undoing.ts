@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../core/entry.ts'
-import { draftOf, failures } from './bench.ts'
+import { draftOf, failsAfter, failures } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, inMs, step } from './drafts.ts'
 import * as ask from './requests.ts'
@@ -66,13 +66,13 @@ export const undoing: readonly ContractCase[] = [
     },
   },
   {
-    name: 'SW-R5 a run that kills every holder undoes first, and fails for good when that kills them, too',
+    name: 'SW-R5 a run that shall fail for its crashes undoes first, and fails for good when that kills its holders, too',
     async run(bench) {
-      const { clock, beat, rescue, take, run } = bench
+      const { clock, selector, beat, rescue, take, run } = bench
       await beat('dead')
       const held = await holdUndoable(bench, { lease: { session: 'dead', token: 1 } })
       await clock.advance(30_000)
-      const first = await rescue({ maxCrashes: 1 })
+      const first = await rescue({ workflows: [failsAfter(selector, 1)] })
       assert.deepEqual([first.ended, first.takenOver.map(({ crashes }) => crashes)], [[], [1]])
       assert.deepEqual(await kindsOf(bench, held.runId), ['started', 'step-succeeded', 'crashed', 'failing'])
       const row = await run(held.runId)
@@ -81,7 +81,7 @@ export const undoing: readonly ContractCase[] = [
         await beat(`victim-${crashes}`)
         await take(held.runId, `victim-${crashes}`)
         await clock.advance(30_000)
-        const { ended } = await rescue({ maxCrashes: 2 })
+        const { ended } = await rescue({ workflows: [failsAfter(selector, 2)] })
         assert.deepEqual(
           ended.map(({ reason }) => reason),
           crashes === 2 ? ['crashed'] : [],

@@ -8,6 +8,7 @@ import {
   historyAppendOnly,
   messagesStay,
   terminalIsFinal,
+  transitionBounded,
   undoNotForgotten,
 } from './journal-steps.ts'
 import {
@@ -34,6 +35,7 @@ export const stepInvariants: readonly StepInvariant[] = [
   messagesStay,
   undoNotForgotten,
   commitMovesOn,
+  transitionBounded,
   epochOnlyGrowsOnClaim,
   fence,
   leaseNotStolen,

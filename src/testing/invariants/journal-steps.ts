@@ -3,6 +3,7 @@
 import type { Entry } from '../../core/entry.ts'
 import { outcomesOf, sinceBase } from '../../core/invariants/invariant.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
+import { mostBytes, mostEntries, sizeOf } from '../../core/transition.ts'
 import { appended, changedFields, isChanged, isExchange, isSame, type StepInvariant } from './step.ts'
 
 export const historyAppendOnly: StepInvariant = {
@@ -79,8 +80,11 @@ export const messagesStay: StepInvariant = {
     const back = fresh.find(({ position }) => position <= before.run.inbox)
     if (back !== undefined) return `message ${back.id} came back`
     const count = after.run.inbox - before.run.inbox
-    // What comes for a run that is over is given up at once.
-    if (isOver && count >= 0) return fresh.length === 0 ? null : `${fresh.length} messages lie with a run that is over`
+    // What comes for a run that is over is given up at once. What came with the end itself may be left to a chore.
+    if (isOver && count >= 0) {
+      const isLeft = fresh.length === 0 || !isTerminal(before.run.status)
+      return isLeft ? null : `${fresh.length} messages lie with a run that is over`
+    }
     const isDense = fresh.every(({ position }, index) => position === before.run.inbox + index + 1)
     return isDense && fresh.length === count ? null : `${fresh.length} messages came, and the inbox grew by ${count}`
   },
@@ -106,5 +110,18 @@ export const commitMovesOn: StepInvariant = {
     if (method !== 'commit' || !isChanged(before, after) || appended(before, after).length > 0) return null
     if (isExchange(before, after, method)) return null
     return after.run.status === 'waiting' || after.run.status === before.run.status ? null : 'nothing was appended'
+  },
+}
+
+export const transitionBounded: StepInvariant = {
+  name: 'transition_bounded',
+  kind: 'T',
+  about: 'A commit appends at most 500 entries and 4 MiB to a run, unless a single entry weighs more.',
+  check(before, after, { method }) {
+    if (method !== 'commit') return null
+    const added = appended(before, after)
+    if (added.length > mostEntries) return `${added.length} entries were appended at once`
+    const bytes = added.reduce((sum, entry) => sum + sizeOf(entry), 0)
+    return added.length > 1 && bytes > mostBytes ? `${bytes} bytes were appended at once` : null
   },
 }

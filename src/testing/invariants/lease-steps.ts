@@ -1,6 +1,7 @@
 // Who may move a run, and how: the fence, the token, and what each call of the store may make of a row.
 
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
+import { isSuspect } from '../../core/suspect.ts'
 import type { Store } from '../../store.ts'
 import { appended, changedFields, isChanged, isExchange, type StepInvariant } from './step.ts'
 
@@ -61,7 +62,8 @@ export const claimNeverEarly: StepInvariant = {
   about: 'Nothing is claimed before it is due, nor what nobody may claim.',
   check({ run: before }, { run: after }, { method, now }) {
     if (method !== 'claim' || after.token === before.token) return null
-    if (before.readiness !== 'ready' && before.readiness !== 'timed') return `it was ${before.readiness}`
+    const isApart = before.readiness === 'apart'
+    if (before.readiness !== 'ready' && before.readiness !== 'timed' && !isApart) return `it was ${before.readiness}`
     if (before.deletedAt !== null) return 'it was deleted'
     return before.due !== null && before.due <= now
       ? null
@@ -83,12 +85,16 @@ export const claimInTime: StepInvariant = {
 export const crashesAreCounted: StepInvariant = {
   name: 'crashes_are_counted',
   kind: 'T',
-  about: 'Each claim counts as a crash until its holder commits something.',
+  about:
+    'Each claim counts as a crash until its holder commits something; that of a suspect only once it has begun, which its ' +
+    'holder says.',
   check(before, after, { method }) {
     const { crashes } = after.run
+    const went = `crashes went from ${before.run.crashes} to ${crashes} with ${method}`
     if (method === 'claim' && after.run.token !== before.run.token) {
-      return crashes === before.run.crashes + 1 ? null : `crashes went from ${before.run.crashes} to ${crashes}`
+      return crashes === before.run.crashes + (before.run.readiness === 'apart' ? 0 : 1) ? null : went
     }
+    if (method === 'beat') return crashes === before.run.crashes || isSuspect(after.run) ? null : went
     if (method !== 'commit' || isExchange(before, after, method)) return null
     return appended(before, after).length > 0 && crashes !== 0 ? `crashes are ${crashes}` : null
   },
@@ -130,6 +136,7 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   release: { running: ['pending', 'paused'], cancelling: ['cancelled'] },
   start: nothing,
   deliver: nothing,
+  doChores: nothing,
   beat: nothing,
   load: nothing,
   get: nothing,
@@ -166,13 +173,14 @@ const writing = [...lease, ...others, 'seq', 'wish', 'undo', 'timeoutAt', 'expir
 
 /** The fields of the row that a call may change. */
 const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {
-  claim: [...lease, 'token', 'expiresAt'],
-  commit: [...writing, 'type', 'version', 'base'],
+  claim: [...lease, 'token', 'expiresAt', 'wants'],
+  commit: [...writing, 'type', 'version', 'base', 'wants'],
   steer: [...writing, 'token', 'deletedAt', 'deleteReason'],
   rescue: writing,
   release: writing,
   deliver: ['inbox', 'readiness', 'due'],
-  beat: ['deadline'],
+  doChores: ['inbox', 'readiness', 'due'],
+  beat: ['deadline', 'crashes'],
   start: [],
   load: [],
   get: [],

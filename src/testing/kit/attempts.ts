@@ -8,7 +8,7 @@
 //
 // An attempt of a process that has died is never told, whatever its function does.
 
-import { toMs, type Duration } from '../../core/duration.ts'
+import { patienceBounds, toMs, type Duration } from '../../core/duration.ts'
 import type { StepTools } from '../../core/attempt.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import type { Clock, Effects, Performance } from '../../core/ports.ts'
@@ -68,7 +68,7 @@ export class Attempts {
   /** With `choose`, nothing that is done is told before it is chosen. */
   constructor(clock: Clock, patience: Duration, choose: Choose | null) {
     this.clock = clock
-    this.patienceMs = toMs(patience, 'patience')
+    this.patienceMs = toMs(patience, 'createTest({ patience })', patienceBounds)
     this.choose = choose
   }
 

@@ -46,7 +46,10 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
   readonly holdfast: Holdfast
   /** The time of the test. */
   readonly now: Date
-  /** Lets time pass: everything that comes due on the way happens, in order. Two months take a moment. */
+  /**
+   * Lets time pass: everything that comes due on the way happens, in order, what is due at the last moment included. Two months
+   * take a moment. Two calls at once let the time of both pass, one after the other.
+   */
   advance(duration: Duration): Promise<void>
   /**
    * Lets everything happen that needs no time; with `time`, lets time pass as well, until every run has ended or waits for

@@ -67,8 +67,9 @@ async function replay(world: World, definition: Definition, run: Run, services: 
       machine.turns.next(call)
     },
   }
-  const ports = { clock, turns, random: createSeededRandom(run.seq), logger: silentLogger }
-  const replaying = replayRun(definition, run, entries, { ports, payloads: world.payloads, services })
+  const ports = { ...machine, clock, turns, random: createSeededRandom(run.seq) }
+  const { payloads, tokenKey } = world
+  const replaying = replayRun(definition, run, entries, { ports, payloads, services, tokenKey })
   void replaying.then((replayed) => (answer = replayed))
   await clock.runUntil(() => answer !== null, '10 min')
   return replaying

@@ -140,7 +140,7 @@ async function endOf({ store, payloads }: World, run: Run): Promise<string | nul
   const last = (await journalOf(store, run)).at(-1)
   const text = last?.data === undefined || last.data === null ? '' : await payloads.fetch(last.data)
   if (run.status !== 'failed') return `${run.status} ${text}`
-  const error: unknown = payloads.decode(text, { runId: run.id, seq: last?.seq ?? run.seq, name: null })
+  const error: unknown = payloads.decode(text, payloads.place(run.id, last?.seq ?? run.seq, 'failed', null))
   return `failed ${error instanceof Error ? `${error.name}: ${error.message}` : text}`
 }
 

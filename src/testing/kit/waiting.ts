@@ -5,10 +5,11 @@ import { formatMs } from '../../core/duration.ts'
 import type { Entry } from '../../core/entry.ts'
 import type { Payloads } from '../../core/payload.ts'
 import type { Run, RunStatus } from '../../core/run.ts'
-import { tokenPrefix, tokenText } from '../../core/token.ts'
+import { derivedSecret, isHashOfSecret, tokenPrefix, tokenText } from '../../core/token.ts'
 import { dueOf, type Condition } from '../../core/wait.ts'
 import { noMail } from '../../engine/mail.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
+import { systemDigest } from '../../system.ts'
 
 /** A run that has not ended. */
 export interface WaitingRun {
@@ -34,6 +35,7 @@ export type WaitedFor =
 export interface Onlooker {
   readonly store: Store & StoreAdmin
   readonly payloads: Payloads
+  readonly tokenKey: string
   readonly now: number
   /** The steps of a run whose functions are under way. */
   stepsOf(runId: string): readonly string[]
@@ -75,7 +77,7 @@ async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitedFor
     if (entry.kind === 'woken') open.delete(entry.name)
   }
   const waits = [...open.values()].flatMap(({ meta, at }) =>
-    meta.conditions.map((condition) => waitedFor(condition, { run, at, entries, payloads: onlooker.payloads })),
+    meta.conditions.map((condition) => waitedFor(condition, { run, at, entries, onlooker })),
   )
   if (waits.length > 0) return waits
   return [{ kind: 'time', at: new Date(due ?? onlooker.now) }]
@@ -86,7 +88,7 @@ interface Registered {
   /** When the wait was registered. */
   readonly at: number
   readonly entries: readonly Entry[]
-  readonly payloads: Payloads
+  readonly onlooker: Onlooker
 }
 
 function waitedFor(condition: Condition, registered: Registered): WaitedFor {
@@ -99,10 +101,14 @@ function waitedFor(condition: Condition, registered: Registered): WaitedFor {
   return { kind: topic === undefined ? 'signal' : 'topic', name }
 }
 
-function readToken(seq: number, { run, entries, payloads }: Registered): string {
+function readToken(seq: number, { run, entries, onlooker }: Registered): string {
+  const { payloads, tokenKey } = onlooker
   const issued = entries.find((entry) => entry.seq === seq)
-  if (issued?.data === undefined || issued.data === null) return ''
-  const secret = payloads.decode(issued.data, { runId: run.id, seq, name: issued.name }) as string
+  if (issued?.kind !== 'issued') return ''
+  const kept = payloads.decode(issued.data, payloads.place(run.id, seq, 'issued', issued.name)) as string
+  const secret = isHashOfSecret(kept)
+    ? derivedSecret(systemDigest, tokenKey, { runId: run.id, seq, name: issued.name })
+    : kept
   return tokenText({ runId: run.id, seq, secret })
 }
 

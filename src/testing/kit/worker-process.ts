@@ -8,7 +8,7 @@
 import type { Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
 import type { RunningWorker } from '../../holdfast.ts'
-import type { Hint, RescueRequest, Store, StoreTransactions, Within } from '../../store.ts'
+import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, Within } from '../../store.ts'
 import type { Attempts, Doer } from './attempts.ts'
 
 /** Whether, and when, a process dies of a commit: before it takes effect, or after that and before it is answered. */
@@ -47,7 +47,9 @@ export class WorkerProcess implements Doer {
   }
 
   /** Opens a Holdfast with ports and a way to the store that end with this process. */
-  async boot(open: (store: Store, ports: Omit<Ports, 'random' | 'logger'>) => Promise<RunningWorker>): Promise<void> {
+  async boot(
+    open: (store: Store, ports: Omit<Ports, 'random' | 'digest' | 'logger'>) => Promise<RunningWorker>,
+  ): Promise<void> {
     try {
       this.worker = await open(this.line(), this.ports())
     } finally {
@@ -83,10 +85,12 @@ export class WorkerProcess implements Doer {
     this.around.onDeath()
   }
 
-  private ports(): Omit<Ports, 'random' | 'logger'> {
+  private ports(): Omit<Ports, 'random' | 'digest' | 'logger'> {
     const { clock, turns, attempts } = this.around
     return {
       clock: {
+        // The store of the world goes by this clock, so that nothing is a little late.
+        drift: 0,
         now: () => clock.now(),
         monotonic: () => clock.monotonic(),
         after: (ms, wake) => {
@@ -127,7 +131,7 @@ export class WorkerProcess implements Doer {
       close: () => Promise.resolve(),
     }
     if (isTransactional(store)) {
-      own.transact = (work) => this.transact(store, work)
+      own.transact = (work, options) => this.transact(store, work, options)
       own.within = (handle) => store.within(handle)
     }
     return new Proxy(store, {
@@ -136,6 +140,8 @@ export class WorkerProcess implements Doer {
         if (mine !== undefined) return mine
         const theirs: unknown = Reflect.get(target, name, target)
         if (typeof theirs !== 'function') return theirs
+        // How long calls may take is said to the store of all, and not asked.
+        if (name === 'limit') return theirs.bind(target) as unknown
         return (...request: unknown[]): unknown =>
           this.answered(Reflect.apply(theirs, target, request) as Promise<unknown>)
       },
@@ -168,6 +174,7 @@ export class WorkerProcess implements Doer {
   private async transact<Result>(
     store: Store & StoreTransactions,
     work: (handle: unknown, within: Within) => Promise<Result>,
+    options: TransactOptions | undefined,
   ): Promise<Result> {
     let death: Death = null
     const done = store.transact(async (handle, within) => {
@@ -181,7 +188,7 @@ export class WorkerProcess implements Doer {
       if (death === 'before') this.die()
       if (!this.isAlive) throw new Error('The process died, and its transaction with it')
       return result as Result
-    })
+    }, options)
     // Only when the transaction is over can the store be asked for anything else.
     await done.catch(() => undefined)
     if (death === 'before') await this.bury()
@@ -201,7 +208,9 @@ function bound(within: Within): Within {
     commit: (transitions) => within.commit(transitions),
     deliver: (messages) => within.deliver(messages),
     steer: (requests) => within.steer(requests),
-    load: (requests) => within.load(requests),
+    load: (requests, mostBytes) => within.load(requests, mostBytes),
+    mark: async () => within.mark?.(),
+    assertMarked: async (isolation) => within.assertMarked?.(isolation),
   }
 }
 

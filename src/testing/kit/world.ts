@@ -28,6 +28,9 @@ const lease = '1 day'
 /** The store tells of everything, and nothing that it tells is lost. */
 const poll = '1 day'
 
+/** The same in every world: what a body returns must not depend on chance. */
+const tokenKey = 'the key of tokens that complete nothing outside of a test'
+
 type Shared = Omit<HoldfastOptions, 'store' | 'transaction' | 'migrate' | 'poll' | 'ports' | 'services'>
 
 export interface WorldOptions extends Shared {
@@ -72,7 +75,7 @@ export class World {
     const world = new World(options, clock, store)
     opened.world = world
     const random = createSeededRandom(world.seedOf(0))
-    const ports = { clock, random, turns: world.turns }
+    const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
     world.driver = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
     world.boot()
     await world.rest()
@@ -82,11 +85,15 @@ export class World {
   private constructor(options: WorldOptions, clock: VirtualClock, store: Store & StoreAdmin) {
     const { seed, patience = '2s', parked, choose = null, onCommit, store: _opened, ...shared } = options
     this.options = { seed: seed ?? 1, ...(parked === undefined ? {} : { parked }), ...(onCommit && { onCommit }) }
-    this.shared = { logger: silentLogger, ...shared, poll, store } as HoldfastOptions
+    this.shared = { logger: silentLogger, tokenKey, ...shared, poll, store } as HoldfastOptions
     this.clock = clock
     this.store = store
-    this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload)
+    this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload, store.capabilities.namespace)
     this.attempts = new Attempts(clock, patience, choose)
+  }
+
+  get tokenKey(): string {
+    return this.shared.tokenKey ?? tokenKey
   }
 
   /** Lets everything happen that needs no time. */
@@ -133,7 +140,9 @@ export class World {
         .list()
         .filter((attempt) => attempt.runId === runId && attempt.outcome === 'running')
         .map(({ step }) => step)
-    return Promise.all(runs.map((run) => describeWaiting(run, { store, payloads, now, stepsOf })))
+    return Promise.all(
+      runs.map((run) => describeWaiting(run, { store, payloads, tokenKey: this.tokenKey, now, stepsOf })),
+    )
   }
 
   /** The process dies. Another one begins at once, or after a time. */
@@ -210,7 +219,8 @@ export class World {
     const held = (await unended(this.store)).flatMap(({ session, timeoutAt }) =>
       session === null ? [] : (timeoutAt ?? []),
     )
-    const ms = Math.min(...held.filter((at) => at > now), next ?? Number.POSITIVE_INFINITY) - now
+    const nearest = (at: number, one: number): number => (one > now ? Math.min(at, one) : at)
+    const ms = held.reduce(nearest, next ?? Number.POSITIVE_INFINITY) - now
     if (ms === Number.POSITIVE_INFINITY) return
     this.cancelBound = this.clock.after(Math.max(1, ms), () => {
       this.isWritten = true

@@ -2,8 +2,8 @@
 
 import type { Nemesis } from '../field.ts'
 import { commitDropped, commitReplyDropped, latency, listenSilent, notifyLost, silence } from './network.ts'
-import { idleTransaction, longReader, rowLock, writeLock } from './outsiders.ts'
-import { kill, rollingDeploy, standStill, terminate, twins } from './processes.ts'
+import { headLock, idleTransaction, longReader, rowLock, snapshotHeld, writeLock } from './outsiders.ts'
+import { kill, poolEmpty, restarts, rollingDeploy, standStill, terminate, twins } from './processes.ts'
 import {
   backendGone,
   backendsGone,
@@ -13,6 +13,9 @@ import {
   statementsCancelled,
   statementTimeout,
 } from './server.ts'
+
+/** Those that strike only when they are asked for. */
+export const onRequest: readonly Nemesis[] = [restarts]
 
 export const nemeses: readonly Nemesis[] = [
   kill,
@@ -34,7 +37,10 @@ export const nemeses: readonly Nemesis[] = [
   latency,
   notifyLost,
   rowLock,
+  headLock,
   idleTransaction,
+  snapshotHeld,
+  poolEmpty,
   writeLock,
   longReader,
 ]

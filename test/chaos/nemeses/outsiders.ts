@@ -1,6 +1,7 @@
 // What others do who use the same database: they hold on to rows, to the right to write, or to what once was.
 
 import { spawn } from 'node:child_process'
+import { setTimeout } from 'node:timers/promises'
 import type { Client } from 'pg'
 import { exitOf } from '../crew.ts'
 import type { Last, Nemesis, StrikeField } from '../field.ts'
@@ -9,17 +10,59 @@ import type { Last, Nemesis, StrikeField } from '../field.ts'
 export const rowLock: Nemesis = {
   name: 'row-lock',
   stores: ['postgres'],
-  strike: ({ server, leaseMs }, draw, last) =>
-    server.connected(async (client) => {
-      await client.query('begin')
-      const { rowCount } = await client.query(
-        'select id from runs where ended_at is null order by random() limit $1 for update',
-        [draw.int(1, 5)],
-      )
-      await last(draw.between(0.5, 3) * leaseMs)
-      await letGo(client)
-      return (rowCount ?? 0) > 0
+  strike: (field, draw, last) =>
+    field.server.connected((client) => {
+      const some = 'select id from runs where ended_at is null order by random() limit $1 for update'
+      return held(field, client, { sql: some, count: draw.int(1, 5), ms: draw.between(0.5, 3) * field.leaseMs, last })
     }),
+}
+
+/**
+ * Somebody has locked those runs that would be claimed next. They are soon gone, so he looks until he finds some: then whoever
+ * claims finds them at the head of the queue for as long as he holds them.
+ */
+export const headLock: Nemesis = {
+  name: 'head-lock',
+  stores: ['postgres'],
+  strike: (field, draw, last) =>
+    field.server.connected((client) => {
+      const first = `select id from runs where readiness = 'ready' order by rank, due, id limit $1
+        for update skip locked`
+      return held(field, client, { sql: first, count: draw.int(1, 3), ms: draw.between(1, 3) * field.leaseMs, last })
+    }),
+}
+
+interface Holding {
+  readonly sql: string
+  readonly count: number
+  readonly ms: number
+  readonly last: Last
+}
+
+/** Holds the rows that a statement finds, and tells which. False if it found none for a whole lease. */
+async function held(
+  { tell, leaseMs }: StrikeField,
+  client: Client,
+  { sql, count, ms, last }: Holding,
+): Promise<boolean> {
+  const until = Date.now() + leaseMs
+  const thrownOut = endOf(client)
+  for (;;) {
+    await client.query('begin')
+    const { rows } = await client.query<{ readonly id: string }>(sql, [count])
+    const runs = rows.map(({ id }) => id)
+    if (runs.length > 0) {
+      tell({ kind: 'nemesis', text: `${runs.length} rows are locked`, details: { holds: runs } })
+      await Promise.race([last(ms), thrownOut])
+      const isFreed = await letGo(client)
+      tell({ kind: 'nemesis', text: `${runs.length} rows are let go`, details: { frees: runs } })
+      // If the server has taken them from him, they were free before.
+      return isFreed
+    }
+    await client.query('rollback')
+    if (Date.now() > until) return false
+    await setTimeout(1)
+  }
 }
 
 /** Somebody reads in a transaction that he forgets: nothing that has died since can be cleaned away. */
@@ -28,11 +71,38 @@ export const idleTransaction: Nemesis = {
   stores: ['postgres'],
   strike: ({ server, leaseMs }, draw, last) =>
     server.connected(async (client) => {
-      await client.query('begin isolation level repeatable read')
-      await client.query('select count(*) from runs')
+      await look(client)
       await last(draw.between(3, 10) * leaseMs)
       return letGo(client)
     }),
+}
+
+/** The same, but he stays as long as the storm does; if the server throws him out, he comes back and looks again. */
+export const snapshotHeld: Nemesis = {
+  name: 'snapshot-held',
+  stores: ['postgres'],
+  isLasting: true,
+  strike: ({ server }, _draw, last) =>
+    server.connected(async (client) => {
+      const thrownOut = endOf(client)
+      await look(client)
+      await Promise.race([last(longestMs), thrownOut])
+      await letGo(client)
+      return true
+    }),
+}
+
+/** The longest that a timer can take: 24 days. */
+const longestMs = 2 ** 31 - 1
+
+/** Settles when the server has thrown him out, or is gone. */
+function endOf(client: Client): Promise<void> {
+  return new Promise((resolve) => client.once('end', () => resolve()))
+}
+
+async function look(client: Client): Promise<void> {
+  await client.query('begin isolation level repeatable read')
+  await client.query('select count(*) from runs')
 }
 
 /** False if the server took it away before. */

@@ -1,6 +1,8 @@
 // What befalls worker processes.
 
+import { until } from '../crew.ts'
 import type { Nemesis, StrikeField } from '../field.ts'
+import type { Post } from '../field-crew.ts'
 import type { FieldHand } from '../field-hand.ts'
 
 const everywhere = ['sqlite', 'postgres'] as const
@@ -26,6 +28,41 @@ async function killed(hand: FieldHand): Promise<void> {
   await hand.exited
 }
 
+/** How long each worker lives while all are restarted. */
+const lifeMs = 2_000
+
+/**
+ * Every worker is killed when it has worked for two seconds, and again, as in a bad deployment. It strikes only when it is
+ * asked for: nothing else would hit anything beside it.
+ */
+export const restarts: Nemesis = {
+  name: 'restarts',
+  stores: everywhere,
+  async strike({ crew, leaseMs }, _draw, last) {
+    let isOver = false
+    const over = last(10 * leaseMs).then(() => (isOver = true))
+    let killings = 0
+    const restart = async (post: Post): Promise<void> => {
+      while (!isOver) {
+        const { hand } = post
+        if (!(await Promise.race([hand.began, over.then(() => false)]))) {
+          await Promise.race([hand.exited, over])
+          // Its supervisor replaces it.
+          await Promise.race([new Promise((resolve) => void setTimeout(resolve, 50)), over])
+          continue
+        }
+        await last(lifeMs)
+        if (isOver) return
+        await crew.taken(post, killed)
+        killings += 1
+        await Promise.race([until('somebody has its place', () => post.hand !== hand, 30_000), over])
+      }
+    }
+    await Promise.all(crew.posts.map(restart))
+    return killings > 0
+  },
+}
+
 export const terminate: Nemesis = {
   name: 'terminate',
   stores: everywhere,
@@ -49,12 +86,31 @@ async function terminated({ tell }: StrikeField, hand: FieldHand): Promise<void>
 export const standStill: Nemesis = {
   name: 'stand-still',
   stores: everywhere,
-  strike: ({ crew, leaseMs }, draw, last) =>
+  strike: ({ crew, leaseMs, tell }, draw, last) =>
     crew.withSomebody(draw, async (hand) => {
+      const { id } = hand
       hand.signal('SIGSTOP')
+      tell({ kind: 'worker', text: `${id} stands still`, details: { hand: id, state: 'stands still' } })
       await last(draw.between(0.5, 5) * leaseMs)
       hand.signal('SIGCONT')
+      tell({ kind: 'worker', text: `${id} goes on`, details: { hand: id, state: 'goes on' } })
     }),
+}
+
+/** The pool of a worker gives no connection, whoever asks for one: beats, claims and commits alike. */
+export const poolEmpty: Nemesis = {
+  name: 'pool-empty',
+  stores: ['postgres'],
+  strike: async ({ crew, leaseMs }, draw, last) => {
+    let held = 0
+    const isFound = await crew.withSomebody(draw, async (hand) => {
+      const ms = draw.between(0.5, 3) * leaseMs
+      const withheld = hand.withhold(ms)
+      await last(ms)
+      held = await withheld
+    })
+    return isFound && held > 0
+  },
 }
 
 /** A second process under the name of one that works, as two deployments of one thing. Nothing may depend on names. */

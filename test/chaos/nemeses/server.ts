@@ -26,10 +26,10 @@ export const serverCrash: Nemesis = {
   stores,
   async strike({ server, tell, leaseMs }, draw, last) {
     await server.down(draw.pick(['immediate', 'kill']), async () => {
-      tell({ kind: 'server', text: 'is down' })
+      tell({ kind: 'server', text: 'is down', details: { state: 'down' } })
       await last(draw.between(0, 1) * leaseMs)
     })
-    tell({ kind: 'server', text: 'is up' })
+    tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
     return true
   },
 }
@@ -40,13 +40,14 @@ export const crashInRecovery: Nemesis = {
   async strike({ server, tell }, draw) {
     let recovering = 0
     await server.down('immediate', async () => {
+      tell({ kind: 'server', text: 'is down', details: { state: 'down' } })
       for (let left = draw.int(1, 3); left > 0; left -= 1) {
         const found = await server.startAndKill(draw.between(5, 120))
         tell({ kind: 'server', text: `is killed while it is ${found}` })
         if (found === 'recovering') recovering += 1
       }
     })
-    tell({ kind: 'server', text: 'is up' })
+    tell({ kind: 'server', text: 'is up', details: { state: 'up' } })
     return recovering > 0
   },
 }

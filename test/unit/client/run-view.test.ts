@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { entryView, listedView, viewOf } from '../../../src/client/run-view.ts'
 import { jsonCodec } from '../../../src/core/codec.ts'
 import type { Entry } from '../../../src/core/entry.ts'
+import { HoldfastError } from '../../../src/core/error.ts'
 import { Payloads } from '../../../src/core/payload.ts'
+import type { Place } from '../../../src/core/place.ts'
 import type { Run } from '../../../src/core/run.ts'
 
 const payloads = new Payloads(jsonCodec())
@@ -17,6 +19,7 @@ const run: Run = {
   parentId: null,
   tags: ['eu'],
   metadata: '{"by":"Ada"}',
+  keyId: null,
   status: 'running',
   readiness: 'leased',
   priority: 0,
@@ -24,6 +27,7 @@ const run: Run = {
   seq: 3,
   base: 1,
   inbox: 0,
+  wants: null,
   wish: { kind: 'cancel', reason: 'no more', at: 1_500 },
   undo: 'none',
   crashes: 1,
@@ -42,6 +46,27 @@ const run: Run = {
 const ended = { seq: 3, at: 3_000, transition: 't', name: null, meta: null } as const
 
 describe('the view of a run', () => {
+  it('keeps what its errors say in JSON: the one that it failed with, its causes, and those in what it returned', async () => {
+    const cause = new HoldfastError('RUN_TIMEOUT', 'too late', { details: { runId: '1' } })
+    const error = Object.assign(new TypeError('no card', { cause }), { status: 402 })
+    const place = payloads.place(run.id, 3, 'failed', null)
+    const told = {
+      name: 'TypeError',
+      message: 'no card',
+      status: 402,
+      cause: { name: 'HoldfastError', code: 'RUN_TIMEOUT', message: 'too late', details: { runId: '1' } },
+    }
+    const failed: Entry = { ...ended, kind: 'failed', data: payloads.encode(error, place) }
+    const view = await viewOf({ ...run, status: 'failed' }, failed, payloads)
+    expect(JSON.parse(JSON.stringify({ view }))).toMatchObject({ view: { id: run.id, error: told } })
+    expect(JSON.parse(JSON.stringify({ ...view }))).toMatchObject({ error: told })
+    expect(view.error).toEqual(error)
+    expect(JSON.parse(JSON.stringify(await entryView(run.id, failed, payloads)))).toMatchObject({ data: told })
+    const data = payloads.encode({ rejected: [{ reason: error }] }, place)
+    const succeeded = await viewOf({ ...run, status: 'succeeded' }, { ...ended, kind: 'succeeded', data }, payloads)
+    expect(JSON.parse(JSON.stringify(succeeded))).toMatchObject({ output: { rejected: [{ reason: told }] } })
+  })
+
   it('shows dates, and nothing of leases and scheduling', async () => {
     expect(await viewOf(run, undefined, payloads)).toEqual({
       id: run.id,
@@ -64,6 +89,7 @@ describe('the view of a run', () => {
       deletedAt: null,
       deleteReason: null,
       lastError: null,
+      unreadable: null,
     })
   })
 
@@ -88,7 +114,7 @@ describe('the view of a run', () => {
   it('a list shows a run whose error cannot be read, and says so', async () => {
     const last: Entry = { ...ended, kind: 'failed', data: 'not JSON' }
     const view = await listedView({ ...run, status: 'failed', endedAt: 3_000 }, last, payloads)
-    expect(view.lastError).toMatch(/^HoldfastError: The payload of entry 3 .* cannot be read/)
+    expect(view.lastError).toMatch(/^The payload of entry 3 .* cannot be read/)
   })
 
   it('has an error only when the run failed', async () => {
@@ -104,7 +130,7 @@ describe('the view of a run', () => {
       ...ended,
       kind: 'progressed',
       name: 'progress',
-      meta: { fraction: 1, text: null },
+      meta: { fraction: 1 },
       data: null,
     }
     expect(await entryView(run.id, entry, payloads)).toEqual({
@@ -112,19 +138,20 @@ describe('the view of a run', () => {
       at: new Date(3_000),
       kind: 'progressed',
       name: 'progress',
-      meta: { fraction: 1, text: null },
+      meta: { fraction: 1 },
       data: undefined,
     })
   })
 
-  it('of what a wait got reads it as it was written, for the place that it came from', async () => {
-    const by = { id: 'm', kind: 'signal', name: 'paid', place: { runId: 'r', seq: 0, name: 'm' } } as const
+  it('of what a wait got reads it as its own, whatever its row says of where it came from', async () => {
+    const place = { runId: 'victim', seq: 1, name: null }
+    const by = { id: 'm', kind: 'signal', name: 'paid', place } as const
     const meta = { winner: 'paid', trueAt: 1, seenAt: 2, by }
     const entry: Entry = { ...ended, kind: 'woken', name: 'signal', meta, data: 'text' }
     const places: unknown[] = []
     const codec = { encode: () => '', decode: (text: string, at: unknown) => places.push(at) && text }
     expect(await entryView(run.id, entry, new Payloads(codec))).toMatchObject({ data: 'text' })
-    expect(places).toEqual([by.place])
+    expect(places).toEqual([payloads.place(run.id, 3, 'woken', 'signal')])
   })
 
   it('of a token does not show its secret', async () => {
@@ -132,15 +159,31 @@ describe('the view of a run', () => {
     expect(await entryView(run.id, entry, payloads)).toMatchObject({ kind: 'issued', data: undefined })
   })
 
-  it('that cannot be read says which entry of which run', async () => {
+  it('that cannot be read is shown all the same, marked with what is missing', async () => {
     const entry: Entry = { ...ended, kind: 'succeeded', data: '{' }
-    await expect(entryView(run.id, entry, payloads)).rejects.toMatchObject({
-      code: 'PAYLOAD_CORRUPT',
-      details: { runId: run.id, seq: 3 },
-    })
+    const note = expect.stringMatching(/^The payload of entry 3 .* cannot be read/) as unknown
+    const unreadable = { entry: { seq: 3, name: entry.name }, key: null, note }
+    expect(await entryView(run.id, entry, payloads)).toMatchObject({ kind: 'succeeded', data: undefined, unreadable })
+    const view = await viewOf({ ...run, status: 'succeeded', endedAt: 3_000 }, entry, payloads)
+    expect(view).toMatchObject({ status: 'succeeded', lastError: null, unreadable })
+    expect(view).not.toHaveProperty('output')
+    const failed = await viewOf({ ...run, status: 'failed', endedAt: 3_000 }, { ...entry, kind: 'failed' }, payloads)
+    expect(failed).toMatchObject({ status: 'failed', lastError: note, unreadable })
+    expect(failed).not.toHaveProperty('error')
+  })
+
+  it('of a run that is paused because it cannot be read says what is missing', async () => {
+    const told = { entry: { seq: 2, name: 'charge' }, key: 'old', note: 'Give the workers the key "old".' }
+    const meta = { reason: 'unreadable', why: 'the key is not here', ...told } as const
+    const entry: Entry = { ...ended, kind: 'paused', name: null, meta, data: null }
+    for (const show of [viewOf, listedView]) {
+      expect(await show({ ...run, status: 'paused' }, entry, payloads)).toMatchObject({ unreadable: told })
+    }
+    const byHand: Entry = { ...entry, meta: { reason: 'operator', note: null } }
+    expect(await viewOf({ ...run, status: 'paused' }, byHand, payloads)).toMatchObject({ unreadable: null })
   })
 })
 
-function place() {
-  return { runId: run.id, seq: 3, name: null }
+function place(): Place {
+  return payloads.place(run.id, 3, 'succeeded', null)
 }

@@ -38,12 +38,46 @@ describe('what is attached to entries', () => {
     expect(attachments.between(0, 3).reach).toEqual({ starts: [], watches: [], unwatches: [news] })
   })
 
+  it('a child that is started and watched by two entries of one transition is watched from its start on', () => {
+    const attachments = new Attachments()
+    const start = {
+      run: { id: 'child', first: { data: null } } as NewRun,
+      awaited: true,
+      onParentEnd: 'cancel',
+    } as const
+    const watched: Watched = { kind: 'run', runId: 'child' }
+    attachments.attach(1, { starts: [start] })
+    attachments.attach(2, { watches: [watched] })
+    expect(attachments.between(0, 2).reach).toEqual({ starts: [start], watches: [], unwatches: [] })
+    expect(attachments.between(1, 2).reach).toEqual({ starts: [], watches: [watched], unwatches: [] })
+    attachments.attach(3, { unwatches: [watched] })
+    attachments.attach(4, { watches: [watched] })
+    expect(attachments.between(0, 4).reach).toEqual({ starts: [start], watches: [], unwatches: [] })
+  })
+
   it('a child whose end nobody waits for any more is started all the same, and not watched', () => {
     const attachments = new Attachments()
-    const start = { run: { id: 'child' } as NewRun, awaited: true, onParentEnd: 'cancel' } as const
+    const start = {
+      run: { id: 'child', first: { data: null } } as NewRun,
+      awaited: true,
+      onParentEnd: 'cancel',
+    } as const
     attachments.attach(1, { starts: [start] })
     attachments.attach(2, { unwatches: [{ kind: 'run', runId: 'child' }] })
     const started = { ...start, awaited: false }
     expect(attachments.between(0, 2).reach).toEqual({ starts: [started], watches: [], unwatches: [] })
+  })
+
+  it('a child whose end is waited for with the commit that starts it is started as watched, and not looked for', () => {
+    const attachments = new Attachments()
+    const start = {
+      run: { id: 'child', first: { data: null } } as NewRun,
+      awaited: false,
+      onParentEnd: 'cancel',
+    } as const
+    attachments.attach(1, { starts: [start] })
+    attachments.attach(2, { watches: [{ kind: 'run', runId: 'child' }, other] })
+    const started = { ...start, awaited: true }
+    expect(attachments.between(0, 2).reach).toEqual({ starts: [started], watches: [other], unwatches: [] })
   })
 })

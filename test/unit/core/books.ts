@@ -1,7 +1,15 @@
 // The books of the exchange as plain maps, for tests of its rules: nothing of a store but what the rules ask for.
 
 import type { Draft } from '../../../src/core/entry.ts'
-import type { Books, Letter, WaitRow } from '../../../src/core/exchange.ts'
+import { isAfter, usualPages, type Chore, type Pages, type Subscribed } from '../../../src/core/chore.ts'
+import {
+  firstUnread,
+  type Books,
+  type Letter,
+  type Unread,
+  type Waiters,
+  type WaitRow,
+} from '../../../src/core/exchange.ts'
 import type { Fate, Message } from '../../../src/core/message.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { Broadcast } from '../../../src/core/topic.ts'
@@ -9,6 +17,8 @@ import { newRun } from './new-run.ts'
 
 export class PlainBooks implements Books {
   now = 10_000
+  pages: Pages = usualPages
+  readonly chores = new Map<string, Chore>()
   readonly runs = new Map<string, Run>()
   readonly mail: Message[] = []
   readonly fates = new Map<string, Fate>()
@@ -54,17 +64,54 @@ export class PlainBooks implements Books {
     return last
   }
 
-  unread(runId: string): readonly Message[] {
-    return this.mail.filter((message) => message.runId === runId && !this.fates.has(`${runId} ${message.id}`))
+  unread(runId: string, after: number, most: number): Unread {
+    const isOpen = ({ id, position }: Message): boolean => position > after && !this.fates.has(`${runId} ${id}`)
+    return firstUnread(
+      this.mail.filter((message) => message.runId === runId && isOpen(message)),
+      most,
+    )
   }
 
   hasMessage(runId: string, id: string): boolean {
     return this.mail.some((message) => message.runId === runId && message.id === id)
   }
 
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+  waitsOnRun(runId: string): readonly WaitRow[] {
+    return this.waitsOn('run', runId)
+  }
+
+  waitersOf(topic: string, delivery: Broadcast['delivery'], after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
+    return { waits: all.slice(0, most), more: all.length > most }
+  }
+
+  private waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
     const waits = this.waits.filter((wait) => wait.kind === kind && wait.target === target)
     return waits.toSorted((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+  }
+
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    return this.chores.get(`${kind} ${target}`)
+  }
+
+  setChore(chore: Chore): void {
+    this.chores.set(`${chore.kind} ${chore.target}`, chore)
+  }
+
+  deleteChore({ kind, target }: Chore): void {
+    this.chores.delete(`${kind} ${target}`)
+  }
+
+  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+    const isMeant = (one: Broadcast): boolean =>
+      one.topic === topic && one.delivery === 'topic' && one.position >= position
+    return this.broadcasts.filter(isMeant).slice(0, 2)
+  }
+
+  countTold({ topic, position }: Broadcast, runs: number): void {
+    this.broadcasts = this.broadcasts.map((one) =>
+      one.topic === topic && one.position === position ? { ...one, told: one.told + runs } : one,
+    )
   }
 
   topicPosition(topic: string): number {
@@ -94,10 +141,6 @@ export class PlainBooks implements Books {
 
   settle({ runId, id }: Message, fate: Fate): void {
     this.fates.set(`${runId} ${id}`, fate)
-  }
-
-  settleRest(): void {
-    // All was listed.
   }
 
   rewrite(before: Run, { run, append }: { readonly run: Run; readonly append: readonly Draft[] }): void {

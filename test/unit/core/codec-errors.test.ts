@@ -5,7 +5,7 @@ import { jsonCodec, type Codec, type Place } from '../../../src/core/codec.ts'
 import { errorCodes, HoldfastError, isHoldfastError } from '../../../src/core/error.ts'
 import { Money, throwing } from '../../poison.ts'
 
-const place: Place = { runId: 'run-1', seq: 3, name: 'charge' }
+const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: 'charge', id: null }
 const codec = jsonCodec()
 
 function roundTrip(value: unknown, with_: Codec = codec): unknown {

@@ -6,7 +6,7 @@ import { jsonCodec, type Codec, type Place } from '../../../src/core/codec.ts'
 import { HoldfastError, isHoldfastError } from '../../../src/core/error.ts'
 import { Decimal, Money, poison } from '../../poison.ts'
 
-const place: Place = { runId: 'run-1', seq: 3, name: 'charge' }
+const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: 'charge', id: null }
 const codec = jsonCodec()
 
 function roundTrip(value: unknown, with_: Codec = codec): unknown {
@@ -32,6 +32,48 @@ function corruption(text: string): HoldfastError {
   }
   throw new Error(`it was accepted: ${text.slice(0, 80)}`)
 }
+
+describe('a bigint of ten million digits', () => {
+  // Nobody writes its decimal text here: that alone takes many seconds.
+  const huge = 1n << 33_219_281n
+
+  it.each([
+    ['by itself', huge, '$'],
+    ['below zero', -huge, '$'],
+    ['somewhere inside', { a: [1n, huge] }, '$.a[1]'],
+  ])('%s is refused before its text is made, with the number and the option', (_, value, path) => {
+    const { message, details } = refusal(value)
+    expect(message).toBe(
+      `The value at ${path} cannot be stored: it is a bigint of more than 10000 digits. ` +
+        'Store its bytes, or raise maxBigintDigits of the codec.',
+    )
+    expect(details).toMatchObject({ reason: 'too-large' })
+  })
+
+  it('is left out of an error that has it, as whatever cannot be stored', () => {
+    const thrown = Object.assign(new Error('overflow'), { exact: huge, code: 7 })
+    expect(roundTrip(thrown)).toMatchObject({ message: 'overflow', code: 7 })
+    expect(roundTrip(thrown)).not.toHaveProperty('exact')
+  })
+
+  it('that somebody wrote into a row is not parsed', () => {
+    expect(corruption(`{"$bigint":"${'9'.repeat(10_000_000)}"}`).message).toContain('a bigint of over 100000 digits')
+    expect(corruption(`[{"$bigint":"-${'x'.repeat(10_000_000)}"}]`).message).toContain('over 100000 digits')
+  })
+
+  it('is measured to the digit, and what a codec with another bound wrote is read', () => {
+    const short = jsonCodec({ maxBigintDigits: 3 })
+    for (const fits of [999n, -999n, 0n]) expect(roundTrip(fits, short)).toBe(fits)
+    for (const digit of [1000n, -1000n]) expect(refusal(digit, short).message).toContain('more than 3 digits')
+    const longest = 10n ** 100_000n - 1n
+    const wide = jsonCodec({ maxBigintDigits: 100_000 })
+    for (const one of [longest, -longest]) expect(short.decode(wide.encode(one, place), place)).toBe(one)
+  })
+
+  it.each([0, 1.5, 100_001, '10' as never])('a bound of %s digits is refused', (maxBigintDigits) => {
+    expect(() => jsonCodec({ maxBigintDigits })).toThrow('maxBigintDigits must be a whole number from 1 to 100000.')
+  })
+})
 
 describe('the text', () => {
   it.each<[unknown, string]>([
@@ -138,6 +180,8 @@ describe('a refusal', () => {
     ['promise', Promise.resolve()],
     ['class-instance', new Money()],
     ['class-instance', Object.defineProperty(new Money(), Symbol.toStringTag, { value: 'Date' })],
+    ['sparse-array', Array.from({ length: 2 }).concat(Array(1))],
+    ['array-property', 'a1'.match(/(?<digit>\d)/)],
     ['too-deep', [[[[]]]]],
     ['too-large', ['x'.repeat(200)]],
     ['invalid-date', new Date(Number.NaN)],

@@ -75,6 +75,15 @@ describe('toMs', () => {
     }
   })
 
+  it('keeps to what an option allows, both ends included, and says what that is', () => {
+    const bounds = { min: 10, max: 2000 }
+    for (const ms of [10, 11, 2000]) expect(toMs(ms, 'x', bounds)).toBe(ms)
+    expect(refusal(() => toMs('9.9 ms', 'x', { min: 11 }))).toBe('x must be from 11 ms to 100 years. Got "9.9 ms".')
+    expect(refusal(() => toMs(0, 'x', bounds))).toBe('x must be from 10 ms to 2 s. Got 0 ms.')
+    expect(refusal(() => toMs('1h', 'x', bounds))).toBe('x must be from 10 ms to 2 s. Got "1h".')
+    expect(refusal(() => toMs(-1, 'x', bounds))).toContain('negative')
+  })
+
   it('a misspelt unit does not compile', () => {
     // @ts-expect-error: "minuts" is no unit
     const misspelt: Duration = '5 minuts'

@@ -20,6 +20,7 @@ const expected: Record<ErrorCode, string> = {
   INPUT_CONFLICT: 'conflict',
   WRONG_STATUS: 'conflict',
   RUN_CANCELLING: 'conflict',
+  RUN_RESUMED: 'conflict',
   CHILD_REFUSED: 'conflict',
   STALE_WRITE: 'conflict',
   LEASE_LOST: 'conflict',
@@ -36,6 +37,7 @@ const expected: Record<ErrorCode, string> = {
   DRIFT: 'drift',
   RESULT_TIMEOUT: 'unavailable',
   STORE_UNAVAILABLE: 'unavailable',
+  STORE_REFUSED: 'unavailable',
   BUG: 'bug',
 }
 
@@ -51,6 +53,33 @@ describe('HoldfastError', () => {
     // @ts-expect-error: no such code
     const code: ErrorCode = 'SOMETHING_ELSE'
     expect(errorCodes).not.toContain(code)
+  })
+
+  it('keeps its message and that of its cause in JSON, also if causes go in a circle', () => {
+    const cause = new TypeError('underneath')
+    const error = new HoldfastError('RUN_FAILED', 'It failed.', { cause, details: { runId: '1' } })
+    const told = { name: 'HoldfastError', code: 'RUN_FAILED', message: 'It failed.', details: { runId: '1' } }
+    expect(JSON.parse(JSON.stringify({ error }))).toEqual({
+      error: { ...told, cause: { name: 'TypeError', message: 'underneath' } },
+    })
+    cause.cause = error
+    expect(JSON.stringify(error)).toContain('underneath')
+    const outer = new HoldfastError('BUG', 'x', { cause: error })
+    expect(JSON.parse(JSON.stringify(outer))).toMatchObject({ cause: { code: 'RUN_FAILED', message: 'It failed.' } })
+    expect(JSON.parse(JSON.stringify(new HoldfastError('BUG', 'x', { cause: 7 })))).toMatchObject({ cause: '7' })
+    expect('cause' in (JSON.parse(JSON.stringify(new HoldfastError('BUG', 'x'))) as object)).toBe(false)
+  })
+
+  it('that says what was given does not keep ten kilobytes of it, however deep they lie', () => {
+    const long = 'x'.repeat(10_000)
+    const many = Array.from({ length: 1_000 }, () => long)
+    const given = { name: long, list: many, nested: { [long]: { deeper: [long, { deepest: many }] } }, count: 3 }
+    const { details } = new HoldfastError('INVALID_OPTION', 'x', { details: given })
+    expect(JSON.stringify(details).length).toBeLessThan(12_000)
+    expect(details).toMatchObject({ name: `${'x'.repeat(200)}…`, count: 3 })
+    const small = { where: 'work()', allowed: ['a', 'b'], issue: { path: '$.a', at: null } }
+    expect(new HoldfastError('INVALID_OPTION', 'x', { details: small }).details).toEqual(small)
+    expect(new HoldfastError('RUN_FAILED', 'x', { details: given }).details).toBe(given)
   })
 
   it('is an error with code, message, details and cause', () => {

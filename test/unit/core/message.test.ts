@@ -1,43 +1,62 @@
-// Where the payload of a message stands: whoever reads it must find the place for which it was written.
+// The ids of what passes through topics: each tells where its payload was first written, and no two that differ tell the same.
 
 import { describe, expect, it } from 'vitest'
 import {
   broadcastMessageId,
-  messagePlace,
-  placeOf,
-  topicPlace,
-  type Ended,
+  isPassedOnId,
+  originOf,
+  passedOnId,
+  replayedId,
+  sentId,
   type Message,
 } from '../../../src/core/message.ts'
 
+const [one, other] = [1, 2].map((n) => `01b8d1a4-e000-7000-8000-00000000000${n}`) as [string, string]
+
 function message(changes: Partial<Message>): Message {
-  const plain = { id: 'm', runId: 'run', kind: 'signal', name: 'ok', data: '1', policy: null } as const
+  const plain = { id: 'm', runId: one, kind: 'topic-signal', name: 'jobs', data: '1', policy: null } as const
   return { ...plain, position: 1, at: 5, ...changes }
 }
 
-const ended = (data: Ended): string => JSON.stringify(data)
+/** The same, as a run gets it from its topic. */
+function passedOnTo(runId: string, id: string): Message {
+  const kind = 'broadcast'
+  return message({ kind, runId, id: broadcastMessageId({ topic: 'jobs', id, position: 7 }), position: 9 })
+}
 
-describe('placeOf', () => {
-  it('finds a signal where it was written for its run', () => {
-    expect(placeOf(message({}))).toEqual(messagePlace('run', 'm'))
-    expect(placeOf(message({ kind: 'refused' }))).toEqual(messagePlace('run', 'm'))
+describe('an id under which a message is passed on', () => {
+  it('tells the run that it was sent to, however often it is passed on', () => {
+    const first = passedOnId(message({}))
+    const second = passedOnId(passedOnTo(other, first))
+    expect([first, second]).toEqual([`m@${one}/${one}.1`, `m@${one}/${other}.9`])
+    expect([originOf(first), originOf(second)]).toEqual([
+      { id: 'm', runId: one },
+      { id: 'm', runId: one },
+    ])
   })
 
-  it('finds a signal in the name of a topic where the topic has it, so that it may be passed on', () => {
-    expect(placeOf(message({ kind: 'topic-signal', name: 'jobs' }))).toEqual(topicPlace('jobs', 'm'))
+  it('tells that it was sent to the topic, if it was', () => {
+    expect(originOf('m')).toEqual({ id: 'm', runId: null })
+    const passed = passedOnId(passedOnTo(other, 'm'))
+    expect([passed, originOf(passed)]).toEqual([`m@topic/${other}.9`, { id: 'm', runId: null }])
   })
 
-  it('finds a broadcast at one place, whoever got it', () => {
-    const id = broadcastMessageId({ topic: 'jobs', id: 'b', position: 3 })
-    for (const runId of ['one', 'other']) {
-      expect(placeOf(message({ kind: 'broadcast', name: 'jobs', id, runId }))).toEqual(topicPlace('jobs', 'b'))
+  it('is not mistaken if the id that somebody chose has an @, a slash or a line in it', () => {
+    for (const id of ['a@b', `@topic/${one}`, `x@${one}.1`, 'a\nb', '']) {
+      expect([originOf(id), isPassedOnId(id)]).toEqual([{ id, runId: null }, false])
+      const passed = passedOnId(message({ id }))
+      expect([originOf(passed), isPassedOnId(passed)]).toEqual([{ id, runId: one }, true])
+      expect(sentId(passedOnTo(other, passed))).toBe(passed)
     }
   })
 
-  it('finds what a run came to in the journal of that run', () => {
-    const data = ended({ status: 'succeeded', seq: 7, data: '1', reason: null })
-    expect(placeOf(message({ kind: 'ended', name: 'child', data }))).toEqual({ runId: 'child', seq: 7, name: null })
-    const none = ended({ status: 'not-found' })
-    expect(placeOf(message({ kind: 'ended', name: 'child', data: none })).seq).toBe(0)
+  it('of a dead letter that is sent again tells nothing of its way, and does not grow', () => {
+    const ids = [
+      replayedId(message({})),
+      replayedId(message({ id: `m@${other}.3` })),
+      replayedId(message({ ...passedOnTo(one, `m@${other}.3@topic/${other}.4`), position: 1 })),
+    ]
+    expect(new Set(ids)).toEqual(new Set([`m@${one}.1`]))
+    expect(originOf(ids[0] ?? '').runId).toBeNull()
   })
 })

@@ -4,12 +4,38 @@ import { HoldfastError, isHoldfastError } from '../../../src/core/error.ts'
 import { Payloads, type Offload } from '../../../src/core/payload.ts'
 import { Money, poison } from '../../poison.ts'
 
-const place: Place = { runId: 'run-1', seq: 3, name: 'charge' }
+const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: 'charge', id: null }
+const failed: Place = { ...place, kind: 'step-failed' }
 const payloads = new Payloads(jsonCodec())
+const failureKinds = [
+  'attempt-failed',
+  'step-failed',
+  'effect-failed',
+  'undo-attempt-failed',
+  'undo-failed',
+  'failing',
+  'failed',
+] as const
+const valueKinds = [
+  'started',
+  'continued',
+  'step-succeeded',
+  'recorded',
+  'woken',
+  'amended',
+  'logged',
+  'progressed',
+  'issued',
+  'exposed',
+  'succeeded',
+  'signal',
+  'topic-signal',
+  'broadcast',
+] as const
 const fixedMessage = 'Something was thrown that cannot be stored'
 
 function failure(thrown: unknown, with_ = payloads): unknown {
-  return with_.decode(with_.encodeFailure(thrown, place), place)
+  return with_.decode(with_.encodeFailure(thrown, failed), failed)
 }
 
 describe('a failure', () => {
@@ -67,8 +93,8 @@ describe('a failure', () => {
 
   it('is recorded even when the codec can store nothing', () => {
     const broken: Codec = { encode: fail, decode: (text, at) => jsonCodec().decode(text, at) }
-    const text = new Payloads(broken).encodeFailure(new Error('m'), place)
-    expect(payloads.decode(text, place)).toMatchObject({ message: fixedMessage })
+    const text = new Payloads(broken).encodeFailure(new Error('m'), failed)
+    expect(payloads.decode(text, failed)).toMatchObject({ code: 'NOT_STORABLE', message: fixedMessage })
   })
 
   it('goes through the codec as a fixed error when the codec takes nothing else', () => {
@@ -124,53 +150,128 @@ describe('a text that the engine writes itself', () => {
   const marked = '\u0001plain:'
   const sealing: Codec = { encode: () => 'sealed', decode: fail }
 
-  it('is read whatever the codec is, at any place', () => {
-    const error = new HoldfastError('RUN_CRASHED', 'The process died.', { details: { crashes: 3 } })
-    const text = new Payloads(sealing).plain(error)
+  const forged = (told: unknown): string => marked + JSON.stringify(told)
+  const corrupt = (at: Place): unknown =>
+    expect.objectContaining({ code: 'PAYLOAD_CORRUPT', details: expect.objectContaining({ ...at }) as unknown })
+  const codecs = [payloads, new Payloads(sealing), new Payloads({ encode: fail, decode: (text) => text })]
+
+  it('is read whatever the codec is, wherever an entry holds a failure', () => {
+    const text = new Payloads(sealing).plain(new HoldfastError('RUN_CRASHED', 'The process died.'))
     expect(text.startsWith(marked)).toBe(true)
-    for (const one of [payloads, new Payloads(sealing), new Payloads({ encode: fail, decode: fail })]) {
-      expect(one.decode(text, place)).toMatchObject({ code: 'RUN_CRASHED', details: { crashes: 3 } })
-      expect(isHoldfastError(one.decode(text, { runId: 'other', seq: 9, name: null }), 'RUN_CRASHED')).toBe(true)
+    for (const one of codecs) {
+      for (const kind of failureKinds) {
+        const read = one.decode(text, { ...place, runId: 'other', seq: 9, kind, name: null })
+        expect(isHoldfastError(read, 'RUN_CRASHED')).toBe(true)
+        expect(read).toMatchObject({ message: 'The process died.', details: {} })
+      }
     }
   })
 
-  it.each(poison)('is an error and throws nothing when it is made of $name', ({ value }) => {
-    expect(payloads.decode(payloads.plain(value()), place)).toBeInstanceOf(Error)
+  it.each(valueKinds)('is refused as the payload of %s: a forged failure never becomes a value', (kind) => {
+    const text = payloads.plain(new HoldfastError('RUN_CRASHED', 'paid 1000000 to EVIL'))
+    for (const one of codecs) expect(() => one.decode(text, { ...place, kind })).toThrow(corrupt({ ...place, kind }))
   })
 
-  it.each<[string, unknown]>([
-    ['a proxy that refuses everything', new Proxy(new Error('m'), { get: fail, getPrototypeOf: fail, ownKeys: fail })],
-    ['a message of megabytes', new TypeError('é'.repeat(2_000_000))],
-    ['nothing', undefined],
-  ])('can be made of %s', (_, thrown) => {
-    expect(payloads.decode(payloads.plain(thrown), place)).toBeInstanceOf(Error)
+  it('holds a code and a message, and neither details nor a cause', () => {
+    const cause = new Error('inside')
+    const text = payloads.plain(new HoldfastError('RUN_CRASHED', 'died', { cause, details: { crashes: 3 } }))
+    expect(text).toBe(`${marked}{"code":"RUN_CRASHED","message":"died"}`)
+    const read = payloads.decode(text, failed) as Error
+    expect([read.cause, read.stack, Object.keys(read).sort()]).toEqual([
+      undefined,
+      undefined,
+      ['code', 'details', 'name'],
+    ])
   })
 
-  it.each(['{"amount":1}', '"text"', 'null', '[{"$error":{"name":"Error","message":"m"}}]', '', 'not JSON'])(
-    'is refused when it holds %j instead of an error: it must not stand for a value that a codec vouches for',
-    (text) => {
-      const details = expect.objectContaining({ ...place }) as unknown
-      const refused = expect.objectContaining({ code: 'PAYLOAD_CORRUPT', details }) as unknown
-      expect(() => new Payloads(sealing).decode(marked + text, place)).toThrow(refused)
-    },
-  )
+  it('is cut when its message is long', () => {
+    const text = payloads.plain(new HoldfastError('BUG', 'é'.repeat(2_000_000)))
+    expect(payloads.decode(text, failed)).toMatchObject({ code: 'BUG', message: 'é'.repeat(2000) })
+  })
+
+  const told = { code: 'RUN_CRASHED', message: 'm' }
+  it.each<[string, string]>([
+    ['a value', forged({ amount: 1 })],
+    [
+      'an error with props, as a codec writes it',
+      forged({ $error: { name: 'E', message: 'm', props: { amount: 1 } } }),
+    ],
+    ['a field besides', forged({ ...told, amount: 1 })],
+    ['a class besides', forged({ ...told, name: 'PaymentDeclined' })],
+    ['a cause besides', forged({ ...told, cause: 'x' })],
+    ['details besides', forged({ ...told, details: {} })],
+    ['a prototype', `${marked}{"code":"RUN_CRASHED","message":"m","__proto__":{"a":1}}`],
+    ['a code that there is not', forged({ code: 'PAID', message: 'm' })],
+    ['no code', forged({ message: 'm' })],
+    ['a message that is no text', forged({ code: 'BUG', message: { a: 1 } })],
+    ['a message that nobody would have cut', forged({ code: 'BUG', message: 'm'.repeat(2001) })],
+    ['its parts in another order', forged({ message: 'm', code: 'BUG' })],
+    ['a space', `${marked}{"code":"BUG", "message":"m"}`],
+    ['a key twice', `${marked}{"code":"BUG","code":"BUG","message":"m"}`],
+    ['a list', forged([told])],
+    ['nothing', marked],
+    ['no JSON', `${marked}not JSON`],
+  ])('is refused where a failure is expected when it was forged with %s', (_, text) => {
+    for (const one of codecs) expect(() => one.decode(text, failed)).toThrow(corrupt(failed))
+  })
 
   it('cannot be written by a codec', () => {
-    const forging = new Payloads({ encode: () => payloads.plain(new Error('forged')), decode: fail })
+    const forging = new Payloads({ encode: () => payloads.plain(new HoldfastError('BUG', 'forged')), decode: fail })
     expect(() => forging.encode('value', place)).toThrow(expect.objectContaining({ code: 'NOT_STORABLE' }))
-    expect(forging.decode(forging.encodeFailure(new Error('m'), place), place)).toMatchObject({ message: fixedMessage })
+    const text = forging.encodeFailure(new Error('m'), failed)
+    expect(forging.decode(text, failed)).toMatchObject({ message: fixedMessage })
   })
 
-  it('is kept and fetched like any other', () => {
-    const text = payloads.plain(new Error('m'))
-    expect(payloads.fetch(payloads.keep(text, place) as string)).toBe(text)
+  it('is never put elsewhere: who gets it must see that it is one', () => {
+    const text = payloads.plain(new HoldfastError('BUG', 'm'))
+    const offload: Offload = { thresholdBytes: 0, put: fail, get: fail }
+    for (const one of [payloads, new Payloads(jsonCodec(), offload)]) {
+      expect(one.fetch(one.keep(text, failed) as string)).toBe(text)
+    }
   })
 
   it('says nothing of an error that the codec failed to store, for the codec may be there to encrypt', () => {
-    const text = new Payloads({ encode: fail, decode: fail }).encodeFailure(new Error('card 4111'), place)
+    const text = new Payloads({ encode: fail, decode: fail }).encodeFailure(new Error('card 4111'), failed)
     expect(text.startsWith(marked)).toBe(true)
     expect(text).not.toContain('4111')
-    expect(new Payloads(sealing).decode(text, place)).toMatchObject({ message: fixedMessage })
+    expect(new Payloads(sealing).decode(text, failed)).toMatchObject({ message: fixedMessage })
+  })
+})
+
+describe('what is received', () => {
+  const sent: Place = { ...place, seq: 0, kind: 'signal', name: 'paid', id: 'm' }
+  const received: Place = { ...place, kind: 'woken', name: 'paid' }
+  const binding: Codec = {
+    encode: (value, at) => `${at.kind} ${JSON.stringify(value instanceof Error ? value.message : value)}`,
+    decode(text, at) {
+      if (!text.startsWith(`${at.kind} `)) throw new Error('moved')
+      return JSON.parse(text.slice(at.kind.length + 1)) as unknown
+    },
+  }
+  const bound = new Payloads(binding)
+
+  it('is read where it was sent from, and written anew for who gets it', () => {
+    const text = bound.encode({ amount: 1 }, sent)
+    const own = bound.received(text, sent, received)
+    expect([text, own]).toEqual(['signal {"amount":1}', 'woken {"amount":1}'])
+    expect(() => bound.received(text, { ...sent, kind: 'broadcast' }, received)).toThrow(
+      expect.objectContaining({ code: 'PAYLOAD_CORRUPT' }),
+    )
+  })
+
+  it('needs that of a codec whose texts belong to their places, and of no other', () => {
+    expect([bound.isMovable('signal 1'), payloads.isMovable('1')]).toEqual([false, true])
+  })
+
+  it('never stays a failure of the engine’s own: where it is received stands a value', () => {
+    const text = payloads.plain(new HoldfastError('RUN_TIMEOUT', 'late'))
+    expect(payloads.isMovable(text)).toBe(false)
+    const own = payloads.received(text, { ...place, kind: 'failed' }, received)
+    expect(payloads.decode(own, received)).toMatchObject({ code: 'RUN_TIMEOUT', message: 'late' })
+    const broken = new Payloads({ encode: fail, decode: fail })
+    expect(() => broken.received(text, { ...place, kind: 'failed' }, received)).toThrow(
+      expect.objectContaining({ code: 'NOT_STORABLE' }),
+    )
   })
 })
 
@@ -205,69 +306,6 @@ describe('a codec of the user', () => {
 
   it('IF-V3 stores failures, too', () => {
     expect(failure(new RangeError('m'), new Payloads(hex))).toBeInstanceOf(RangeError)
-  })
-})
-
-describe('offloading', () => {
-  function memory(thresholdBytes: number) {
-    const objects = new Map<string, string>()
-    const offload: Offload = {
-      thresholdBytes,
-      async put(text, at) {
-        objects.set(`${at.runId}/${at.seq}`, text)
-        return `${at.runId}/${at.seq}`
-      },
-      async get(reference) {
-        const text = objects.get(reference)
-        if (text === undefined) throw new Error('gone')
-        return text
-      },
-    }
-    return { objects, offload }
-  }
-
-  it('takes texts past the threshold, in bytes, and leaves the others in the journal', async () => {
-    const { objects, offload } = memory(8)
-    const offloading = new Payloads(jsonCodec(), offload)
-    expect(offloading.keep('éééé', place)).toBe('éééé')
-    const kept = await offloading.keep('éééé.', place)
-    expect(kept).toBe('offload:run-1/3')
-    expect([...objects.values()]).toEqual(['éééé.'])
-    expect(await offloading.fetch(kept)).toBe('éééé.')
-    expect(offloading.fetch('éééé')).toBe('éééé')
-  })
-
-  it.each(['offload:x', 'inline:x', 'inline:offload:x', 'offload:', 'inline:', '', 'off', '{"a":1}'])(
-    'never mistakes the inline text %j for a reference',
-    (text) => {
-      for (const one of [payloads, new Payloads(jsonCodec(), memory(1000).offload)]) {
-        expect(one.fetch(one.keep(text, place) as string)).toBe(text)
-      }
-    },
-  )
-
-  it('that fails is STORE_UNAVAILABLE, with the cause', async () => {
-    const cause = new Error('503')
-    const offload: Offload = {
-      thresholdBytes: 0,
-      put() {
-        throw cause
-      },
-      get: () => Promise.reject(cause),
-    }
-    const offloading = new Payloads(jsonCodec(), offload)
-    await expect(offloading.keep('text', place)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause })
-    await expect(offloading.fetch('offload:a')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause })
-  })
-
-  it('without a port, or with one that answers nonsense, is STORE_UNAVAILABLE and never a wrong text', async () => {
-    const nonsense = { thresholdBytes: 0, put: async () => undefined, get: async () => undefined } as unknown as Offload
-    for (const one of [payloads, new Payloads(jsonCodec(), nonsense)]) {
-      await expect(one.fetch('offload:a')).rejects.toSatisfy((error) => isHoldfastError(error, 'STORE_UNAVAILABLE'))
-    }
-    await expect(new Payloads(jsonCodec(), nonsense).keep('text', place)).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-    })
   })
 })
 

@@ -2,12 +2,19 @@
 
 import { describe, expect, it } from 'vitest'
 import { isTerminal, mayMove, type Run, type Undo } from '../../../src/core/run.ts'
-import { giveBack, takeOver, timeOut, type Takeover } from '../../../src/core/takeover.ts'
+import { giveBack, takeOver, timeOut, type Takeover, type TakeoverRules } from '../../../src/core/takeover.ts'
 import type { Rewrite } from '../../../src/core/rewrite.ts'
 import { newRun, terminalKinds } from './new-run.ts'
 
 const now = 5_000
-const rules = { maxCrashes: 3, failures: { crashed: '"crashed"', 'timed-out': '"late"', expired: '"expired"' } }
+const rules: TakeoverRules = {
+  maxCrashes: 3,
+  workflows: [
+    { type: 'strict', version: 1, maxCrashes: null, onCrashes: 'fail' },
+    { type: 'patient', version: 1, maxCrashes: 4, onCrashes: 'fail' },
+  ],
+  failures: { crashed: '"crashed"', 'timed-out': '"late"', expired: '"expired"' },
+}
 const held = { status: 'running', session: 's', readiness: 'leased', due: null, deadline: 4_000, crashes: 1 } as const
 const cancelling = { ...held, status: 'cancelling', wish: { kind: 'cancel', reason: 'enough', at: 1 } } as const
 const pausing = { ...held, wish: { kind: 'pause', reason: 'operator', note: 'wait', at: 1 } } as const
@@ -26,12 +33,27 @@ const taken: readonly (readonly [string, Partial<Run>, readonly [string, string,
   [
     'kills its holders',
     { ...held, ...poison },
+    ['crashed paused → paused', 'crashed paused → paused', 'crashed paused → paused'],
+  ],
+  [
+    'kills its holders, and shall fail for that',
+    { ...held, ...poison, type: 'strict' },
     ['crashed failed → failed', 'crashed failing → pending', 'crashed failed → failed'],
   ],
   [
     'shall pause, and kills its holders',
     { ...pausing, ...poison },
+    ['crashed paused → paused', 'crashed paused → paused', 'crashed paused → paused'],
+  ],
+  [
+    'shall pause, kills its holders, and shall fail for that',
+    { ...pausing, ...poison, type: 'strict' },
     ['crashed failed → failed', 'crashed failing paused → paused', 'crashed failed → failed'],
+  ],
+  [
+    'has a higher bound of its own',
+    { ...held, ...poison, type: 'patient' },
+    ['crashed → pending', 'crashed → pending', 'crashed → pending'],
   ],
   [
     'kills who cancels it',
@@ -45,11 +67,36 @@ describe('a run whose holder died', () => {
     expect(undos.map((undo) => told(takeOver(newRun({ ...changes, undo }), rules, now)))).toEqual(expected)
   })
 
-  it('and that is over time fails, or undoes first', () => {
-    const answers = (['none', 'possible'] as const).map((undo) =>
-      told(takeOver(newRun({ ...held, ...late, undo }), rules, now)),
-    )
-    expect(answers).toEqual(['crashed failed → failed', 'crashed failing → pending'])
+  it('and that is over time fails, or undoes first, however many holders died', () => {
+    for (const more of [{}, poison]) {
+      const answers = (['none', 'possible'] as const).map((undo) =>
+        told(takeOver(newRun({ ...held, ...late, ...more, undo }), rules, now)),
+      )
+      expect(answers).toEqual(['crashed failed → failed', 'crashed failing → pending'])
+    }
+  })
+
+  it.each([
+    [1, 'ready', 0],
+    [2, 'apart', 0],
+    [3, 'apart', 1_000],
+    [4, 'apart', 2_000],
+    [5, 'apart', 4_000],
+    [8, 'apart', 32_000],
+    [9, 'apart', 60_000],
+    [1_000, 'apart', 60_000],
+  ])('and that has crashed %d times is claimed: %s, %d ms later', (crashes, readiness, laterMs) => {
+    const patient = { ...rules, maxCrashes: 10_000 }
+    const { run } = takeOver(newRun({ ...held, crashes }), patient, now)
+    expect([run.readiness, run.due]).toEqual([readiness, now + laterMs])
+  })
+
+  it('and that is paused for its crashes says how many there were, and what to look for', () => {
+    const { append, isConvicted } = takeOver(newRun({ ...held, ...poison }), rules, now)
+    const meta = append.at(-1)?.meta as { readonly reason: string; readonly note: string }
+    expect([meta.reason, isConvicted]).toEqual(['crashes', true])
+    expect(meta.note).toContain('3 times in a row')
+    expect(meta.note).toContain('process.exit')
   })
 
   it('and that shall pause keeps no wish that nobody holds it to hear', () => {
@@ -66,7 +113,11 @@ describe('a run whose holder died', () => {
   })
 
   it('counts the crashes of its undo work anew', () => {
-    const { run } = takeOver(newRun({ ...held, ...poison, undo: 'possible', timeoutAt: 9_000 }), rules, now)
+    const { run } = takeOver(
+      newRun({ ...held, ...poison, type: 'strict', undo: 'possible', timeoutAt: 9_000 }),
+      rules,
+      now,
+    )
     expect(run).toMatchObject({ crashes: 0, undo: 'due', timeoutAt: null, expiresAt: null })
   })
 
@@ -91,6 +142,12 @@ describe('a run that is given back', () => {
     expect(giveBack(newRun(held), now).run.crashes).toBe(0)
     expect(giveBack(newRun({ ...held, crashes: 3 }), now).run.crashes).toBe(2)
     expect(giveBack(newRun({ ...held, crashes: 0 }), now).run.crashes).toBe(0)
+  })
+
+  it('has the crashes that its holder knows of, but never more than it has', () => {
+    expect(giveBack(newRun({ ...held, crashes: 2 }), now, 2).run).toMatchObject({ crashes: 2, readiness: 'apart' })
+    expect(giveBack(newRun({ ...held, crashes: 3 }), now, 2).run.crashes).toBe(2)
+    expect(giveBack(newRun({ ...held, crashes: 0 }), now, 2).run).toMatchObject({ crashes: 0, readiness: 'ready' })
   })
 })
 
@@ -147,7 +204,8 @@ describe('whatever happens', () => {
       const { status, readiness, session, deadline, deletedAt, due } = after.run
       expect([session, deadline]).toEqual([null, null])
       const ready = !isTerminal(status) && status !== 'paused' && deletedAt === null
-      expect([readiness, due]).toEqual(ready ? ['ready', now] : ['idle', null])
+      const isSuspect = after.run.crashes >= 2
+      expect([readiness, due]).toEqual(ready ? [isSuspect ? 'apart' : 'ready', now] : ['idle', null])
       expect(deletedAt).toBe(before.deletedAt)
     }
   })

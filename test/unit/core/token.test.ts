@@ -1,8 +1,18 @@
 // A token says which entry issued it, and nothing that was changed or made up passes for one.
 
 import { describe, expect, it } from 'vitest'
-import { isSameSecret, newSecret, readToken, tokenSignal, tokenText } from '../../../src/core/token.ts'
-import { systemPorts } from '../../../src/system.ts'
+import {
+  derivedSecret,
+  hashOfSecret,
+  isSameSecret,
+  isSecretOf,
+  newSecret,
+  newTokenKey,
+  readToken,
+  tokenSignal,
+  tokenText,
+} from '../../../src/core/token.ts'
+import { systemDigest, systemPorts } from '../../../src/system.ts'
 
 const runId = '01890a5d-ac96-774b-bcce-b302099a8057'
 const secret = '0123456789abcdef0123456789abcdef01234567'
@@ -43,6 +53,32 @@ describe('a token', () => {
     expect(new Set(secrets).size).toBe(1_000)
     for (const one of secrets) expect(one).toMatch(/^[0-9a-f]{40}$/)
     expect(newSecret({ uint32: () => 1 })).toBe('00000001'.repeat(5))
+  })
+
+  it('has a secret that only who has the key can make, and that no other place has', () => {
+    const place = { runId, seq: 7, name: 'token' }
+    const key = newTokenKey(systemPorts().random)
+    expect(key).toMatch(/^[0-9a-f]{64}$/)
+    const made = derivedSecret(systemDigest, key, place)
+    expect(made).toMatch(/^[0-9a-f]{40}$/)
+    expect(derivedSecret(systemDigest, key, { ...place })).toBe(made)
+    const others = [
+      derivedSecret(systemDigest, newTokenKey(systemPorts().random), place),
+      derivedSecret(systemDigest, key, { ...place, runId: runId.replace('0', '1') }),
+      derivedSecret(systemDigest, key, { ...place, seq: 8 }),
+      derivedSecret(systemDigest, key, { ...place, name: 'token#2' }),
+    ]
+    expect(new Set([made, ...others]).size).toBe(5)
+  })
+
+  it('is known by the hash of its secret, which completes nothing itself', () => {
+    const kept = hashOfSecret(systemDigest, secret)
+    expect(kept).toMatch(/^sha256:[0-9a-f]{64}$/)
+    expect(isSecretOf(systemDigest, kept, secret)).toBe(true)
+    expect(isSecretOf(systemDigest, kept, secret.replace('0', '1'))).toBe(false)
+    expect(isSecretOf(systemDigest, kept, kept)).toBe(false)
+    expect(readToken(tokenText({ runId, seq: 7, secret: kept }))).toBeNull()
+    expect(isSecretOf(systemDigest, secret, secret), 'where there is no key').toBe(true)
   })
 
   it('has a secret that is the same only if all of it is', () => {

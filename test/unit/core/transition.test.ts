@@ -5,9 +5,10 @@ import type { Draft } from '../../../src/core/entry.ts'
 import type { RunStatus, Wish } from '../../../src/core/run.ts'
 import {
   assertLegal,
+  endsLease,
   mayMerge,
   mergeTransitions,
-  receive,
+  objection,
   type NextStatus,
   type Transition,
 } from '../../../src/core/transition.ts'
@@ -97,6 +98,8 @@ describe('mergeTransitions', () => {
       continues: null,
       takes: ['m1', 'm2'],
       reach: null,
+      keyId: null,
+      obeys: null,
     })
   })
 
@@ -149,25 +152,64 @@ describe('receive', () => {
   ])('of a run that %s', (_, status, wish, expected) => {
     const answers = every.map((next) => {
       const parkIf = next === 'waiting' ? { inbox: 0 } : null
-      return receive({ status, wish, inbox: 0 }, transition(1, ['a'], { status: next, parkIf }))
+      return letterOf({ ...plain, status, wish }, transition(1, ['a'], { status: next, parkIf }))
     })
-    const letters = { kept: 'k', released: 'r', refused: 'x' }
-    expect(answers.map((answer) => letters[answer]).join(' ')).toBe(expected)
+    expect(answers.join(' ')).toBe(expected)
   })
 
   it('a message that was not seen keeps a run from resting, and nothing else', () => {
-    const run = { status: 'running', wish: null, inbox: 1 } as const
-    expect(receive(run, transition(1, ['a'], { status: 'waiting', parkIf: { inbox: 0 } }))).toBe('kept')
-    expect(receive(run, transition(1, ['a'], { status: 'waiting', parkIf: { inbox: 1 } }))).toBe('released')
-    expect(receive(run, transition(1, ['a'], { status: 'pending' }))).toBe('released')
+    const run = { ...plain, inbox: 1 }
+    expect(letterOf(run, transition(1, ['a'], { status: 'waiting', parkIf: { inbox: 0 } }))).toBe('k')
+    expect(letterOf(run, transition(1, ['a'], { status: 'waiting', parkIf: { inbox: 1 } }))).toBe('r')
+    expect(letterOf(run, transition(1, ['a'], { status: 'pending' }))).toBe('r')
+  })
+
+  it.each<[string, readonly string[] | null, string]>([
+    ['it wants any', null, 'k'],
+    ['it wants none', [], 'r'],
+    ['it wants that one', ['red'], 'k'],
+    ['it wants another', ['blue'], 'r'],
+  ])('a message that was not seen keeps a run from resting only if it is wanted: %s', (_, wants, expected) => {
+    const park = transition(1, ['a'], { status: 'waiting', parkIf: { inbox: 0, wants } })
+    expect(letterOf({ ...plain, inbox: 1 }, park, ['red'])).toBe(expected)
   })
 
   it('PQ-P1 a run that is being cancelled does not begin anew; one that shall pause does', () => {
     const anew = transition(1, ['a'], { continues })
-    expect(receive({ status: 'cancelling', wish: null, inbox: 0 }, anew)).toBe('refused')
-    expect(receive({ status: 'running', wish: pauseWish, inbox: 0 }, anew)).toBe('kept')
+    expect(letterOf({ ...plain, status: 'cancelling' }, anew)).toBe('x')
+    expect(letterOf({ ...plain, wish: pauseWish }, anew)).toBe('k')
+  })
+
+  it('nothing succeeds or begins anew when the time for it is over, and what was removed has no such time', () => {
+    const succeeds = transition(1, ['a'], { status: 'succeeded' })
+    for (const late of [succeeds, transition(1, ['a'], { continues })]) {
+      expect(objection({ ...plain, timeoutAt: 1_000 }, late, 999)).toBe(null)
+      expect(objection({ ...plain, timeoutAt: 1_000 }, late, 1_000)).toBe('timed-out')
+      expect(objection({ ...plain, timeoutAt: 1_000, deletedAt: 5 }, late, 1_000)).toBe(null)
+    }
+    for (const status of [null, 'failed', 'paused', 'pending'] as const) {
+      expect(objection({ ...plain, timeoutAt: 1_000 }, transition(1, ['a'], { status }), 2_000)).toBe(null)
+    }
+  })
+
+  it('whoever obeys a wish is refused when nobody has it any more; whoever pauses by its own will is not', () => {
+    const pause = transition(1, ['a'], { status: 'paused' })
+    expect(objection(plain, { ...pause, obeys: 'pause' }, 0)).toBe('resumed')
+    expect(objection({ ...plain, wish: pauseWish }, { ...pause, obeys: 'pause' }, 0)).toBe(null)
+    expect(objection(plain, pause, 0)).toBe(null)
+    expect(objection({ ...plain, status: 'cancelling' }, { ...pause, obeys: 'pause' }, 0)).toBe('cancelling')
   })
 })
+
+const plain = { status: 'running', wish: null, inbox: 0, timeoutAt: null, deletedAt: null } as const
+
+type Judged = Parameters<typeof objection>[0] & Parameters<typeof endsLease>[0]
+
+/** k: kept, r: released, x: refused. */
+function letterOf(run: Judged, given: Transition, arrived: readonly string[] = ['any']): string {
+  if (objection(run, given, 0) !== null) return 'x'
+  return endsLease(run, given, (_, names) => names.some((name) => arrived.includes(name))) ? 'r' : 'k'
+}
 
 const watching = { starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] } as const
 

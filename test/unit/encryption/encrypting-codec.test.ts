@@ -8,7 +8,7 @@ import { Payloads } from '../../../src/core/payload.ts'
 import { encryptingCodec } from '../../../src/encryption/index.ts'
 import { poison } from '../../poison.ts'
 
-const place: Place = { runId: 'run-1', seq: 3, name: 'charge' }
+const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: 'charge', id: null }
 const first = randomBytes(32)
 const second = randomBytes(32)
 const codec = encryptingCodec({ keys: { first, second }, current: 'first' })
@@ -65,7 +65,7 @@ describe('an encrypted text', () => {
   it('can be read by anyone who has the key and knows the format', () => {
     const nonce = randomBytes(12)
     const cipher = createCipheriv('aes-256-gcm', first, nonce)
-    cipher.setAAD(Buffer.from('["enc1","first","run-1",3,"charge"]'))
+    cipher.setAAD(Buffer.from('["enc1","first","","run-1",3,"step-succeeded","data","charge",null]'))
     const sealed = Buffer.concat([nonce, cipher.update('{"a":1}'), cipher.final(), cipher.getAuthTag()])
     expect(codec.decode(`enc1.first.${sealed.toString('base64url')}`, place)).toEqual({ a: 1 })
   })
@@ -87,7 +87,10 @@ describe('a text that is refused', () => {
     ['it was moved to another entry', text, { ...place, seq: 4 }, /changed or moved/],
     ['its entry was given another name', text, { ...place, name: 'refund' }, /changed or moved/],
     ['its entry was robbed of its name', text, { ...place, name: null }, /changed or moved/],
-    ['parts of its place were shifted', text, { runId: 'run-1,3', seq: 3, name: 'charge' }, /changed or moved/],
+    ['its entry was made one of another kind', text, { ...place, kind: 'step-failed' }, /changed or moved/],
+    ['it was moved to another database', text, { ...place, namespace: 'theirs' }, /changed or moved/],
+    ['it was moved to a message', text, { ...place, id: 'charge' }, /changed or moved/],
+    ['parts of its place were shifted', text, { ...place, runId: 'run-1,3' }, /changed or moved/],
     ['a bit of the nonce flipped', flipped(0), place, /changed or moved/],
     ['a bit of the content flipped', flipped(14), place, /changed or moved/],
     ['a bit of the tag flipped', flipped(body.length - 1), place, /changed or moved/],
@@ -133,6 +136,23 @@ describe('a text that is refused', () => {
     const error = refusal(() => quoting.decode(quoting.encode(canary, place), place))
     expect(told(error)).not.toContain(canary)
     expect(error.details['reason']).toBe('the codec inside the encryption failed')
+  })
+})
+
+describe('the name of a database', () => {
+  const keys = { first }
+  const shop = encryptingCodec({ keys, current: 'first', namespace: 'shop' })
+
+  it('keeps a text of one database from being read in another that has the same keys', () => {
+    const bank = encryptingCodec({ keys, current: 'first', namespace: 'bank' })
+    const text = bank.encode({ canary }, place)
+    expect(refusal(() => shop.decode(text, place)).details['reason']).toMatch(/moved here/)
+  })
+
+  it('takes the place of what the store is called, so that a schema can be renamed', () => {
+    const text = shop.encode({ canary }, { ...place, namespace: 'old' })
+    expect(shop.decode(text, { ...place, namespace: 'new' })).toEqual({ canary })
+    refusal(() => codec.decode(codec.encode(1, { ...place, namespace: 'old' }), { ...place, namespace: 'new' }))
   })
 })
 
@@ -213,17 +233,19 @@ describe('the codec inside', () => {
 
 describe('payloads under encryption', () => {
   const payloads = new Payloads(codec)
+  const failed: Place = { ...place, kind: 'failed' }
 
   it('record failures with nothing of them readable', () => {
-    const text = payloads.encodeFailure(new RangeError(canary), place)
+    const text = payloads.encodeFailure(new RangeError(canary), failed)
     expect(text).toMatch(/^enc1\./)
-    expect(payloads.decode(text, place)).toBeInstanceOf(RangeError)
-    expect(payloads.decode(text, place)).toMatchObject({ message: canary })
+    expect(payloads.decode(text, failed)).toBeInstanceOf(RangeError)
+    expect(payloads.decode(text, failed)).toMatchObject({ message: canary })
   })
 
   it('read the engine’s own failures without a key, and take nothing but errors that way', () => {
     const text = payloads.plain(new HoldfastError('RUN_CRASHED', 'died'))
-    expect(payloads.decode(text, place)).toMatchObject({ code: 'RUN_CRASHED' })
-    refusal(() => payloads.decode('\u0001plain:{"amount":1}', place))
+    expect(payloads.decode(text, failed)).toMatchObject({ code: 'RUN_CRASHED' })
+    refusal(() => payloads.decode('\u0001plain:{"amount":1}', failed))
+    refusal(() => payloads.decode(text, place))
   })
 })

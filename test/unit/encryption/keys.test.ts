@@ -7,7 +7,7 @@ import type { Place } from '../../../src/core/codec.ts'
 import { isHoldfastError, type HoldfastError } from '../../../src/core/error.ts'
 import { encryptingCodec, type EncryptingCodecOptions } from '../../../src/encryption/index.ts'
 
-const place: Place = { runId: 'run-1', seq: 3, name: null }
+const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: null, id: null }
 const key = randomBytes(32)
 
 function refusal(options: unknown): HoldfastError {
@@ -60,10 +60,10 @@ describe('a key', () => {
     expect(encryptingCodec({ keys: { k: key }, current: 'k' }).decode(text, place)).toBe('secret')
   })
 
-  it('does not show when the codec is printed', () => {
+  it('does not show when the codec is printed, but its id does', () => {
     const codec = encryptingCodec({ keys: { k: key }, current: 'k' })
     expect(inspect(codec, { depth: 9, showHidden: true })).not.toMatch(/Buffer|Uint8Array/)
-    expect(JSON.stringify(codec)).toBe('{}')
+    expect(JSON.stringify(codec)).toBe('{"keys":["k"],"currentKey":"k"}')
   })
 })
 
@@ -105,6 +105,7 @@ describe('wrong options', () => {
     ['a list of keys', { keys: [key], current: '0' }, /`keys` must be an object or a Map/],
     ['an empty set of keys', { keys: {}, current: 'k' }, /at least one key/],
     ['a misspelt option', { keys: { k: key }, curent: 'k' }, /Did you mean "current"\?/],
+    ['a namespace that is no text', { keys: { k: key }, current: 'k', namespace: 5 }, /`namespace` must be/],
     ['a readPlain that is no boolean', { keys: { k: key }, current: 'k', readPlain: 'false' }, /`readPlain` must be/],
     ['a codec that is none', { keys: { k: key }, current: 'k', codec: {} }, /`codec` must be a codec/],
     ['a codec that is null', { keys: { k: key }, current: 'k', codec: null }, /`codec` must be a codec/],

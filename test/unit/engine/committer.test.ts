@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { CommitterRig, runs } from '../../support/committer-rig.ts'
 import { turn } from '../../support/manual-ports.ts'
+import { mostBytes } from '../../../src/core/transition.ts'
 import { entry, type Flush } from '../../support/scripted-store.ts'
 
 describe('gathering', () => {
@@ -104,6 +105,30 @@ describe('merging', () => {
     expect(bench.outcome('c.1')).toEqual({ seq: 2, at: 4, inbox: 0, released: false, wish: null })
     expect(bench.outcome('c.2')).toEqual({ seq: 3, at: 4, inbox: 0, released: false, wish: null })
     expect(bench.outcome('c.3')).toEqual({ seq: 4, at: 4, inbox: 0, released: true, wish: null })
+  })
+
+  it('puts no more entries into one transition than a store has to take', async () => {
+    const bench = new CommitterRig(['a', 'b', 'c'])
+    await bench.occupy('a', 'b')
+    const names = (from: number, count: number): string[] => Array.from({ length: count }, (_, at) => `${from + at}`)
+    for (const from of [0, 200, 400, 600]) bench.submit('c', names(from, 200))
+    bench.submit('c', ['last'], { status: 'succeeded' })
+    await bench.finish()
+    const sent = bench.store.flushes.slice(2).flatMap(({ transitions }) => transitions)
+    expect(sent.map(({ append }) => append.length)).toEqual([400, 401])
+    expect(bench.store.names('c')).toEqual([...names(0, 800), 'last'])
+  })
+
+  it('puts no more bytes into one transition than a store has to take, unless one entry has more', async () => {
+    const bench = new CommitterRig(['a', 'b', 'c'])
+    await bench.occupy('a', 'b')
+    const large = 'x'.repeat(mostBytes / 2 - 1_000)
+    for (const name of ['1', '2', '3']) bench.submit('c', [name], { append: [entry(name, large)] })
+    bench.submit('c', ['4'], { append: [entry('4', 'x'.repeat(mostBytes))] })
+    await bench.finish()
+    const sent = bench.store.flushes.slice(2).flatMap(({ transitions }) => transitions)
+    expect(sent.map(({ append }) => append.length)).toEqual([2, 1, 1])
+    expect(bench.store.names('c')).toEqual(['1', '2', '3', '4'])
   })
 
   it('tells the one who parks, and nobody else, that a message came in between', async () => {

@@ -14,13 +14,17 @@ class Runs {
   readonly asked: (readonly string[])[] = []
   loads = 0
   broken = false
+  readonly removed = new Set<string>()
+  holder: string | null = null
 
   async get(ids: readonly string[]): Promise<readonly (Run | undefined)[]> {
     this.asked.push(ids)
     if (this.broken) throw unavailable()
     return ids.map((id) => {
       const status = this.status.get(id)
-      return status === undefined ? undefined : ({ id, status, seq: 3 } as Run)
+      return status === undefined
+        ? undefined
+        : ({ id, status, seq: 3, session: this.holder, deletedAt: this.removed.has(id) ? 1 : null } as Run)
     })
   }
 
@@ -52,7 +56,7 @@ function endingOf(runId: string): Ending {
 
 /** Watches with a plain function, and gives back what ends that. */
 function watch(endings: Endings, runId: string, ended: (ending: Ending) => void): () => void {
-  const watcher: Watcher = { ended, closed: () => undefined }
+  const watcher: Watcher = { ended, removed: () => undefined, closed: () => undefined }
   endings.watch(runId, watcher)
   return () => endings.unwatch(runId, watcher)
 }
@@ -107,6 +111,36 @@ describe('an ending', () => {
     unwatch()
     endings.ended(endingOf('a'))
     expect(heard).toHaveLength(2)
+  })
+})
+
+describe('a run that was removed', () => {
+  const gone: string[] = []
+  const watcher: Watcher = { ended: hear, removed: ({ id }) => void gone.push(id), closed: () => undefined }
+
+  it('is told of by the regular look, once, but not as long as somebody holds it who may end it', async () => {
+    gone.length = 0
+    store.status.set('a', 'running')
+    store.removed.add('a')
+    store.holder = 'somebody'
+    endings.watch('a', watcher)
+    ports.clock.advance(1_000)
+    await turn()
+    expect(gone).toEqual([])
+    store.holder = null
+    ports.clock.advance(1_000)
+    await turn()
+    expect([gone, heard, ports.clock.pending]).toEqual([['a'], [], 0])
+  })
+
+  it('after its end has the end that it had', async () => {
+    gone.length = 0
+    store.status.set('a', 'succeeded')
+    store.removed.add('a')
+    endings.watch('a', watcher)
+    endings.hinted('a')
+    await turn()
+    expect([gone, heard]).toEqual([[], [endingOf('a')]])
   })
 })
 

@@ -46,7 +46,7 @@ function slowStore() {
 describe('the mailer', () => {
   it('sends what comes in one turn together, in the order of sending, whoever it is for', async () => {
     const { store, flights } = slowStore()
-    const mailer = new Mailer(store, systemPorts(), () => undefined)
+    const mailer = new Mailer(store, systemPorts(), { limitMs: () => 15_000, told: () => undefined })
     const all = [letter('1', 'run-a'), news('2'), letter('3', 'run-b'), letter('4', 'run-a'), news('5')]
     const sent = Promise.all(all.map((mail) => mailer.send(mail)))
     await turn()
@@ -57,7 +57,7 @@ describe('the mailer', () => {
 
   it('never has two deliveries to one run on their way, and lets those to others pass', async () => {
     const { store, flights } = slowStore()
-    const mailer = new Mailer(store, systemPorts(), () => undefined)
+    const mailer = new Mailer(store, systemPorts(), { limitMs: () => 15_000, told: () => undefined })
     const sent = [mailer.send(letter('a1', 'run-a'))]
     await turn()
     sent.push(
@@ -83,7 +83,7 @@ describe('the mailer', () => {
         return mail.map(() => ({ outcome: 'queued' }) as const)
       },
     }
-    const mailer = new Mailer(store, systemPorts(), () => undefined)
+    const mailer = new Mailer(store, systemPorts(), { limitMs: () => 15_000, told: () => undefined })
     const sent = await Promise.allSettled(['1', '2', '3', '4', '5'].map((id) => mailer.send(letter(id, 'run-a'))))
     expect(sent.map(({ status }) => status === 'fulfilled')).toEqual([true, true, false, true, true])
     expect(seen).toEqual(['1', '2', '4', '5'])
@@ -97,7 +97,7 @@ describe('the mailer', () => {
         return mail.map(() => ({ outcome: 'queued' }) as const)
       },
     }
-    const mailer = new Mailer(store, systemPorts(), () => undefined)
+    const mailer = new Mailer(store, systemPorts(), { limitMs: () => 15_000, told: () => undefined })
     await Promise.all(Array.from({ length: 20_000 }, (_, n) => mailer.send(letter(String(n), 'run-a'))))
     expect(flights).toBeLessThan(200)
   })

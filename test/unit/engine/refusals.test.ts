@@ -11,6 +11,8 @@ it.each([
   ['lease-lost', 'LEASE_LOST'],
   ['stale', 'STALE_WRITE'],
   ['cancelling', 'RUN_CANCELLING'],
+  ['timed-out', 'RUN_TIMEOUT'],
+  ['resumed', 'RUN_RESUMED'],
   ['key-taken', 'RUN_EXISTS'],
 ] satisfies [Refusal, string][])('a write that is refused as %s is rejected with %s', async (reason, code) => {
   const refused = reason === 'cancelling' ? { reason, wish: null } : { reason }

@@ -1,3 +1,4 @@
+import { fc } from '../../support/properties.ts'
 import { expect, it } from 'vitest'
 import { StoreClock } from '../../../src/engine/store-clock.ts'
 import { ManualClock } from '../../support/manual-ports.ts'
@@ -33,15 +34,54 @@ it('is never ahead of the store, however late its answers arrive', () => {
   }
 })
 
-it('follows the store back when a local clock ran fast, or the store was set back', () => {
+it('does not step back when an older answer arrives last, and goes on as soon as that has caught up', () => {
   const local = new ManualClock()
   const clock = new StoreClock(local)
-  clock.observe(1_000)
-  local.advance(60_000)
-  clock.observe(31_000)
-  expect(clock.now()).toBe(31_000)
-  clock.observe(500)
-  expect(clock.now()).toBe(500)
+  clock.observe(100_000)
+  expect(clock.now()).toBe(100_000)
+  clock.observe(90_000)
+  expect(clock.now()).toBe(100_000)
+  local.advance(10_000)
+  expect(clock.now()).toBe(100_000)
+  local.advance(100)
+  expect(clock.now()).toBe(100_049)
+  clock.observe(101_000)
+  expect(clock.now()).toBe(101_000)
+})
+
+it('property: never steps back and is never ahead of the store, in whatever order and however late answers arrive', () => {
+  const event = fc.record({
+    passed: fc.double({ min: 0, max: 5_000, noNaN: true }),
+    speed: fc.double({ min: 0.9, max: 1.004, noNaN: true }),
+    // How old the answer is that arrives then; none arrives if it is null.
+    age: fc.option(fc.double({ min: 0, max: 20_000, noNaN: true })),
+  })
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 30 }), (events) => {
+      const local = new ManualClock()
+      const clock = new StoreClock(local)
+      let storeNow = 1_000_000
+      let last = Number.NEGATIVE_INFINITY
+      for (const { passed, speed, age } of events) {
+        storeNow += passed
+        local.advance(passed * speed)
+        if (age !== null) clock.observe(Math.floor(storeNow - age))
+        const now = clock.now()
+        expect(now).toBeGreaterThanOrEqual(last)
+        expect(now).toBeLessThanOrEqual(storeNow)
+        last = now
+      }
+    }),
+  )
+})
+
+it('follows a store that was set back: what it counts from then on would be due too early for a clock that stands still', () => {
+  const local = new ManualClock()
+  const clock = new StoreClock(local)
+  clock.observe(4_000_000)
+  expect(clock.now()).toBe(4_000_000)
+  clock.observe(400_000)
+  expect(clock.now()).toBe(400_000)
 })
 
 it('is never ahead of the store when the local clock runs fast, and falls behind by no more than half a percent', () => {

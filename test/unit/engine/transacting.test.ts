@@ -17,7 +17,7 @@ function over(
   const store = { transact, within: () => ({}) } as unknown as Store
   const ports = manualPorts()
   const perform = createTransact({ store, own, ports, onTime: () => undefined })!
-  return (work = nothing) => perform(work, () => false)
+  return (work = nothing) => perform(work, { signal: new AbortController().signal, isolation: undefined })
 }
 
 const byLibrary = (own: OwnTransaction): ReturnType<typeof over> =>

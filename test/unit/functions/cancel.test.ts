@@ -28,7 +28,7 @@ describe('a cancellation', () => {
     const undone: string[] = []
     const seen: unknown[] = []
     const flow = workflow('cancel.flight', async (ctx) => {
-      seen.push(await ctx.step('a', () => 'A', { undo: (id) => void undone.push(id) }))
+      seen.push(await ctx.step('a', () => 'A', { undo: (id) => void undone.push(String(id)) }))
       seen.push(await ctx.step('b', rig.gated, { undo: (id) => void undone.push(String(id)) }))
       seen.push(await ctx.step('never', () => 'N'))
     })
@@ -40,13 +40,14 @@ describe('a cancellation', () => {
     expect(await held.story()).toEqual([
       'started',
       'step-succeeded a',
+      'begun b',
       'step-succeeded b',
       'undone b',
       'undone a',
       'cancelled',
     ])
     expect(await cancelledWith(held)).toEqual({ reason: 'no more', notUndone: [] })
-    expect(held.departure).toEqual({ kind: 'ended', status: 'cancelled', seq: 6, data: null, reason: 'no more' })
+    expect(held.departure).toEqual({ kind: 'ended', status: 'cancelled', seq: 7, data: null, reason: 'no more' })
   })
 
   it('what a step throws after it was told to stop is not recorded and not tried again', async () => {
@@ -68,7 +69,7 @@ describe('a cancellation', () => {
     await rig.pass(4_999)
     expect(await held.status()).toBe('cancelling')
     await rig.pass(1)
-    expect(await held.story()).toEqual(['started', 'cancelled'])
+    expect(await held.story()).toEqual(['started', 'abandoned a', 'cancelled'])
   })
 
   it('does not begin a step that waits for its turn, its delay or a commit', async () => {
@@ -178,12 +179,14 @@ describe('a cancellation', () => {
     release()
     await rig.quiet()
     expect(sent.slice(0, 3)).toEqual([
-      'step-succeeded → null',
+      'begun begun step-succeeded → null',
       'step-succeeded step-succeeded succeeded → succeeded',
       'step-succeeded step-succeeded → null',
     ])
     expect(await held.story()).toEqual([
       'started',
+      'begun b',
+      'begun c',
       'step-succeeded a',
       'step-succeeded b',
       'step-succeeded c',
@@ -318,7 +321,7 @@ describe('a run that is being cancelled and has no holder', () => {
     expect(await cancelledWith(found)).toEqual({ reason: 'done before', notUndone: [] })
   })
 
-  it('of which a step in flight was recorded before the crash undoes that, too', async () => {
+  it('whose process died with a step under way attempts that once more, and undoes it, too', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const undo = (name: unknown): void => void undone.push(String(name))
@@ -331,8 +334,19 @@ describe('a run that is being cancelled and has no holder', () => {
     await rig.succeed('b', 'B')
     await held.crash()
     await held.goOn()
-    expect(undone).toEqual(['B'])
-    expect((await held.story()).slice(1)).toEqual(['step-succeeded b', 'crashed', 'undone b', 'cancelled'])
+    expect(undone).toEqual([])
+    await rig.succeed('a', 'A')
+    expect(undone).toEqual(['A', 'B'])
+    expect((await held.story()).slice(1)).toEqual([
+      'begun a',
+      'begun b',
+      'step-succeeded b',
+      'crashed',
+      'step-succeeded a',
+      'undone a',
+      'undone b',
+      'cancelled',
+    ])
     expect(await cancelledWith(held)).toEqual({ reason: 'in flight', notUndone: [] })
   })
 
@@ -354,7 +368,7 @@ describe('a run that is being cancelled and has no holder', () => {
     other.store.release(held.runId)
     await held.cancel('changed')
     await held.goOn()
-    await other.pass(1_000)
+    await other.pass(5_000)
     expect(undone).toEqual(['a'])
     expect(await cancelledWith(held)).toEqual({ reason: 'changed', notUndone: ['b'] })
   })

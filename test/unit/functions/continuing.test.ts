@@ -101,16 +101,17 @@ describe('a run that begins anew', () => {
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'went on' })
   })
 
-  it('aborts what it has outstanding, as a body that returns does', async () => {
+  it('awaits what it has outstanding, as a body that returns does', async () => {
     const rig = new FunctionRig()
-    const flow = workflow('continue.outstanding', async (ctx) => {
+    const flow = workflow('continue.outstanding', async (ctx, _input: unknown) => {
       void ctx.step('slow', rig.gated)
       await ctx.step('a', () => 1)
       await ctx.continueAsNew(2)
     })
     const held = await (await rig.start(flow)).begin()
-    const [story, gates] = [await held.story(), rig.gates]
-    expect([story, gates]).toEqual([['started', 'step-succeeded a', 'continued'], []])
+    expect(await held.story()).toEqual(['started', 'step-succeeded a'])
+    await rig.succeed('slow')
+    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'step-succeeded slow', 'continued'])
   })
 
   it('where another run has its key fails with that, and undoes what it did', async () => {
@@ -132,7 +133,7 @@ describe('a run that begins anew', () => {
 
   it('while it is being cancelled does not: what it did is recorded, and it is cancelled', async () => {
     const rig = new FunctionRig()
-    const flow = workflow('continue.cancel', async (ctx) => {
+    const flow = workflow('continue.cancel', async (ctx, _input: unknown) => {
       await ctx.step('a', rig.gated)
       await ctx.continueAsNew(2)
     })
@@ -141,6 +142,30 @@ describe('a run that begins anew', () => {
     await rig.succeed('a')
     expect(await held.story()).toEqual(['started', 'step-succeeded a', 'cancelled'])
     expect(held.departure).toMatchObject({ status: 'cancelled', reason: 'no' })
+  })
+
+  it('and whose schema refuses that late, when the run is being undone, does not succeed after all', async () => {
+    const rig = new FunctionRig()
+    let refuse: () => void = () => undefined
+    const picky: Schema<unknown, unknown> = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: () => new Promise((resolve) => (refuse = () => resolve({ issues: [{ message: 'no' }] }))),
+      },
+    }
+    const other = workflow('continue.picky', { input: picky }, () => 1)
+    const flow = workflow('continue.late', async (ctx) => {
+      await ctx.step('a', () => 1, { undo: (_, tools) => rig.gated(tools) })
+      void ctx.continueAs(other, 2)
+      return 'done'
+    })
+    const held = await (await rig.start(flow)).begin()
+    await held.cancel('no')
+    refuse()
+    await rig.quiet()
+    await rig.succeed('undo a')
+    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'undone a', 'cancelled'])
   })
 
   it('without asking for what was recorded is drift', async () => {
@@ -152,7 +177,7 @@ describe('a run that begins anew', () => {
     const asleep = await (await rig.start(first)).begin()
     const second = new FunctionRig()
     const held = await second.adopt(
-      workflow('continue.drift', (ctx) => ctx.continueAsNew(2)),
+      workflow('continue.drift', (ctx, _input: unknown) => ctx.continueAsNew(2)),
       await asleep.journal(),
     )
     await held.begin()
@@ -176,7 +201,7 @@ describe('a run that begins anew', () => {
 
   it('cannot do so inside of a step', async () => {
     const rig = new FunctionRig()
-    const flow = workflow('continue.inside', (ctx) => ctx.step('a', () => ctx.continueAsNew(1)))
+    const flow = workflow('continue.inside', (ctx, _input: unknown) => ctx.step('a', () => ctx.continueAsNew(1)))
     const held = await (await rig.start(flow)).begin()
     expect(await held.outcome()).toMatchObject({ status: 'failed', value: { code: 'INVALID_OPTION' } })
   })

@@ -18,7 +18,8 @@ function setUp(inbox: number, messages: readonly Message[] | null) {
     host: {
       ports: { clock: { after: (_: number, wake: () => void) => wake() }, random: { uint32: () => 0 } },
       mailbox: (_: string, names: readonly string[] | null) =>
-        new Promise((answer, reject) => {
+        new Promise((resolve, reject) => {
+          const answer = (found: readonly Message[]): void => resolve({ messages: found, isCut: false })
           asked.push({ names, answer, fail: () => reject(new HoldfastError('STORE_UNAVAILABLE', 'Not now')) })
         }),
     } as unknown as Host,

@@ -133,7 +133,7 @@ describe('loose outcomes', () => {
   it('outcomes that came before the one that was dropped are not among them', async () => {
     const rig = new FunctionRig()
     const held = await loosened(rig, ['b'])
-    await rig.pass(2_000)
+    await rig.pass(6_000)
     expect(await held.status()).toBe('paused')
   })
 })
@@ -201,7 +201,7 @@ describe('a run whose journal somebody repaired', () => {
     const held = await (await rig.start(flow)).begin()
     names.now = ['a', 'renamed', 'c']
     await held.goOn('replayed')
-    await rig.pass(2_000)
+    await rig.pass(6_000)
     expect(await held.status()).toBe('paused')
     await held.revive('resume', [dropped(3)])
     await held.goOn()

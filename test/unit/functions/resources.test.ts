@@ -75,6 +75,7 @@ describe('WC-A6 a resource', () => {
     )
     await (await rig.start(beside)).begin()
     await rig.succeed('b', 1)
+    await rig.succeed('a', 1)
     expect(pool.story.slice(2)).toEqual(['+r2', '-r2'])
   })
 

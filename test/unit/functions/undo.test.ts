@@ -13,8 +13,8 @@ function booking(undone: string[], options: { readonly failing?: string } = {}):
     for (const name of ['a', 'b', 'c']) {
       await ctx.step(name, () => ({ id: name.toUpperCase() }), {
         retry: constant,
-        undo: ({ id }, step) => {
-          undone.push(`${id} ${step.attempt}`)
+        undo: (booked, step) => {
+          undone.push(`${booked?.id} ${step.attempt}`)
           if (options.failing === name) throw new Error(`${name} cannot be undone`)
         },
       })
@@ -117,7 +117,7 @@ describe('undo of a run that fails', () => {
     expect((await held.story()).slice(2)).toEqual(['failing', 'undo-attempt-failed a%2Fb', 'undone a%2Fb', 'failed'])
   })
 
-  it('of a step that failed, or was never recorded, does not happen', async () => {
+  it('of a step that failed does not happen; of one that is under way it does, once that has ended', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const undo = (name: string) => () => void undone.push(name)
@@ -128,7 +128,9 @@ describe('undo of a run that fails', () => {
       throw fatal('Enough')
     })
     const held = await (await rig.start(flow)).begin()
-    expect(undone).toEqual(['good'])
+    expect(undone).toEqual([])
+    await rig.succeed('running')
+    expect(undone).toEqual(['running', 'good'])
     expect((await held.story()).at(-1)).toBe('failed')
   })
 
@@ -234,22 +236,21 @@ describe('undo of a run that fails', () => {
       await ctx.step('renamed', () => void undone.push('never begun'), { undo: () => void undone.push('renamed') })
     })
     const held = await (await second.adopt(changed, prefix)).begin()
-    await second.pass(1_000)
+    await second.pass(5_000)
     expect(undone).toEqual(['a'])
     expect(await held.status()).toBe('failed')
     expect(await failedWith(held)).toEqual({ cause: 5, notUndone: ['b', 'c'] })
   })
 
-  it('of a result that cannot be read any more does not happen, and is told', async () => {
+  it('waits when a result cannot be read any more: nothing is given up', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const whole = await (await rig.start(workflow('undo.corrupt', booking([])))).begin()
     const prefix = (await whole.journal()).slice(0, 6)
     const spoiled = prefix.map((entry) => (entry.name === 'b' ? { ...entry, data: '{' } : entry)) as typeof prefix
     const held = await (await new FunctionRig().adopt(workflow('undo.corrupt', booking(undone)), spoiled)).begin()
-    // Nothing after an unreadable outcome can be asked for.
-    expect(undone).toEqual(['A 1'])
-    expect(await failedWith(held)).toEqual({ cause: 5, notUndone: ['b', 'c'] })
+    expect(undone).toEqual([])
+    expect((await held.journal()).at(-1)).toMatchObject({ kind: 'paused', meta: { reason: 'unreadable' } })
   })
 
   it('gets a large result back from where it was kept, also after an outage and a crash', async () => {
@@ -266,7 +267,9 @@ describe('undo of a run that fails', () => {
     const rig = new FunctionRig({ offload })
     const undone: number[] = []
     const flow = workflow('undo.large', async (ctx) => {
-      const large = await ctx.step('large', () => 'x'.repeat(1_000), { undo: (text) => void undone.push(text.length) })
+      const large = await ctx.step('large', () => 'x'.repeat(1_000), {
+        undo: (text) => void undone.push(text?.length ?? 0),
+      })
       await ctx.step('after', rig.gated)
       return large
     })
@@ -331,7 +334,7 @@ describe('undo of a run that fails', () => {
 })
 
 describe('the end of the time for a run', () => {
-  it('aborts what runs at once, undoes what was done and fails the run', async () => {
+  it('tells what runs to stop, records and undoes what was done, and fails the run', async () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const flow = workflow('undo.time', async (ctx) => {
@@ -343,21 +346,29 @@ describe('the end of the time for a run', () => {
     const error = new Error('Out of time')
     held.frame.fail(error)
     expect(slow.tools.abortSignal.reason).toBe(error)
-    slow.succeed('too late')
+    slow.succeed('late')
     await rig.quiet()
-    expect(undone).toEqual(['a'])
-    expect((await held.story()).slice(1)).toEqual(['step-succeeded a', 'failing', 'undone a', 'failed'])
+    expect(undone).toEqual(['slow', 'a'])
+    expect((await held.story()).slice(1)).toEqual([
+      'step-succeeded a',
+      'begun slow',
+      'step-succeeded slow',
+      'failing',
+      'undone slow',
+      'undone a',
+      'failed',
+    ])
     expect(await held.outcome()).toMatchObject({ status: 'failed', value: { message: 'Out of time' } })
     held.frame.fail(new Error('Twice'))
     await rig.quiet()
-    expect(await held.story()).toHaveLength(5)
+    expect(await held.story()).toHaveLength(8)
   })
 
   it('fails a run that has nothing to undo with one entry, and does not retry', async () => {
     const rig = new FunctionRig()
     const held = await (await rig.start(workflow('undo.time', (ctx) => ctx.step('slow', rig.gated)))).begin()
     held.frame.fail(new Error('Out of time'))
-    await rig.quiet()
+    await rig.fail('slow', new Error('I was told to stop'))
     expect(await held.story()).toEqual(['started', 'failed'])
   })
 
@@ -380,8 +391,8 @@ describe('the end of the time for a run', () => {
         second.store.deliver(runId)
       },
     })
-    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.sleep('1 day'))))
+    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.signal('go'))))
     await asleep.begin()
-    expect(await asleep.story()).toEqual(['started', 'waiting sleep', 'failed'])
+    expect(await asleep.story()).toEqual(['started', 'waiting go', 'failed'])
   })
 })

@@ -35,7 +35,7 @@ describe('a run that waits', () => {
     expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'on' })
   })
 
-  it('on nothing that was not awaited: a wait is registered when somebody awaits it, and once', async () => {
+  it('on nothing that was not awaited, although that has begun, and on what was awaited once', async () => {
     const rig = new FunctionRig()
     const flow = workflow('test.lazy', async (ctx) => {
       void ctx.sleep('1 day')
@@ -44,9 +44,11 @@ describe('a run that waits', () => {
       await wait
     })
     const held = await (await rig.start(flow)).begin()
-    expect(await held.story()).toEqual(['started', 'waiting sleep'])
+    const begun = ['started', 'waiting sleep#2', 'waiting sleep']
+    expect(await held.story()).toEqual(begun)
+    expect((await rig.run(held.runId)).due).toBe(rig.clock.now() + 2 * 86_400_000)
     await held.goOn()
-    expect(await held.story()).toEqual(['started', 'waiting sleep', 'woken sleep', 'succeeded'])
+    expect(await held.story()).toEqual([...begun, 'woken sleep#2', 'succeeded'])
   })
 
   it('on many things at once is parked with one commit, until the first of them', async () => {
@@ -118,22 +120,35 @@ describe('a run that waits', () => {
     ])
   })
 
-  it('looks again when a message came while it was being parked', async () => {
-    let rig: FunctionRig | null = null
+  /** A rig in which a message comes with each of the first two commits that park a run. */
+  function disturbed(): FunctionRig {
     let messages = 0
-    const options = {
-      onCommit: ({ status, runId }: { readonly status: string | null; readonly runId: string }) => {
+    const rig = new FunctionRig({
+      onCommit: ({ status, runId }) => {
         if (status !== 'waiting' || messages === 2) return
         messages += 1
-        rig?.store.deliver(runId)
+        rig.store.deliver(runId)
       },
-    }
-    rig = new FunctionRig(options)
+    })
+    return rig
+  }
+
+  it('does not look again when a message came that no wait asks for', async () => {
+    const rig = disturbed()
+    const flow = workflow('test.undisturbed', (ctx) => ctx.sleep('1 day'))
+    const held = await (await rig.start(flow)).begin()
+    expect(rig.commits).toMatchObject([{ status: 'waiting', parkIf: { inbox: 0, wants: [] } }])
+    expect(held.departure).toEqual({ kind: 'parked' })
+  })
+
+  it('looks again when a message came while it was being parked', async () => {
+    const rig = disturbed()
     const flow = workflow('test.again', async (ctx) => {
-      await ctx.sleep('1 day')
+      await ctx.race({ told: ctx.signal('go'), late: ctx.sleep('1 day') })
       return 'woken'
     })
     const held = await (await rig.start(flow)).begin()
+    expect(rig.commits.map(({ parkIf }) => parkIf?.wants)).toEqual([['go'], ['go'], ['go']])
     expect(rig.commits.map(({ status, append }) => [status, append.length])).toEqual([
       ['waiting', 1],
       ['waiting', 0],

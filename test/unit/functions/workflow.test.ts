@@ -69,7 +69,7 @@ describe('a workflow', () => {
     [{ unique: { name: 'orderid' } }, 'INVALID_OPTION', 'unique has no option "name"'],
     [{ unique: 'orderid' }, 'INVALID_OPTION', 'must be a plain object'],
     [{ tags: 'a' }, 'INVALID_OPTION', 'must be a list'],
-    [{ tags: Array.from({ length: 51 }, (_, index) => `t${index}`) }, 'INVALID_OPTION', '50 at most'],
+    [{ tags: Array.from({ length: 51 }, (_, index) => `t${index}`) }, 'INVALID_OPTION', 'at most 50'],
     [{ tags: [''] }, 'INVALID_NAME', '1 to 200 characters'],
     [{ tags: ['x'.repeat(201)] }, 'INVALID_NAME', '1 to 200 characters'],
     [{ tags: ['a\u001b[31m'] }, 'INVALID_NAME', 'printable'],

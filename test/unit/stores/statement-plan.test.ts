@@ -8,6 +8,9 @@ import { statementPlan, unplanned, type PlannedStatement } from '../../../src/st
 const clock = { now: () => 1 }
 const plans = Object.entries(statementPlan) as [string, readonly PlannedStatement[]][]
 
+/** Methods whose statements are not named after them. */
+const shared: Readonly<Record<string, string>> = { doChores: 'chore', deadLetters: 'dead', settleDeadLetter: 'dead' }
+
 describe('the statement plan', () => {
   it('has the methods of the port and no others', () => {
     const store = createReadCommittedStore({ clock, schedule: async () => undefined })
@@ -20,7 +23,11 @@ describe('the statement plan', () => {
   it('names each statement once, after its method', () => {
     const names = plans.flatMap(([method, plan]) => plan.map(({ name }) => [method, name] as const))
     expect(new Set(names.map(([, name]) => name)).size).toBe(names.length)
-    const shared: Readonly<Record<string, string>> = { deadLetters: 'dead', settleDeadLetter: 'dead' }
+    const shared: Readonly<Record<string, string>> = {
+      doChores: 'chore',
+      deadLetters: 'dead',
+      settleDeadLetter: 'dead',
+    }
     expect(names.filter(([method, name]) => !name.startsWith(`${shared[method] ?? method}.`))).toEqual([])
   })
 
@@ -45,12 +52,21 @@ describe('the statement plan', () => {
 
   it('locks runs before topics, and looks for candidates before both, wherever others are reached', () => {
     const reaching = plans.filter(([, plan]) => plan.some(({ name }) => name.endsWith('.lock-topics')))
-    expect(reaching.map(([method]) => method).toSorted()).toEqual(['commit', 'deliver', 'release', 'rescue', 'steer'])
+    expect(reaching.map(([method]) => method).toSorted()).toEqual([
+      'commit',
+      'deliver',
+      'doChores',
+      'release',
+      'rescue',
+      'steer',
+    ])
     for (const [method, plan] of reaching) {
       const names = plan.map(({ name }) => name)
-      const places = ['candidates', 'lock', 'lock-topics', 'look'].map((name) => names.indexOf(`${method}.${name}`))
+      const places = ['candidates', 'lock', 'lock-topics', 'look'].map((name) =>
+        names.indexOf(`${shared[method] ?? method}.${name}`),
+      )
       expect(places).toEqual(places.toSorted((a, b) => a - b))
-      expect(plan[places[3] ?? -1]?.backTo).toContain(`${method}.candidates`)
+      expect(plan[places[3] ?? -1]?.backTo).toContain(`${shared[method] ?? method}.candidates`)
     }
   })
 })

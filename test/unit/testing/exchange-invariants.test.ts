@@ -1,7 +1,9 @@
 // The invariants of what lies between runs can fail, too: each is broken here and found by its name.
 
 import { describe, expect, it } from 'vitest'
+import type { Chore } from '../../../src/core/chore.ts'
 import type { WaitRow } from '../../../src/core/exchange.ts'
+import type { Message } from '../../../src/core/message.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { Broadcast } from '../../../src/core/topic.ts'
 import { checkExchange, type RunState } from '../../../src/testing/invariants/index.ts'
@@ -16,9 +18,17 @@ function keyed(id: string, changes: Partial<Run>): RunState {
 
 describe('a state', () => {
   it('in which somebody waits for a run that has ended is found', () => {
-    const wait: WaitRow = { kind: 'run', target: 'b', runId: 'a', effect: 'tell', delivery: null, openedAt: 1 }
+    const wait: WaitRow = {
+      kind: 'run',
+      target: 'b',
+      runId: 'a',
+      effect: 'tell',
+      delivery: null,
+      openedAt: 1,
+      since: 0,
+    }
     const found = (waits: readonly WaitRow[], changes: Partial<Run>): string[] =>
-      checkExchange({ waits, broadcasts: [] }, [keyed('a', {}), keyed('b', changes)], now).map(
+      checkExchange({ waits, broadcasts: [], chores: [] }, [keyed('a', {}), keyed('b', changes)], now).map(
         ({ name, runId }) => `${name} ${runId}`,
       )
     expect(found([wait], {})).toEqual([])
@@ -28,7 +38,15 @@ describe('a state', () => {
   })
 
   it('in which a queue keeps something although somebody waits on it is found', () => {
-    const wait: WaitRow = { kind: 'topic', target: 'q', runId: 'a', effect: 'tell', delivery: 'queue', openedAt: 1 }
+    const wait: WaitRow = {
+      kind: 'topic',
+      target: 'q',
+      runId: 'a',
+      effect: 'tell',
+      delivery: 'queue',
+      openedAt: 1,
+      since: 0,
+    }
     const open: Broadcast = {
       topic: 'q',
       position: 1,
@@ -43,7 +61,7 @@ describe('a state', () => {
     }
     const found = (kept: Partial<Broadcast>, waiter: Partial<Run> = {}, waits: Partial<WaitRow> = {}): string[] =>
       checkExchange(
-        { waits: [{ ...wait, ...waits }], broadcasts: [{ ...open, ...kept }] },
+        { waits: [{ ...wait, ...waits }], broadcasts: [{ ...open, ...kept }], chores: [] },
         [keyed('a', waiter)],
         now,
       ).map(({ name, runId }) => `${name} ${runId}`)
@@ -56,5 +74,29 @@ describe('a state', () => {
     expect(found({}, { deletedAt: 1 })).toEqual([])
     expect(found({}, {}, { delivery: 'topic' })).toEqual([])
     expect(found({}, {}, { kind: 'run' })).toEqual([])
+  })
+
+  it('in which a run has ended, and nobody will settle what it has not read, is found', () => {
+    const message: Message = {
+      id: 'm',
+      runId: 'a',
+      kind: 'signal',
+      name: 's',
+      data: '1',
+      policy: null,
+      position: 7,
+      at: 1,
+    }
+    const found = (chores: readonly Chore[], changes: Partial<Run> = over): string[] =>
+      checkExchange({ waits: [], broadcasts: [], chores }, [{ ...keyed('a', changes), messages: [message] }], now).map(
+        ({ name, runId }) => `${name} ${runId}`,
+      )
+    const chore: Chore = { kind: 'mail', target: 'a', position: 6, after: null }
+    expect(found([])).toEqual(['leftovers_settled a'])
+    expect(found([], {}), 'a live run may still read it').toEqual([])
+    expect(found([chore])).toEqual([])
+    expect(found([{ ...chore, position: 7 }]), 'the chore has gone past it').toEqual(['leftovers_settled a'])
+    expect(found([{ ...chore, kind: 'topic' }])).toEqual(['leftovers_settled a'])
+    expect(found([{ ...chore, target: 'b' }])).toEqual(['leftovers_settled a'])
   })
 })

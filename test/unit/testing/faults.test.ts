@@ -87,7 +87,7 @@ describe('a fault changes what the caller is told, never what the store does wit
     const plan = { ...faultAtCall(0, 'before'), rejects: (item: unknown) => JSON.stringify(item).includes('poison') }
     const { store, real, newRun, message } = rig(plan)
     const [run] = await store.start([newRun()])
-    const runId = String(run?.run.id)
+    const runId = String(run?.run?.id)
     const [good, bad] = [message(runId), message(runId, { data: '"poison"' })]
     for (let time = 0; time < 2; time += 1) {
       await expect(store.deliver([good, bad])).rejects.toMatchObject({ code: 'ENTRY_REJECTED' })

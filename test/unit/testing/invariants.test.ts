@@ -154,6 +154,10 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state(parked, [waiting({ kind: 'start', runId: 'go' })], [{ ...message(1), kind: 'refused' }]),
     state(parked, [waiting({ kind: 'signal', name: 'go', topic: {} })], [{ ...message(1), kind: 'broadcast' }]),
   ],
+  wants_its_waits: [
+    state({ ...parked, wants: ['another'] }, [signal]),
+    state({ ...parked, wants: [] }, [waiting({ kind: 'run', runId: 'go' })]),
+  ],
   waits_for_something: [state(parked, [step('a')])],
   timer_is_set: [state(parked, [delay]), state({ ...parked, readiness: 'timed', due: 1_003 }, [delay])],
   timer_once: [state({}, [delay, woken(1_002), woken(1_002)])],
@@ -172,6 +176,8 @@ const soundStates: readonly RunState[] = [
   state(over, [{ kind: 'failed', data: '1' }]),
   state({}, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]),
   state(parked, [signal]),
+  state({ ...parked, wants: ['another', 'go'] }, [signal]),
+  state({ ...parked, readiness: 'timed', due: 1_002, wants: [] }, [delay]),
   state({}, [], [message(1, 'm'.repeat(500))]),
   state(parked, [waiting({ kind: 'run', runId: 'another' })], [message(1)]),
   state(parked, [signal], [{ ...message(1), name: 'another' }]),
@@ -218,11 +224,15 @@ describe('a state', () => {
 
   it('has no invariant that was never broken', () => {
     const fleet = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete']
-    const together = [...fleet, 'end_told', 'queue_not_stuck']
+    const together = [...fleet, 'end_told', 'queue_not_stuck', 'leftovers_settled']
     const names = stateInvariants.map(({ name }) => name)
     expect([...Object.keys(brokenStates), ...together].toSorted()).toEqual(names.toSorted())
   })
 })
+
+const many = (count: number, data = '1'): readonly Rough[] =>
+  Array.from({ length: count }, (_, index) => step(`s${index}`, false, data))
+const heavy = `"${'x'.repeat(2 * 1024 * 1024)}"`
 
 type Pair = readonly [before: RunState, after: RunState, cause: Partial<Cause>]
 
@@ -259,6 +269,10 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   ],
   undo_not_forgotten: [[state({ undo: 'possible' }), state({ undo: 'none' }), { method: 'commit' }]],
   commit_moves_on: [[held, changed(held, { status: 'pending' }), { method: 'commit' }]],
+  transition_bounded: [
+    [held, state(leased, many(501)), { method: 'commit', session: 's', token: 1 }],
+    [held, state(leased, many(2, heavy)), { method: 'commit', session: 's', token: 1 }],
+  ],
   epoch_only_grows_on_claim: [
     [state(), state({ token: 2 }), { method: 'rescue' }],
     [state(), state({ ...leased, token: 3 }), { method: 'claim' }],
@@ -310,6 +324,8 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
 }
 
 const soundSteps: readonly Pair[] = [
+  [held, state(leased, many(500)), { method: 'commit', session: 's', token: 1 }],
+  [held, state(leased, many(1, heavy + heavy)), { method: 'commit', session: 's', token: 1 }],
   [state(), state(claimed), { method: 'claim', session: 's' }],
   [held, state(leased, [step('a')]), { method: 'commit', session: 's', token: 1 }],
   [held, state(over, [{ kind: 'failed', data: '1' }]), { method: 'commit', session: 's' }],

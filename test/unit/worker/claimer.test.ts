@@ -1,26 +1,38 @@
 // When the claimer asks the store, and when it does not. Time and turns belong to the test.
 
 import { describe, expect, it } from 'vitest'
+import { jsonCodec } from '../../../src/core/codec.ts'
 import { HoldfastError } from '../../../src/core/error.ts'
+import { Payloads } from '../../../src/core/payload.ts'
 import type { Cancel, Ports } from '../../../src/core/ports.ts'
+import type { Run } from '../../../src/core/run.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Claimed } from '../../../src/store.ts'
 import { Claimer } from '../../../src/worker/claimer.ts'
+import { KnownKeys } from '../../../src/worker/known-keys.ts'
 import type { Performer } from '../../../src/worker/performer.ts'
 import { Slots } from '../../../src/worker/slots.ts'
+import { systemDigest } from '../../../src/system.ts'
 
 const nobody: Claimed = { runs: [], more: false, nextDue: null, now: 0 }
-const some = (count: number): Claimed => ({ ...nobody, runs: Array.from({ length: count }, () => ({}) as never) })
+let made = 0
+const some = (count: number): Claimed => ({
+  ...nobody,
+  runs: Array.from({ length: count }, () => ({ id: `run ${(made += 1)}`, keyId: null }) as never),
+})
 
-function setUp(slotCount: number) {
+function setUp(slotCount: number, leaseMs: number | null = null) {
   const asked: number[] = []
   const answers: (Claimed | Error)[] = []
   const timers = new Map<() => void, number>()
   const turns: (() => void)[] = []
+  let time = 0
+  const begun: string[] = []
+  const givenBack: string[] = []
   const ports: Ports = {
     clock: {
       now: () => 0,
-      monotonic: () => 0,
+      monotonic: () => time,
       after(ms, wake): Cancel {
         timers.set(wake, ms)
         return () => timers.delete(wake)
@@ -29,6 +41,7 @@ function setUp(slotCount: number) {
     turns: { next: (call) => void turns.push(call) },
     // A half, at which jitter changes nothing.
     random: { uint32: () => 2 ** 31 },
+    digest: systemDigest,
     logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
   }
   const store = {
@@ -39,16 +52,34 @@ function setUp(slotCount: number) {
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
     },
   }
-  const engine = { store, ports, session: 'session', clock: { observe: () => undefined } } as unknown as Engine
-  const performer = { beginAll: () => Promise.resolve() } as unknown as Performer
+  const payloads = new Payloads(jsonCodec())
+  const engine = {
+    store,
+    ports,
+    session: 'session',
+    clock: { observe: () => undefined },
+    payloads,
+  } as unknown as Engine
+  const claimable: Performer['claimable'] = (selectors) => selectors
+  const performer = {
+    claimable,
+    beginAll: (runs: readonly Run[]) => Promise.resolve(void begun.push(...runs.map(({ id }) => id))),
+    decline: ({ id }: Run) => void givenBack.push(id),
+  } as unknown as Performer
   const slots: Slots = new Slots(slotCount, () => claimer.slotFreed())
   const refusals: HoldfastError[] = []
   const claimer = new Claimer(engine, slots, performer, {
-    selectors: [],
+    selectors: [{ type: 'order', version: 1, leaseMs }],
     pollMs: 1_000,
+    keys: new KnownKeys(engine),
     refused: (reason) => void refusals.push(reason),
+    rested: () => undefined,
+    unanswered: () => undefined,
   })
   return {
+    begun: () => begun.splice(0),
+    givenBack: () => givenBack.splice(0),
+    pass: (ms: number) => void (time += ms),
     refusals,
     asked,
     answers,
@@ -135,6 +166,49 @@ describe('the claimer', () => {
     expect(asked).toEqual([1, 1, 1])
   })
 
+  it('pauses longer and longer while others hold all that is ready, whatever slots are freed meanwhile', async () => {
+    const { claimer, answers, asked, slots, delays, fire, turn } = setUp(2)
+    const held: Claimed = { ...nobody, more: true }
+    answers.push(...Array.from({ length: 10 }, () => held))
+    slots.take(1)
+    claimer.start()
+    await turn()
+    expect([asked, delays(), claimer.hasBacklog]).toEqual([[1], [5], true])
+    slots.give(1)
+    await turn()
+    expect(asked).toEqual([1])
+    // What holds one run up is no reason for those to wait who are to be performed alone.
+    expect(claimer.isResting).toBe(true)
+    const pauses: number[] = []
+    for (let count = 0; count < 9; count += 1) {
+      fire()
+      await turn()
+      pauses.push(...delays())
+    }
+    expect(pauses).toEqual([10, 20, 40, 80, 160, 320, 500, 500, 500])
+    answers.push({ ...some(1), more: true })
+    claimer.wake()
+    await turn()
+    // Once it got something it asks for the rest at once, and the next pause is short again.
+    expect(asked.slice(-2)).toEqual([2, 1])
+    expect(claimer.hasBacklog).toBe(false)
+  })
+
+  it('with one slot asks for one run at a time, and for the next as soon as the slot is free', async () => {
+    const { claimer, answers, asked, slots, turn } = setUp(1)
+    answers.push({ ...some(1), more: true }, { ...some(1), more: true }, nobody)
+    claimer.start()
+    await turn()
+    expect(asked).toEqual([1])
+    slots.give(1)
+    await turn()
+    expect(asked).toEqual([1, 1])
+    slots.give(1)
+    await turn()
+    expect(asked).toEqual([1, 1, 1])
+    expect(claimer.hasBacklog).toBe(false)
+  })
+
   it('pauses when the store fails, gives the slots back and asks again', async () => {
     const { claimer, answers, asked, slots, delays, fire, turn } = setUp(4)
     answers.push(new Error('Gone'), some(1))
@@ -167,5 +241,93 @@ describe('the claimer', () => {
     await claimer.stop()
     await turn()
     expect(asked).toEqual([])
+  })
+})
+
+/** A worker of two slots through which ten runs went in the last tenth of a second, while more wait. */
+async function busy(leaseMs: number | null = null) {
+  const world = setUp(2, leaseMs)
+  const { answers, claimer, slots, pass, turn } = world
+  answers.push({ ...some(1), more: true })
+  slots.take(1)
+  claimer.start()
+  await turn()
+  for (let count = 0; count < 10; count += 1) {
+    answers.push({ ...some(1), more: true })
+    slots.give(1)
+    await turn()
+  }
+  pass(100)
+  world.asked.splice(0)
+  world.begun()
+  return world
+}
+
+describe('a claimer that has more than its slots', () => {
+  it('claims ahead as much as it got through in a tenth of a second, and begins it as slots are freed', async () => {
+    const { answers, asked, begun, claimer, slots, turn } = await busy()
+    answers.push({ ...some(11), more: true })
+    slots.give(1)
+    await turn()
+    expect(asked).toEqual([11])
+    expect(begun()).toHaveLength(1)
+    for (let count = 0; count < 4; count += 1) {
+      slots.give(1)
+      await turn()
+    }
+    // More than half of them are there still: that is no time to ask again.
+    expect([begun().length, asked, claimer.isResting]).toEqual([4, [11], false])
+    slots.give(1)
+    await turn()
+    expect([begun().length, asked]).toEqual([1, [11, 5]])
+  })
+
+  it('keeps nothing for itself that it does not get to', async () => {
+    const { answers, begun, claimer, fire, givenBack, slots, pass, turn } = await busy()
+    answers.push({ ...some(11), more: true })
+    slots.give(1)
+    await turn()
+    expect(begun()).toHaveLength(1)
+    pass(1_000)
+    fire()
+    await turn()
+    expect([givenBack().length, begun()]).toEqual([10, []])
+    // A second without a freed slot: it has become slow, and claims for its slots only.
+    expect(claimer.holds('run 1')).toBe(false)
+    slots.give(1)
+    await turn()
+    expect(begun()).toEqual([])
+  })
+
+  it.each(['pause', 'stop'] as const)('gives back what it claimed ahead: %s', async (how) => {
+    const { answers, asked, begun, claimer, givenBack, slots, turn } = await busy()
+    answers.push({ ...some(11), more: true })
+    slots.give(1)
+    await turn()
+    begun()
+    void claimer[how]()
+    expect(givenBack()).toHaveLength(10)
+    slots.give(1)
+    await turn()
+    expect([begun(), asked]).toEqual([[], [11]])
+  })
+
+  it('gives back what comes after it was stopped', async () => {
+    const { answers, begun, claimer, givenBack, slots, turn } = await busy()
+    answers.push({ ...some(11), more: true })
+    slots.give(1)
+    const turning = turn()
+    const stopped = claimer.stop()
+    await turning
+    await stopped
+    expect([givenBack().length, begun().length]).toEqual([10, 1])
+  })
+
+  it('claims nothing ahead if claims have a deadline of their own, which would pass meanwhile', async () => {
+    const { answers, asked, slots, turn } = await busy(5_000)
+    answers.push({ ...some(1), more: true })
+    slots.give(1)
+    await turn()
+    expect(asked).toEqual([1])
   })
 })

@@ -45,6 +45,7 @@ function setUp() {
   }
   const owner: HeartbeatOwner = {
     claims: () => [],
+    claimsKept: () => undefined,
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
     refused: ({ code }) => void events.push(`refused ${code}`),
@@ -91,7 +92,7 @@ describe('a heartbeat', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(started).toBe(false)
     expect(happened()).toEqual(['beat first'])
-    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [] })
+    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [], seeksStrays: false })
   })
 
   it('that cannot open the session says so and leaves no timer', async () => {
@@ -108,7 +109,65 @@ describe('a heartbeat', () => {
     await heartbeat.start()
     await clock.advance(2 * everyMs)
     expect(happened()).toEqual(['beat first', 'beat first', 'beat first'])
-    expect(requests[2]).toEqual({ session: 'first', leaseMs, held })
+    expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksStrays: false })
+  })
+
+  it('looks for strays with every sixth beat, and again with the next one as long as it is told of some', async () => {
+    const { heartbeat, answers, clock, requests, happened } = setUp()
+    const told = { strays: [{ runId: 'stray', token: 1 }] }
+    answers.push(...Array.from({ length: 6 }, () => ({})), told, told, {})
+    await heartbeat.start()
+    await clock.advance(14 * everyMs)
+    const seeking = requests.flatMap(({ seeksStrays }, index) => (seeksStrays === true ? [index] : []))
+    expect(seeking).toEqual([6, 7, 8, 14])
+    expect(happened().filter((one) => one === 'stray stray')).toHaveLength(2)
+  })
+
+  it('looks for strays again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
+    const { heartbeat, owner, answers, clock, requests } = setUp()
+    const looks: (readonly string[])[] = []
+    owner.strayed = (strays) => void looks.push(strays.map(({ runId }) => runId))
+    const told = { strays: [{ runId: 'stray', token: 1 }] }
+    const rests = { straysUnknown: true } as const
+    answers.push(...Array.from({ length: 6 }, () => ({})), rests, told, rests, rests, told, {})
+    await heartbeat.start()
+    await clock.advance(12 * everyMs)
+    const seeking = requests.flatMap(({ seeksStrays }, index) => (seeksStrays === true ? [index] : []))
+    expect(seeking).toEqual([6, 7, 8, 9, 10, 11])
+    expect(looks).toEqual([['stray'], ['stray'], []])
+  })
+
+  it('looks for strays at once when a call was not answered, also while such a look is on its way', async () => {
+    const { heartbeat, answers, clock, requests } = setUp()
+    await heartbeat.start()
+    heartbeat.seekStrays()
+    answers.push(100)
+    await clock.advance(everyMs + 50)
+    heartbeat.seekStrays()
+    await clock.advance(3 * everyMs)
+    expect(requests.map(({ seeksStrays }) => seeksStrays)).toEqual([false, true, true, false])
+  })
+
+  it('looks for strays after a beat that failed: others may have had no answer either', async () => {
+    const { heartbeat, answers, clock, requests } = setUp()
+    answers.push({}, gone)
+    await heartbeat.start()
+    await clock.advance(everyMs + 1_000)
+    expect(requests.map(({ seeksStrays }) => seeksStrays)).toEqual([false, false, true])
+  })
+
+  it('that somebody was in the way of is a success, and comes again soon', async () => {
+    const { heartbeat, owner, answers, clock, requests, happened } = setUp()
+    const kept: (readonly string[])[] = []
+    owner.claimsKept = (busy) => void kept.push(busy)
+    answers.push({}, { busy: ['locked'] }, { busy: ['locked'] })
+    await heartbeat.start()
+    await clock.advance(everyMs + 2_000)
+    expect(requests).toHaveLength(4)
+    expect(kept).toEqual([[], ['locked'], ['locked'], []])
+    expect(happened()).toEqual(['beat first', 'beat first', 'beat first', 'beat first'])
+    await clock.advance(everyMs - 1)
+    expect(requests).toHaveLength(4)
   })
 
   it('that fails pauses claiming once, and the next success resumes it once', async () => {

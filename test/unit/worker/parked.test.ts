@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../../src/core/definition.ts'
 import { Parked } from '../../../src/worker/parked.ts'
 
-const frame = (seq: number): Frame => ({
+const frame = (seq: number | null): Frame => ({
   seq,
   start: () => Promise.reject(new Error('Not here')),
   resume: () => Promise.reject(new Error('Not here')),
@@ -12,6 +12,8 @@ const frame = (seq: number): Frame => ({
   wants: [],
   mail: () => undefined,
   fail: () => undefined,
+  giveBack: () => undefined,
+  abandon: () => undefined,
   abort: () => undefined,
 })
 
@@ -31,6 +33,15 @@ describe('parked frames', () => {
     expect(parked.take('b')).toBeUndefined()
     expect(parked.take('a')).toBeDefined()
     expect(parked.take('c')).toBeDefined()
+  })
+
+  it('that can never be resumed are not kept, nor what was kept of their run before', () => {
+    const parked = new Parked(2)
+    parked.put('a', frame(1))
+    parked.put('b', frame(1))
+    parked.put('a', frame(null))
+    parked.put('c', frame(null))
+    expect([parked.has('a'), parked.has('b'), parked.has('c')]).toEqual([false, true, false])
   })
 
   it('are the newest of their run', () => {

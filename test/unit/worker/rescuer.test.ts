@@ -1,6 +1,7 @@
 // Who looks after dead holders, and what it tells. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
+import type { Definition } from '../../../src/core/definition.ts'
 import { Payloads } from '../../../src/core/payload.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Rescued, RescueRequest } from '../../../src/store.ts'
@@ -25,23 +26,37 @@ function setUp() {
   const seen = { ready: 0 }
   let onRescue = (): void => undefined
   const store = {
+    capabilities: { notifies: true },
     rescue(request: RescueRequest): Promise<Rescued> {
       requests.push(request)
       onRescue()
       const answer = answers.shift() ?? {}
       if (answer instanceof Error) return Promise.reject(answer)
       const now = clock.now()
-      return Promise.resolve({ sessionsEnded: 0, takenOver: [], ended: [], more: false, next: null, now, ...answer })
+      const nothing = { takenOver: [], ended: [], paused: [], suspects: null, more: false, next: null }
+      return Promise.resolve({ sessionsEnded: 0, ...nothing, now, ...answer })
     },
   }
   const engine = {
     store,
     ports: { clock, logger },
+    clock: { now: () => clock.now(), observe: () => undefined },
+    pollMs: undefined,
     payloads: new Payloads(hexCodec),
     endings: { hinted: (runId: string) => void hinted.push(runId) },
     onReady: () => void (seen.ready += 1),
   }
-  const rescuer = new Rescuer(engine as unknown as Engine, leaseMs)
+  const suspects: (number | null)[] = []
+  const definitions = [
+    { type: 'own', version: 2, maxCrashes: 9, onCrashes: 'fail' },
+    { type: 'other', version: 1 },
+  ] as unknown as readonly Definition[]
+  const rescuer = new Rescuer(engine as unknown as Engine, {
+    leaseMs,
+    maxCrashes: 5,
+    definitions,
+    suspects: (dueInMs) => void suspects.push(dueInMs),
+  })
   return {
     rescuer,
     clock,
@@ -50,6 +65,8 @@ function setUp() {
     requests,
     hinted,
     seen,
+    suspects,
+    store,
     whenRescuing: (call: () => void) => void (onRescue = call),
   }
 }
@@ -81,9 +98,10 @@ describe('a rescuer', () => {
     const { rescuer, requests } = setUp()
     await rescuer.start()
     const { failures } = requests[0] as RescueRequest
+    const payloads = new Payloads(hexCodec)
     const codes = Object.entries(failures).map(([reason, data]) => {
       // Any run may get this text, so no codec has bound it to a place.
-      const error = new Payloads(hexCodec).decode(data, { runId: 'any', seq: 9, name: null }) as {
+      const error = payloads.decode(data, payloads.place('any', 9, 'failed', null)) as {
         readonly code: string
       }
       return [reason, error.code]
@@ -123,6 +141,67 @@ describe('a rescuer', () => {
     await clock.advance(leaseMs / 2)
     expect(requests).toHaveLength(3)
     expect(seen.ready).toBe(1)
+  })
+
+  it('gives the store its bound on crashes, and those of the workflows that it knows', async () => {
+    const { rescuer, requests } = setUp()
+    await rescuer.start()
+    expect(requests[0]).toMatchObject({
+      maxCrashes: 5,
+      workflows: [
+        { type: 'own', version: 2, maxCrashes: 9, onCrashes: 'fail' },
+        { type: 'other', version: 1, maxCrashes: null, onCrashes: 'pause' },
+      ],
+    })
+  })
+
+  it('tells when a suspect is due, and names a run that was paused for its crashes', async () => {
+    const { rescuer, answers, suspects, clock, logger } = setUp()
+    answers.push({ ...taken(2), paused: ['1'], suspects: clock.now() + 700 }, {})
+    await rescuer.start()
+    expect(suspects).toEqual([700])
+    expect(logger.messages('error')).toEqual([expect.stringContaining('Run 1 is paused')])
+    await clock.advance(leaseMs / 2)
+    expect(suspects).toEqual([700, null])
+  })
+
+  it('looks when a deadline is over that it was told of, also while it looked', async () => {
+    const { rescuer, requests, clock, whenRescuing } = setUp()
+    await rescuer.start()
+    rescuer.expect(clock.now() + 5_000)
+    rescuer.expect(clock.now() + 500)
+    rescuer.expect(clock.now() + 9_000)
+    await clock.advance(499)
+    expect(requests).toHaveLength(1)
+    whenRescuing(() => rescuer.expect(clock.now() + 300))
+    await clock.advance(1)
+    expect(requests).toHaveLength(2)
+    whenRescuing(() => undefined)
+    await clock.advance(300)
+    expect(requests).toHaveLength(3)
+  })
+
+  it('looks no more often than ten times a second, however many deadlines are over', async () => {
+    const { rescuer, requests, clock } = setUp()
+    await rescuer.start()
+    for (let ms = 0; ms < 1_000; ms += 10) {
+      rescuer.expect(clock.now())
+      await clock.advance(10)
+    }
+    expect(requests.length).toBeLessThanOrEqual(11)
+  })
+
+  it('looks every second where others cannot tell of a deadline, and seldom where they can', async () => {
+    const { rescuer, requests, clock, store } = setUp()
+    await rescuer.start()
+    await clock.advance(10_000)
+    expect(requests).toHaveLength(1)
+    await clock.advance(5_000)
+    store.capabilities.notifies = false
+    await clock.advance(15_000)
+    requests.splice(0)
+    await clock.advance(10_000)
+    expect(requests).toHaveLength(10)
   })
 
   it('that cannot look at its start says so and leaves no timer', async () => {

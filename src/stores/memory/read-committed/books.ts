@@ -3,8 +3,18 @@
 //
 // Without locks the same rules tell who would have to be locked. With locks, to reach anybody else means to begin again.
 
+import { isAfter, type Chore, type ChoreRow, type Pages, type Subscribed } from '../../../core/chore.ts'
 import type { Entry } from '../../../core/entry.ts'
-import { conclude, hasParted, type Books, type Letter, type WaitRow } from '../../../core/exchange.ts'
+import {
+  conclude,
+  hasParted,
+  firstUnread,
+  type Books,
+  type Letter,
+  type Unread,
+  type Waiters,
+  type WaitRow,
+} from '../../../core/exchange.ts'
 import { receptionOf, type Fate, type Message } from '../../../core/message.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
 import type { Run } from '../../../core/run.ts'
@@ -13,7 +23,17 @@ import { Appends } from './appending.ts'
 import { Overtaken, type Execution } from './execution.ts'
 import type { Lent } from './lent.ts'
 import { Rewrites } from './rewriting.ts'
-import { messageOf, newMail, placeText, runOf, targetText, waitText, type MessageRow, type RunRow } from './tables.ts'
+import {
+  choreText,
+  messageOf,
+  newMail,
+  placeText,
+  runOf,
+  targetText,
+  waitText,
+  type MessageRow,
+  type RunRow,
+} from './tables.ts'
 import { Topics } from './topics.ts'
 import type { Snapshot } from './transaction.ts'
 
@@ -35,6 +55,8 @@ export class LentBooks implements Books {
   private readonly fates = new Map<string, { readonly fate: Fate; readonly seq: number }>()
   private readonly opened = new Map<string, WaitRow>()
   private readonly closed = new Set<string>()
+  /** Chores that are set, or are over. */
+  private readonly left = new Map<string, ChoreRow | null>()
 
   constructor(x: Execution, lent: Lent) {
     this.x = x
@@ -64,7 +86,7 @@ export class LentBooks implements Books {
     if (known !== undefined) return known
     const [seen] = this.view.select(this.x.tables.runs, { at: ['id', [id]] })
     if (seen === undefined) return undefined
-    if (!this.lent.isUnlocked) throw new Overtaken(`Run ${id} is reached and not locked`)
+    if (!this.lent.isUnlocked) throw new Overtaken(`Run ${id} is reached and not locked`, id)
     this.rewrites.add(seen)
     return seen
   }
@@ -82,7 +104,16 @@ export class LentBooks implements Books {
     return row.entry
   }
 
-  unread(runId: string): readonly Message[] {
+  get pages(): Pages {
+    return this.x.pages
+  }
+
+  unread(runId: string, after: number, most: number): Unread {
+    const messages = this.allUnread(runId).filter(({ position }) => position > after)
+    return firstUnread(messages, most)
+  }
+
+  private allUnread(runId: string): readonly Message[] {
     this.row(runId)
     const seen = this.view.select(this.x.tables.messages, { at: ['run', [runId]] })
     const fresh = [...this.news.values()].filter((row) => row.runId === runId)
@@ -102,7 +133,40 @@ export class LentBooks implements Books {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
+  /** A message of one of these names came after a position, and nobody has taken it. */
+  hasMail(runId: string, after: number, names: readonly string[]): boolean {
+    return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
+  }
+
+  waitsOnRun(runId: string): readonly WaitRow[] {
+    return this.waitsOn('run', runId)
+  }
+
+  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
+    return { waits: all.slice(0, most), more: all.length > most }
+  }
+
+  /** Read under the lock of its run or topic. */
+  chore(kind: Chore['kind'], target: string): Chore | undefined {
+    if (kind === 'mail') this.row(target)
+    else this.topics.need(target)
+    const text = choreText({ kind, target })
+    const known = this.left.get(text)
+    if (known !== undefined) return known ?? undefined
+    return this.view.select(this.x.tables.chores, { at: ['target', [text]] })[0]
+  }
+
+  setChore(chore: Chore): void {
+    this.left.set(choreText(chore), { ...chore, due: this.now })
+    this.x.hints.push({ kind: 'chore' })
+  }
+
+  deleteChore(chore: Chore): void {
+    this.left.set(choreText(chore), null)
+  }
+
+  private waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
     if (kind === 'run') this.row(target)
     else this.topics.need(target)
     const seen = this.view.select(this.x.tables.waits, { at: ['target', [targetText(kind, target)]] })
@@ -119,6 +183,14 @@ export class LentBooks implements Books {
     return this.topics.known(topic, id, this.view)
   }
 
+  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+    return this.topics.from(topic, position, this.view)
+  }
+
+  countTold(broadcast: Broadcast, runs: number): void {
+    this.topics.countTold(broadcast, runs)
+  }
+
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
     return this.topics.backlog(topic, delivery, this.now, this.view)
   }
@@ -126,7 +198,7 @@ export class LentBooks implements Books {
   put(letter: Letter): void {
     const row = this.row(letter.runId)
     if (row === undefined) throw new TypeError(`There is no run ${letter.runId}`)
-    const outcome = receptionOf(row)
+    const outcome = receptionOf(row, letter.name)
     const isWoken = outcome === 'delivered' && row.deletedAt === null
     const position = row.inbox + 1
     this.rewrites.patch(row.id, { inbox: position, ...(isWoken ? wokenAt(row, this.now) : {}) })
@@ -149,10 +221,6 @@ export class LentBooks implements Books {
   settle(message: Message, fate: Fate): void {
     const row = this.row(message.runId)
     this.fates.set(mailText(message), { fate, seq: row?.seq ?? 0 })
-  }
-
-  settleRest(): void {
-    // All was listed.
   }
 
   rewrite(before: Run, write: Rewrite): void {
@@ -192,9 +260,10 @@ export class LentBooks implements Books {
     readonly fates: ReadonlyMap<string, { readonly fate: Fate; readonly seq: number }>
     readonly opened: readonly WaitRow[]
     readonly closed: readonly string[]
+    readonly left: ReadonlyMap<string, ChoreRow | null>
   } {
-    const { news, taken, fates, opened, closed } = this
-    return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed] }
+    const { news, taken, fates, opened, closed, left } = this
+    return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed], left }
   }
 }
 

@@ -1,16 +1,24 @@
 // Handing out what is due. What is picked is picked without locks and may be gone a moment later; the update that leases it
-// judges every row anew, and passes over those that somebody else is just taking.
+// judges every row anew, passes over those that somebody else has locked, and ends when it has as many as are wanted.
 
-import type { Claimed, ClaimRequest, ClaimSelector } from '../../../store.ts'
+import { isReadable } from '../../../core/readable.ts'
+import type { Claimed, ClaimRequest } from '../../../store.ts'
 import type { Execution } from './execution.ts'
 import { isOver } from './rescuing.ts'
 import { hasEnded } from './sessions.ts'
 import { byId, queueText, runOf, type RunRow } from './tables.ts'
+import type { Query } from './transaction.ts'
 
-export async function claimRuns(x: Execution, { session, selectors, limit }: ClaimRequest): Promise<Claimed> {
+/** How many times as many as are allowed are picked, and how many at least: as the Postgres store does. */
+const reachFactor = 4
+const leastReach = 32
+
+export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Claimed> {
+  const { session, selectors, limit, apart = false } = request
   const { runs } = x.tables
   const ended = await x.run('claim.session', (tx) => hasEnded(x, tx, session))
   const allowed = ended ? 0 : limit
+  if (apart) return claimApart(x, request, allowed)
   const timed = selectors.map((one) => queueText('timed', one))
   await x.run('claim.promote', (tx) => {
     const now = x.now()
@@ -18,40 +26,72 @@ export async function claimRuns(x: Execution, { session, selectors, limit }: Cla
     return tx.update(runs, query, (row): RunRow => ({ ...row, readiness: 'ready' }), { skipLocked: true })
   })
   const now = x.now()
-  const isReady = (row: RunRow): boolean => row.readiness === 'ready' && !isOver(row, now)
+  const isReady = (row: RunRow): boolean => row.readiness === 'ready' && !isOver(row, now) && isReadable(row, request)
   const ready = selectors.map((one) => queueText('ready', one))
-  // One more than is allowed, to know whether some are left.
-  const found = await x.run('claim.pick', (tx) =>
-    tx.select(runs, { at: ['queue', ready], where: isReady, order: claimOrder, limit: allowed + 1 }),
-  )
-  const picked = found.slice(0, allowed).map(({ id }) => id)
-  const leased = picked.length === 0 ? [] : await lease(x, picked, isReady, session, selectors, now)
+  const picked = await pick(x, { at: ['queue', ready], where: isReady, order: claimOrder }, allowed)
+  const leased = await lease(x, { picked, allowed, isReady, order: claimOrder, now }, request)
   const nextDue = await x.run('claim.next', (tx) => {
     const [next] = tx.select(runs, { at: ['queue', timed], order: dueOrder, limit: 1 })
     return next?.due ?? null
   })
-  const places = new Map(picked.map((id, place) => [id, place]))
-  const inOrder = leased.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
-  // Others were quicker with some of them: there may be more behind those.
-  const more = found.length > allowed || leased.length < picked.length
-  return { runs: inOrder.map(runOf), more, nextDue, now }
+  // What was picked and not leased is there still, or others were quicker, and there may be more behind it.
+  return { runs: leased.map(runOf), more: picked.length > leased.length, nextDue, now }
 }
 
-function lease(
+/** The same for suspects, which nothing promotes: they say themselves when they are due. */
+async function claimApart(x: Execution, request: ClaimRequest, allowed: number): Promise<Claimed> {
+  const { runs } = x.tables
+  const now = x.now()
+  const isReady = (row: RunRow): boolean =>
+    row.readiness === 'apart' && row.due !== null && row.due <= now && !isOver(row, now) && isReadable(row, request)
+  const suspects = request.selectors.map((one) => queueText('apart', one))
+  const picked = await pick(x, { at: ['queue', suspects], where: isReady, order: dueOrder }, allowed)
+  const leased = await lease(x, { picked, allowed, isReady, order: dueOrder, now }, request)
+  const nextDue = await x.run('claim.next', (tx) => {
+    const isLater = ({ due }: RunRow): boolean => due !== null && due > now
+    const [next] = tx.select(runs, { at: ['queue', suspects], where: isLater, order: dueOrder, limit: 1 })
+    return next?.due ?? null
+  })
+  return { runs: leased.map(runOf), more: picked.length > leased.length, nextDue, now }
+}
+
+/**
+ * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. Nobody is kept from
+ * the next run by a run that somebody else has.
+ */
+function pick(x: Execution, query: Query<RunRow>, allowed: number): Promise<readonly RunRow[]> {
+  const reach = Math.max(reachFactor * allowed, leastReach)
+  const limit = allowed === 0 ? 1 : x.is('limit-before-lock') ? allowed : reach
+  return x.run('claim.pick', (tx) => tx.select(x.tables.runs, { ...query, limit }))
+}
+
+interface Pick {
+  readonly picked: readonly RunRow[]
+  readonly allowed: number
+  readonly isReady: (row: RunRow) => boolean
+  readonly order: (a: RunRow, b: RunRow) => number
+  readonly now: number
+}
+
+/** Locks and leases, in the order of the claim, until it has as many as are allowed. */
+async function lease(
   x: Execution,
-  picked: readonly string[],
-  isReady: (row: RunRow) => boolean,
-  session: string,
-  selectors: readonly ClaimSelector[],
-  now: number,
+  { picked, allowed, isReady, order, now }: Pick,
+  { session, selectors, apart = false }: ClaimRequest,
 ): Promise<readonly RunRow[]> {
+  if (picked.length === 0 || allowed === 0) return []
   const blindly = x.is('no-recheck-on-claim')
-  const query = { at: ['id', picked], order: byId } as const
-  return x.run('claim.lease', (tx) =>
+  const ids = picked.map(({ id }) => id)
+  // Who waits for others takes the rows in the order of their ids.
+  const query = blindly
+    ? ({ at: ['id', ids.slice(0, allowed)], order: byId } as const)
+    : ({ at: ['id', ids], where: isReady, order, limit: allowed } as const)
+  const places = new Map(ids.map((id, place) => [id, place]))
+  const leased = await x.run('claim.lease', (tx) =>
     tx.update(
       x.tables.runs,
-      blindly ? query : { ...query, where: isReady },
-      (row) => {
+      query,
+      (row): RunRow => {
         const leaseMs = selectors.find((one) => one.type === row.type && one.version === row.version)?.leaseMs ?? null
         return {
           ...row,
@@ -60,14 +100,17 @@ function lease(
           due: null,
           session,
           token: row.token + 1,
-          crashes: row.crashes + 1,
+          // A suspect is counted when it begins.
+          crashes: apart ? row.crashes : row.crashes + 1,
           deadline: leaseMs === null ? null : now + leaseMs,
           expiresAt: null,
+          wants: null,
         }
       },
       { skipLocked: !blindly },
     ),
   )
+  return leased.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
 }
 
 /** Higher priority first, then longer due, then the lower id. */

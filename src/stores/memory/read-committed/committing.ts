@@ -4,11 +4,10 @@
 
 import { advanced, left } from '../../../core/advance.ts'
 import type { Entry } from '../../../core/entry.ts'
-import { bug } from '../../../core/error.ts'
 import { bindChild, refuseChild, unwatch, watch } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
 import { holds, isTerminal, type Run } from '../../../core/run.ts'
-import { assertLegal, isParkedBy, receive, type Transition } from '../../../core/transition.ts'
+import { assertLegal, endsLease, isParkedBy, objection, type Transition } from '../../../core/transition.ts'
 import { targetOf } from '../../../core/watched.ts'
 import type { Committed, Refusal } from '../../../store.ts'
 import { Appends } from './appending.ts'
@@ -82,9 +81,9 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
 }
 
 /** Nothing in the transition itself speaks against the usual way. */
-function mayBePlain({ undo, continues, reach }: Transition): boolean {
+function mayBePlain({ undo, continues, reach, obeys = null }: Transition): boolean {
   const reachesOthers = (reach?.starts.length ?? 0) + (reach?.watches.length ?? 0) > 0
-  return undo === null && continues === null && !reachesOthers
+  return undo === null && continues === null && obeys === null && !reachesOthers
 }
 
 function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Snapshot): boolean {
@@ -92,6 +91,7 @@ function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Sn
   const isFenced = x.is('no-fence') || (row.status === 'running' && holds(row, guard.lease))
   const isUsual = row.wish === null && row.deletedAt === null
   if (!isFenced || !isUsual || row.seq !== guard.seq || !mayEndAlone(row, transition)) return false
+  if (objection(row, transition, x.now()) !== null) return false
   if (parkIf === null) return true
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
 }
@@ -128,7 +128,7 @@ async function commitOne(x: Execution, books: LentBooks, transition: Transition)
   const { id, runId, guard, append, continues, takes } = transition
   const row = books.row(runId)
   if (row === undefined) return refused('not-found')
-  const told = judge(row, transition, (seq) => entryAt(x, books, runId, seq))
+  const told = judge(row, transition, books.now, (seq) => entryAt(x, books, runId, seq))
   if (told !== null) return told
   if (isKeyTaken(x, books, row, continues)) return refused('key-taken')
   const { now, rewrites } = books
@@ -137,7 +137,7 @@ async function commitOne(x: Execution, books: LentBooks, transition: Transition)
   await reachOthers(x, books, transition)
   // What it watches may be over, and says so in its mailbox by now.
   const kept = books.row(runId) as RunRow
-  const released = receive(kept, transition) === 'released'
+  const released = endsLease(kept, transition, (after, names) => books.hasMail(runId, after, names))
   if (released) rewrites.set(runId, left(kept, transition, now))
   concludeIfParted(books, row)
   const { seq, inbox, wish } = runOf(books.row(runId) as RunRow)
@@ -168,7 +168,12 @@ function isKeyTaken(x: Execution, books: LentBooks, row: RunRow, continues: Tran
 }
 
 /** The answer if nothing is written; null if the transition takes effect. */
-function judge(row: RunRow, transition: Transition, at: (seq: number) => Entry | undefined): Committed | null {
+function judge(
+  row: RunRow,
+  transition: Transition,
+  now: number,
+  at: (seq: number) => Entry | undefined,
+): Committed | null {
   const { id, guard, append } = transition
   if (append.length > 0 && at(guard.seq + 1)?.transition === id) {
     return repeated(row, transition, at(guard.seq + append.length)?.at)
@@ -180,8 +185,9 @@ function judge(row: RunRow, transition: Transition, at: (seq: number) => Entry |
   }
   if (row.seq !== guard.seq) return refused('stale')
   assertLegal(row.status, transition)
-  const isRefused = receive(row, transition) === 'refused'
-  return isRefused ? { outcome: 'refused', reason: 'cancelling', wish: runOf(row).wish } : null
+  const reason = objection(row, transition, now)
+  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: runOf(row).wish }
+  return reason === null ? null : refused(reason)
 }
 
 function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
@@ -190,7 +196,8 @@ function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
 
 /** The answer to a transition that was committed before, when its first answer was lost. */
 function repeated(row: RunRow, { guard, append, status }: Transition, at: number | undefined): Committed {
-  if (at === undefined) throw bug('A transition was committed in part', { runId: row.id })
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  if (at === undefined) return refused('stale')
   const held = holds(row, guard.lease)
   const { inbox, wish } = runOf(row)
   const seq = guard.seq + append.length

@@ -28,6 +28,17 @@ export class Database {
     tx.rollBack()
   }
 
+  /**
+   * Locks the row that has this key in the first index of its table, as somebody's own transaction does that has nothing to
+   * do with any plan. Settles once it has the lock, with how to let go of it.
+   */
+  async holdRow<Row>(table: Table<Row>, key: string): Promise<() => void> {
+    const [index] = table.unique
+    const tx = this.begin('stranger')
+    if (index !== undefined) await tx.lock(table, { at: [index.name, [key]] })
+    return () => tx.rollBack()
+  }
+
   /** Draws from a sequence: what was drawn is gone, also when the transaction rolls back. */
   nextNumber(): number {
     this.drawn += 1

@@ -41,7 +41,7 @@ function put(books: LentBooks, letter: NewMessage): Delivered {
   if (known !== undefined) return { ...told(known.outcome, row), repeated: true }
   if (row.deletedAt !== null) return { outcome: 'target-not-found' }
   if (!isTerminal(row.status)) {
-    const outcome = receptionOf(row)
+    const outcome = receptionOf(row, letter.name)
     books.put(letter)
     return told(outcome, row)
   }

@@ -3,6 +3,7 @@
 // the database refuses because of others is tried again from the start, with nothing left of the first try; so is what has
 // found somebody whom it should have locked before.
 
+import { usualPages, type Pages } from '../../../core/chore.ts'
 import { HoldfastError } from '../../../core/error.ts'
 import type { Clock } from '../../../core/ports.ts'
 import type { Hint } from '../../../store.ts'
@@ -24,8 +25,11 @@ import type { Transaction } from './transaction.ts'
  * `insert-and-look-in-one` who is in the way of a start is looked up in the statement that inserts
  * `no-fence`               a commit does not ask who holds the run
  * `no-recheck-on-claim`    a claim leases what it picked without judging it anew
+ * `limit-before-lock`      a claim picks as many as it wants, and then finds some of them locked
  * `dead-by-absence`        a rescue judges a run anew by whether its holder's session is known, instead of by its holder
  * `lock-and-stamp-in-one`  the sequencer of the feed looks in the statement that locks
+ * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind whoever has a row
+ * `rescue-behind-a-lock`   a rescue that has to tell others of an end waits for all of them, and all others wait with it
  */
 export const mutations = [
   'look-and-lock-in-one',
@@ -36,8 +40,11 @@ export const mutations = [
   'insert-and-look-in-one',
   'no-fence',
   'no-recheck-on-claim',
+  'limit-before-lock',
   'dead-by-absence',
   'lock-and-stamp-in-one',
+  'beat-behind-a-lock',
+  'rescue-behind-a-lock',
 ] as const
 
 export type Mutation = (typeof mutations)[number]
@@ -49,6 +56,8 @@ export interface Parts {
   readonly schedule: (statement: StatementName) => Promise<void>
   readonly mutations: ReadonlySet<string>
   readonly hints: Hints
+  /** How much one transaction may write for others. */
+  readonly pages?: Pages
 }
 
 /** More tries than this are not bad luck. */
@@ -57,6 +66,12 @@ const mostTries = 100
 /** Somebody is to be reached who is not locked: whoever finds that begins again, and looks for all of them first. */
 export class Overtaken extends Error {
   override readonly name = 'Overtaken'
+  readonly runId: string | null
+
+  constructor(message: string, runId: string | null = null) {
+    super(message)
+    this.runId = runId
+  }
 }
 
 export class Execution {
@@ -77,6 +92,10 @@ export class Execution {
   /** Store time. What depends on it is read when the rows are locked, so that no run's time runs backwards. */
   now(): number {
     return this.parts.clock.now()
+  }
+
+  get pages(): Pages {
+    return this.parts.pages ?? usualPages
   }
 
   /** The next number of the feed. */

@@ -29,6 +29,7 @@ const statements = {
   steer: { write: 'steer.write', put: 'steer.put' },
   rescue: { write: 'rescue.write', put: 'rescue.put' },
   release: { write: 'release.write', put: 'release.put' },
+  chore: { write: 'chore.write', put: 'chore.put' },
 } as const
 
 const nobody: Reached = { runs: new Set(), topics: new Set() }
@@ -83,11 +84,11 @@ function lockTopics(
 
 async function write(x: Execution, method: keyof typeof statements, books: LentBooks): Promise<void> {
   const { rewrites, topics } = books
-  const { put, taken, fates, opened, closed } = books.changes()
-  const { messages, waits } = x.tables
+  const { put, taken, fates, opened, closed, left } = books.changes()
+  const { messages, waits, chores } = x.tables
   await rewrites.update(x, statements[method].write)
   // Nothing that is delivered writes a journal.
-  if (method !== 'deliver') await rewrites.appends.append(x, `${method}.append`)
+  if (method !== 'deliver' && method !== 'chore') await rewrites.appends.append(x, `${method}.append`)
   await take(x, taken)
   if (put.length > 0) await x.run(statements[method].put, (tx) => tx.insert(messages, put))
   if (fates.size > 0) {
@@ -105,7 +106,15 @@ async function write(x: Execution, method: keyof typeof statements, books: LentB
     })
   }
   await topics.write(x, `${method}.broadcasts`)
-  if (method !== 'deliver') await rewrites.appends.feed(x, `${method}.feed`)
+  if (left.size > 0) {
+    await x.run(`${method}.chores`, async (tx) => {
+      for (const [text, chore] of left) {
+        if (chore === null) await tx.delete(chores, { at: ['target', [text]] })
+        else await tx.upsert(chores, chore, () => chore)
+      }
+    })
+  }
+  if (method !== 'deliver' && method !== 'chore') await rewrites.appends.feed(x, `${method}.feed`)
 }
 
 /** A message that was taken stays known, so that delivering it again changes nothing. */

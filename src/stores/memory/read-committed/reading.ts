@@ -14,6 +14,7 @@ import {
   type Page,
   type RunFilter,
 } from '../../../store.ts'
+import { bytesOf, cutBy, loadBounds, type LoadBound } from '../../load-bound.ts'
 import { matching } from '../finding.ts'
 import type { Execution } from './execution.ts'
 import { entryOf, messageOf, runOf, type EntryRow, type MessageRow } from './tables.ts'
@@ -27,8 +28,13 @@ export async function readRuns(x: Execution, ids: readonly string[]): Promise<re
   })
 }
 
-export async function load(x: Execution, requests: readonly LoadRequest[]): Promise<readonly Loaded[]> {
+export async function load(
+  x: Execution,
+  requests: readonly LoadRequest[],
+  mostBytes: number | undefined,
+): Promise<readonly Loaded[]> {
   const { journal, messages } = x.tables
+  const bounds = loadBounds(mostBytes)
   const wanted = requests.filter(({ limit, latest }) => limit > 0 || latest !== undefined).map(({ runId }) => runId)
   const entries =
     wanted.length === 0
@@ -36,27 +42,41 @@ export async function load(x: Execution, requests: readonly LoadRequest[]): Prom
       : await x.run('load.entries', (tx) =>
           tx.select(journal, { at: ['run', wanted], order: (a, b) => a.entry.seq - b.entry.seq }),
         )
-  const kept = await x.run('load.messages', (tx) =>
-    tx.select(messages, {
-      at: ['run', requests.map(({ runId }) => runId)],
-      where: ({ takenBy }) => takenBy === null,
-      order: (a, b) => a.position - b.position,
-    }),
-  )
-  return requests.map((request) => ({
-    entries: pageOf(
+  const asking = requests.filter(({ mail }) => mail === undefined || mail.names.length > 0).map(({ runId }) => runId)
+  const kept =
+    asking.length === 0
+      ? []
+      : await x.run('load.messages', (tx) =>
+          tx.select(messages, {
+            at: ['run', asking],
+            where: ({ takenBy }) => takenBy === null,
+            order: (a, b) => a.position - b.position,
+          }),
+        )
+  return requests.map((request) => {
+    const page = pageOf(
       entries.filter(({ runId }) => runId === request.runId),
       request,
-    ).map(entryOf),
-    messages: mailOf(
+      bounds.entries,
+    )
+    const mail = mailOf(
       kept.filter(({ runId }) => runId === request.runId),
       request.mail,
-    ).map(messageOf),
-  }))
+    )
+    const taken = bounds.messages.take(mail, bytesOf)
+    return { entries: page.map(entryOf), messages: taken.map(messageOf), ...cutBy(bounds) }
+  })
 }
 
-function pageOf(entries: readonly EntryRow[], { after, limit, latest }: LoadRequest): readonly EntryRow[] {
-  if (latest === undefined) return entries.filter(({ entry }) => entry.seq > after).slice(0, limit)
+function pageOf(
+  entries: readonly EntryRow[],
+  { after, limit, latest }: LoadRequest,
+  bound: LoadBound,
+): readonly EntryRow[] {
+  if (latest === undefined) {
+    const page = entries.filter(({ entry }) => entry.seq > after).slice(0, limit)
+    return bound.take(page, ({ entry }) => bytesOf(entry))
+  }
   const last = entries.findLast(({ entry }) => entry.kind === latest.kind && entry.name === latest.name)
   return last === undefined ? [] : [last]
 }
@@ -130,7 +150,7 @@ export async function countRuns(x: Execution, filter: RunFilter, atMost: number)
 export async function readStates(
   x: Execution,
 ): Promise<{ readonly states: readonly RunState[]; readonly exchange: ExchangeState }> {
-  const { runs, journal, messages, waits, broadcasts } = x.tables
+  const { runs, journal, messages, waits, broadcasts, chores } = x.tables
   return x.run('check.read', (tx) => {
     const entries = tx.select(journal, { order: (a, b) => a.entry.seq - b.entry.seq })
     const kept = tx.select(messages, { order: (a, b) => a.position - b.position })
@@ -143,6 +163,11 @@ export async function readStates(
         taken: mine.flatMap(({ id, position, takenBy }) => (takenBy === null ? [] : [{ id, position, takenBy }])),
       }
     })
-    return { states, exchange: { waits: tx.select(waits, {}), broadcasts: tx.select(broadcasts, {}) } }
+    const between = {
+      waits: tx.select(waits, {}),
+      broadcasts: tx.select(broadcasts, {}),
+      chores: tx.select(chores, {}),
+    }
+    return { states, exchange: between }
   })
 }

@@ -1,22 +1,27 @@
 // Takeover. What may have to be taken is picked without locks; then the rows are taken, and each is judged anew by what is
 // true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
 // is enough; a session that was not there when a statement began may be one that opened since.
+//
+// What somebody else has locked is passed over; so is a run whose end concerns somebody who is locked. The next look finds it.
 
+import { isBoundByTime } from '../../../core/deadline.ts'
 import type { Run } from '../../../core/run.ts'
 import { takeOver, timeOut } from '../../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
 import { concludeIfParted, type LentBooks } from './books.ts'
-import { reading, transaction, type Execution, type Parts } from './execution.ts'
+import { Overtaken, reading, transaction, type Execution, type Parts } from './execution.ts'
 import { reaching } from './reaching.ts'
 import { byId, runOf, type RunRow } from './tables.ts'
 import type { Query, Snapshot, Transaction } from './transaction.ts'
 
 export async function rescue(parts: Parts, request: RescueRequest): Promise<Rescued> {
   const ended = await transaction(parts, 'rescue.sessions-commit', endExpired)
-  const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request))
-  const { next, now } = await reading(parts, outlook)
+  const aside = new Set<string>()
+  const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request, aside))
+  const { next, suspects, now } = await reading(parts, outlook)
   // What somebody had locked is there for the next look, soon.
-  return { ...taken.rescued, sessionsEnded: ended, next: taken.passedOver ? Math.min(next ?? now, now) : next, now }
+  const soon = taken.passedOver ? Math.min(next ?? now, now) : next
+  return { ...taken.rescued, sessionsEnded: ended, suspects, next: soon, now }
 }
 
 async function endExpired(x: Execution): Promise<number> {
@@ -31,53 +36,90 @@ async function endExpired(x: Execution): Promise<number> {
 }
 
 interface Taken {
-  readonly rescued: Pick<Rescued, 'takenOver' | 'ended' | 'more'>
+  readonly rescued: Pick<Rescued, 'takenOver' | 'ended' | 'paused' | 'more'>
   /** Somebody else had some of the rows. */
   readonly passedOver: boolean
 }
 
-async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> {
-  const { picked, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
+async function rescueRuns(x: Execution, request: RescueRequest, aside: Set<string>): Promise<Taken> {
+  const { picked: all, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
+  const picked = all.filter(({ id }) => !aside.has(id))
   const chosen = new Map(picked.slice(0, request.limit).map((row) => [row.id, row]))
   const more = picked.length > request.limit
-  if (chosen.size === 0) return { rescued: { takenOver: [], ended: [], more }, passedOver: false }
+  const passedOver = aside.size > 0
+  if (chosen.size === 0) return { rescued: { takenOver: [], ended: [], paused: [], more }, passedOver }
   const mayReach = x.isOvertaken || [...chosen.values()].some(({ watched, inbox }) => watched || inbox > 0)
+  const skipLocked = !(mayReach && x.is('rescue-behind-a-lock'))
+  const lockedOut = new Set<string>()
   return reaching(x, {
     method: 'rescue',
     ids: [...chosen.keys()],
     mayReach,
     mustLook: false,
-    // Whoever may reach others waits for all of them, in order.
-    lock: (tx, ids) => tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked: !mayReach }),
+    lock: async (tx, ids) => {
+      const got = await tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked })
+      for (const id of ids) lockedOut.add(id)
+      for (const { id } of got) lockedOut.delete(id)
+      return got
+    },
     async decide(books) {
       const rows = books.isDry ? [...chosen.keys()].map((id) => books.row(id)) : books.rewrites.all()
       const taken = rows.filter((row) => row !== undefined && chosen.has(row.id)) as RunRow[]
-      return { rescued: { ...takeAll(books, taken, request), more }, passedOver: taken.length < chosen.size }
+      const rescued = { ...takeAll(books, taken, request, { lockedOut, aside }), more }
+      return { rescued, passedOver: passedOver || taken.length < chosen.size }
     },
   })
 }
 
+interface Passing {
+  /** Whom this transaction has not got. */
+  readonly lockedOut: ReadonlySet<string>
+  /** Runs that concern one of those. */
+  readonly aside: Set<string>
+}
+
+/** Takes them all; or begins again without those that concern somebody who is locked, because nothing is done by halves. */
 function takeAll(
   books: LentBooks,
   rows: readonly RunRow[],
   request: RescueRequest,
-): Pick<Rescued, 'takenOver' | 'ended'> {
-  const takenOver: Rescued['takenOver'][number][] = []
-  const ended: Rescued['ended'][number][] = []
-  for (const { id: runId } of rows) {
-    const row = books.row(runId) as RunRow
-    const run = runOf(row)
-    const { type, session } = run
-    // What ended before it may have cancelled it: then its time is over no more.
-    if (session === null && !(isBoundByTime(row) && isOver(row, books.now))) continue
-    const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
-    books.rewrites.write(row, taken, null)
-    concludeIfParted(books, row)
-    const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-    if (reason !== null) ended.push({ runId, type, reason })
-    else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
+  { lockedOut, aside }: Passing,
+): Pick<Rescued, 'takenOver' | 'ended' | 'paused'> {
+  const lists: Lists = { takenOver: [], ended: [], paused: [] }
+  let isWhole = true
+  for (const { id } of rows) {
+    try {
+      take(books, id, request, lists)
+    } catch (error) {
+      if (!(error instanceof Overtaken) || error.runId === null || !lockedOut.has(error.runId)) throw error
+      aside.add(id)
+      isWhole = false
+    }
   }
-  return { takenOver, ended }
+  if (!isWhole) throw new Overtaken('Somebody who is to be reached is locked')
+  return lists
+}
+
+/** What was taken, while it is being gathered. */
+interface Lists {
+  readonly takenOver: Rescued['takenOver'][number][]
+  readonly ended: Rescued['ended'][number][]
+  readonly paused: string[]
+}
+
+function take(books: LentBooks, runId: string, request: RescueRequest, { takenOver, ended, paused }: Lists): void {
+  const row = books.row(runId) as RunRow
+  const run = runOf(row)
+  const { type, session } = run
+  // What ended before it may have cancelled it: then its time is over no more.
+  if (session === null && !(isBoundByTime(row) && isOver(row, books.now))) return
+  const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
+  books.rewrites.write(row, taken, null)
+  concludeIfParted(books, row)
+  if (taken.isConvicted) paused.push(runId)
+  const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
+  if (reason !== null) ended.push({ runId, type, reason })
+  else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
 }
 
 /** What seems to have lost its holder, then what seems to be over time, each by id. */
@@ -110,8 +152,8 @@ function stillThere(
   return { at: ['id', ids], where: isStill, order: byId }
 }
 
-/** When the next session, deadline or timeout runs out. */
-async function outlook(x: Execution): Promise<{ readonly next: number | null; readonly now: number }> {
+/** When the next session, deadline or timeout runs out, and when the next suspect is due. */
+async function outlook(x: Execution): Promise<Pick<Rescued, 'next' | 'suspects' | 'now'>> {
   const { runs, sessions } = x.tables
   return x.run('rescue.next', (tx) => {
     const times = [
@@ -119,8 +161,13 @@ async function outlook(x: Execution): Promise<{ readonly next: number | null; re
       ...tx.select(runs, { where: isHeld }).map(({ deadline }) => deadline),
       ...tx.select(runs, { where: isBoundByTime }).flatMap(({ timeoutAt, expiresAt }) => [timeoutAt, expiresAt]),
     ].filter((time) => time !== null)
-    return { next: times.length === 0 ? null : Math.min(...times), now: x.now() }
+    const suspects = tx.select(runs, { where: ({ readiness }) => readiness === 'apart' }).map(({ due }) => due ?? 0)
+    return { next: earliest(times), suspects: earliest(suspects), now: x.now() }
   })
+}
+
+function earliest(times: readonly number[]): number | null {
+  return times.length === 0 ? null : times.reduce((first, time) => Math.min(first, time))
 }
 
 function isHeld({ session, status }: RunRow): boolean {
@@ -138,12 +185,6 @@ function isDead({ tables }: Execution, { session }: RunRow, snapshot: Snapshot):
     where: ({ endedAt }) => endedAt === null,
   })
   return living.length === 0
-}
-
-/** Undo work has no bound on its time, and nothing ends what is over or was removed. */
-function isBoundByTime({ session, status, undo, deletedAt, endedAt }: RunRow): boolean {
-  const isUnbound = status === 'paused' || status === 'cancelling' || undo === 'due'
-  return session === null && !isUnbound && deletedAt === null && endedAt === null
 }
 
 /** The time for it is over: to begin it, or for the whole run. */

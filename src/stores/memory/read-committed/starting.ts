@@ -6,8 +6,10 @@ import { uniqueText } from '../../../core/key.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import { Appends } from './appending.ts'
 import { newRow } from '../../new-row.ts'
+import { foremost } from '../../starting-order.ts'
 import type { LentBooks } from './books.ts'
 import type { Execution } from './execution.ts'
+import { hintDeadline } from './rewriting.ts'
 import { hasEnded } from './sessions.ts'
 import { idempotencyText, newMail, placeText, runOf, type MessageRow, type RunRow } from './tables.ts'
 import type { Transaction } from './transaction.ts'
@@ -59,6 +61,7 @@ async function startAll(
       if (inserted.has(row)) {
         answers.set(run, { created: true, taken: null, run: runOf(row) })
         if (row.session === null) x.hints.push({ kind: 'ready', type: run.type })
+        hintDeadline(x, row)
       } else if (obstacle === undefined) left.push(run)
       else answers.set(run, obstacle)
     }
@@ -90,7 +93,10 @@ async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly 
     await append(x, runs, rows, both.inserted)
     return both
   }
-  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, rows)))
+  // In the one order in which everybody inserts; of two rivals the second is looked at when the first is done.
+  const rowOfRun = new Map(runs.map((run, index) => [run, rows[index] as RunRow]))
+  const chosen = foremost(runs).map((run) => rowOfRun.get(run) as RunRow)
+  const inserted = new Set(await x.run('start.insert', (tx) => tx.insertNew(tables.runs, chosen)))
   await append(x, runs, rows, inserted)
   const left = runs.filter((_, index) => !inserted.has(rows[index] as RunRow))
   if (left.length === 0) return { inserted, obstacles: new Map() }

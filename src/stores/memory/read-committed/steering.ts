@@ -2,9 +2,10 @@
 // next one finds. Giving leases back is the same without anything to look at.
 
 import { uniqueText } from '../../../core/key.ts'
-import { holds, isTerminal, type Lease } from '../../../core/run.ts'
+import { holds, isTerminal } from '../../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../../core/steering.ts'
 import { giveBack } from '../../../core/takeover.ts'
+import type { GivenBack } from '../../../store.ts'
 import { concludeIfParted, type LentBooks } from './books.ts'
 import type { Execution } from './execution.ts'
 import { reaching } from './reaching.ts'
@@ -70,10 +71,7 @@ function keyHolder(books: LentBooks, row: RunRow, holders: readonly RunRow[]): s
 }
 
 /** Gives leases back; lost ones are passed over. */
-export function releaseRuns(
-  x: Execution,
-  leases: readonly (Lease & { readonly runId: string })[],
-): Promise<readonly never[]> {
+export function releaseRuns(x: Execution, leases: readonly GivenBack[]): Promise<readonly never[]> {
   return reaching(x, {
     method: 'release',
     ids: leases.map(({ runId }) => runId),
@@ -83,7 +81,7 @@ export function releaseRuns(
       for (const lease of leases) {
         const row = books.rewrites.get(lease.runId) ?? (x.isOvertaken ? books.row(lease.runId) : undefined)
         if (row === undefined || !holds(row, lease)) continue
-        books.rewrites.write(row, giveBack(runOf(row), books.now), null)
+        books.rewrites.write(row, giveBack(runOf(row), books.now, lease.crashes), null)
         concludeIfParted(books, row)
       }
       return []

@@ -4,16 +4,19 @@
 
 import { HoldfastError } from '../../../core/error.ts'
 import { checkAll, checkExchange, report } from '../../../core/invariants/check.ts'
+import type { Pages } from '../../../core/chore.ts'
 import type { Clock } from '../../../core/ports.ts'
 import type { Store, StoreAdmin } from '../../../store.ts'
 import type { StatementName } from '../../statement-plan.ts'
 import { Hints } from '../hints.ts'
+import { doChores } from './chores.ts'
 import { claimRuns } from './claiming.ts'
 import { commitTransitions } from './committing.ts'
 import { Database } from './database.ts'
 import { deliverMessages } from './delivering.ts'
 import { batch, reading, transaction, type Parts } from './execution.ts'
 import { readChanges } from './feeding.ts'
+import { otherKeys, rewritePayloads } from './payloads.ts'
 import { countRuns, findRuns, load, readDeadLetters, readRuns, readStates, settleDead } from './reading.ts'
 import { rescue } from './rescuing.ts'
 import { beat } from './sessions.ts'
@@ -27,6 +30,8 @@ export interface ReadCommittedStoreOptions {
   readonly schedule: (statement: StatementName) => Promise<void>
   /** Planted errors, by name: see `mutations`. For tests that must find them. */
   readonly mutations?: ReadonlySet<string>
+  /** How much one transaction may write for others. @default `usualPages` */
+  readonly pages?: Pages
 }
 
 export interface ReadCommittedStore extends Store, StoreAdmin {
@@ -37,11 +42,11 @@ export interface ReadCommittedStore extends Store, StoreAdmin {
 }
 
 export function createReadCommittedStore(options: ReadCommittedStoreOptions): ReadCommittedStore {
-  const { clock, schedule, mutations = new Set() } = options
+  const { clock, schedule, mutations = new Set(), pages } = options
   const db = new Database()
   const hints = new Hints()
   const tables = createTables(!mutations.has('look-then-insert'))
-  const parts: Parts = { db, tables, clock, schedule, mutations, hints }
+  const parts: Parts = { db, tables, clock, schedule, mutations, hints, ...(pages && { pages }) }
   db.seed(tables.sequencer, { last: 0 })
   let closed = false
 
@@ -58,21 +63,29 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     migrate: open(async () => undefined),
     start: open((runs) => batch(parts, 'start.commit', runs, startRuns)),
     claim: open((request) => transaction(parts, 'claim.commit', (x) => claimRuns(x, request))),
-    load: open((requests) => (requests.length === 0 ? none() : reading(parts, (x) => load(x, requests)))),
+    load: open((requests, mostBytes) =>
+      requests.length === 0 ? none() : reading(parts, (x) => load(x, requests, mostBytes)),
+    ),
     commit: open((transitions) => commitTransitions(parts, transitions)),
     deliver: open((messages) => batch(parts, 'deliver.commit', messages, deliverMessages)),
     steer: open((requests) => batch(parts, 'steer.commit', requests, steerRuns)),
-    beat: open((request) => transaction(parts, 'beat.commit', (x) => beat(x, request))),
+    beat: open((request) => beat(parts, request)),
     rescue: open((request) => rescue(parts, request)),
     release: open(async (leases) => {
       await batch(parts, 'release.commit', leases, releaseRuns)
+      return []
     }),
+    doChores: open(() => doChores(parts)),
     get: open((ids) => (ids.length === 0 ? none() : reading(parts, (x) => readRuns(x, ids)))),
     changes: open((after, limit) => readChanges(parts, after, limit)),
     find: open((filter, page) => reading(parts, (x) => findRuns(x, filter, page))),
     count: open((filter, atMost) => reading(parts, (x) => countRuns(x, filter, atMost))),
     deadLetters: open((filter, page) => reading(parts, (x) => readDeadLetters(x, filter, page))),
     settleDeadLetter: open((letter, fate) => transaction(parts, 'dead.commit', (x) => settleDead(x, letter, fate))),
+    otherKeys: open((keys, atMost) => reading(parts, (x) => otherKeys(x, keys, atMost))),
+    rewritePayloads: open((request) =>
+      transaction(parts, 'rewritePayloads.commit', (x) => rewritePayloads(x, request)),
+    ),
     check: open(async () => {
       const { states, exchange } = await reading(parts, readStates)
       const now = clock.now()

@@ -3,6 +3,7 @@
 
 import type { Entry } from '../../../core/entry.ts'
 import type { Letter, WaitRow } from '../../../core/exchange.ts'
+import type { ChoreRow } from '../../../core/chore.ts'
 import { uniqueText } from '../../../core/key.ts'
 import type { Fate, Message, Reception } from '../../../core/message.ts'
 import type { Run } from '../../../core/run.ts'
@@ -61,6 +62,7 @@ export interface Tables {
   readonly waits: Table<WaitRow>
   readonly topics: Table<TopicRow>
   readonly broadcasts: Table<Broadcast>
+  readonly chores: Table<ChoreRow>
   readonly feed: Table<FeedRow>
   readonly sessions: Table<SessionRow>
   readonly sequencer: Table<SequencerRow>
@@ -100,6 +102,7 @@ export function createTables(keysAreUnique: boolean): Tables {
       unique('position', ({ topic, position }) => JSON.stringify([topic, position])),
       plain('topic', ({ topic }) => topic),
     ]),
+    chores: new Table('chores', [unique<ChoreRow>('target', choreText)]),
     feed: new Table('feed', [
       unique('number', ({ number }) => String(number)),
       unique('position', ({ position }) => (position === null ? null : String(position))),
@@ -136,7 +139,11 @@ export function targetText(kind: WaitRow['kind'], target: string): string {
   return `${kind} ${target}`
 }
 
-export function waitText({ kind, target, runId, effect }: Omit<WaitRow, 'delivery' | 'openedAt'>): string {
+export function choreText({ kind, target }: Pick<ChoreRow, 'kind' | 'target'>): string {
+  return `${kind} ${target}`
+}
+
+export function waitText({ kind, target, runId, effect }: Omit<WaitRow, 'delivery' | 'openedAt' | 'since'>): string {
   return `${effect} ${runId} ${targetText(kind, target)}`
 }
 
@@ -148,7 +155,8 @@ export function byId(a: { readonly id: string }, b: { readonly id: string }): nu
 /** A row as others may have it: they may change it, and nothing here changes. */
 export function runOf(row: RunRow): Run {
   const { startedAs: _startedAs, ...run } = row
-  return { ...run, tags: [...run.tags], wish: run.wish === null ? null : { ...run.wish } }
+  const wants = run.wants === null ? null : [...run.wants]
+  return { ...run, tags: [...run.tags], wish: run.wish === null ? null : { ...run.wish }, wants }
 }
 
 export function entryOf({ entry }: EntryRow): Entry {

@@ -16,6 +16,7 @@ export class Topics {
   private readonly sent = new Map<string, Broadcast>()
   private readonly taken = new Map<string, string>()
   private readonly forgotten = new Set<string>()
+  private readonly told = new Map<string, number>()
 
   constructor(x: Execution, lent: Lent) {
     this.x = x
@@ -44,6 +45,18 @@ export class Topics {
     return this.all(topic, view).filter((one) => one.delivery === delivery && !isOver(one, now) && !this.isTaken(one))
   }
 
+  from(topic: string, position: number, view: Snapshot): readonly Broadcast[] {
+    this.need(topic)
+    return this.all(topic, view)
+      .filter((one) => one.delivery === 'topic' && one.position >= position)
+      .slice(0, 2)
+  }
+
+  countTold(broadcast: Broadcast, runs: number): void {
+    this.need(broadcast.topic)
+    this.told.set(sentText(broadcast), runs)
+  }
+
   add(broadcast: Broadcast): void {
     this.need(broadcast.topic)
     this.positions.set(broadcast.topic, broadcast.position)
@@ -65,13 +78,13 @@ export class Topics {
 
   /** Everything at once, under the locks of the topics. */
   get isChanged(): boolean {
-    return this.sent.size > 0 || this.taken.size > 0
+    return this.sent.size > 0 || this.taken.size > 0 || this.told.size > 0
   }
 
   async write(x: Execution, name: Parameters<Execution['run']>[0]): Promise<void> {
     if (!this.isChanged) return
     const { topics, broadcasts } = x.tables
-    const { positions, taken, forgotten, sent } = this
+    const { positions, taken, forgotten, sent, told } = this
     await x.run(name, async (tx) => {
       if (positions.size > 0) {
         await tx.update(topics, { at: ['name', [...positions.keys()].toSorted()] }, (row) => ({
@@ -83,6 +96,10 @@ export class Topics {
       await tx.update(broadcasts, { at: ['id', [...taken.keys()]] }, (row) => ({
         ...row,
         takenBy: taken.get(sentText(row)) ?? row.takenBy,
+      }))
+      await tx.update(broadcasts, { at: ['id', [...told.keys()]] }, (row) => ({
+        ...row,
+        told: row.told + (told.get(sentText(row)) ?? 0),
       }))
       if (forgotten.size > 0) await tx.delete(broadcasts, { at: ['id', [...forgotten]] })
     })

@@ -1,8 +1,9 @@
 // The tables of the Workflow State Coordinator: what runs wait for, what ended each wait, and what lies in their mailboxes.
 
-import { asInJournal, lastData, statusOf, time, type Design } from './view.ts'
+import { lastData, statusOf, time, type Design } from './view.ts'
 
-export const coordinator: Design = (schema) => {
+export const coordinator: Design = (schema, payloads) => {
+  const data = payloads.of('e.data')
   const waiting = lastData(schema, ['waiting'], 'meta')
   const waitsFor = (kind: string, value: string): string => `case when r.status = 'waiting' then (
       select array_agg(c ->> '${value}') from json_array_elements(${waiting}::json -> 'conditions') c
@@ -43,10 +44,10 @@ export const coordinator: Design = (schema) => {
     },
     {
       name: 'activity_steps',
-      comment: `activity_index is the number of the entry in the journal: it grows, with gaps. ${asInJournal}`,
-      columns: { workflow_id: 'e.run_id', activity_index: 'e.seq', value: 'e.data', error: 'null::text' },
+      comment: `activity_index is the number of the entry in the journal: it grows, with gaps. ${payloads.note}`,
+      columns: { workflow_id: 'e.run_id', activity_index: 'e.seq', value: data, error: 'null::text' },
       from: `from ${schema}.journal e where e.kind in ('step-succeeded', 'recorded', 'woken', 'effect-succeeded')
-        union all select e.run_id, e.seq, null, e.data from ${schema}.journal e where e.kind in ('step-failed', 'effect-failed')`,
+        union all select e.run_id, e.seq, null, ${data} from ${schema}.journal e where e.kind in ('step-failed', 'effect-failed')`,
     },
     {
       name: 'winning_conditions',
@@ -75,12 +76,12 @@ export const coordinator: Design = (schema) => {
     },
     {
       name: 'workflow_pending_events',
-      comment: `Messages that their run has not taken. ${asInJournal}`,
+      comment: `Messages that their run has not taken. ${payloads.note}`,
       columns: {
         workflow_id: 'm.run_id',
         event_id: 'm.id',
         event_name: 'm.name',
-        value: 'm.data',
+        value: payloads.of('m.data'),
         created_at: time('m.at'),
       },
       from: `from ${schema}.messages m where m.taken_by is null`,

@@ -1,13 +1,13 @@
 // The tables of Ironflow: instances, their events, what is to be done for them and when they are woken.
 
-import { asInJournal, leaseEndOf, placesOf, time, type Design } from './view.ts'
+import { dataOfAny, leaseEndOf, placesOf, time, type Design } from './view.ts'
 
 /** An instance is named by its business key, as its authors know it; by its id if it has none. */
 const instance = { workflow_type: 'r.type', workflow_id: 'coalesce(r.key, r.id::text)' }
 
 const whoseEntry = 'r.shard = e.shard and r.id = e.run_id'
 
-export const ironflow: Design = (schema) => {
+export const ironflow: Design = (schema, payloads) => {
   const ofRun = (from: string): string => `from ${schema}.journal e join ${schema}.runs r on ${whoseEntry} ${from}`
   const failures = (kind: string): string => `from ${schema}.journal a
     where a.shard = e.shard and a.run_id = e.run_id and a.seq > e.seq and a.name = e.name and a.kind ${kind}`
@@ -45,13 +45,13 @@ export const ironflow: Design = (schema) => {
       comment:
         'Every entry of the journal. event_type is the type that a decider gave its event, and for everything else the kind ' +
         'of the entry. global_sequence is computed from the whole feed, and NULL until it is given. ' +
-        asInJournal,
+        payloads.note,
       columns: {
         global_sequence: 'f.position',
         ...instance,
         sequence: 'e.seq',
         event_type: `case when e.kind = 'event' then e.name else e.kind end`,
-        payload: 'e.data',
+        payload: payloads.of(dataOfAny),
         created_at: time('e.at'),
         run_id: 'r.id',
       },
@@ -61,15 +61,17 @@ export const ironflow: Design = (schema) => {
       name: 'outbox',
       comment:
         'The side effects that deciders asked for. An effect is locked with its run: whoever holds that performs it. ' +
-        asInJournal,
+        payloads.note,
       columns: {
         id: `r.id::text || ':' || e.seq`,
         ...instance,
         effect_type: `split_part(e.name, '#', 1)`,
-        payload: 'e.data',
+        payload: payloads.of('e.data'),
         ...lock,
         attempts: `(select count(*)::integer ${failures(`in ('attempt-failed', 'effect-succeeded', 'effect-failed')`)})`,
-        last_error: `(select a.data ${failures(`in ('attempt-failed', 'effect-failed')`)} order by a.seq desc limit 1)`,
+        last_error: payloads.of(
+          `(select a.data ${failures(`in ('attempt-failed', 'effect-failed')`)} order by a.seq desc limit 1)`,
+        ),
         created_at: time('e.at'),
         processed_at: time(`(select min(a.at) ${failures(done)})`),
         run_id: 'r.id',
@@ -80,7 +82,7 @@ export const ironflow: Design = (schema) => {
       name: 'timers',
       comment:
         'The timers of deciders, and for every other run that waits for a time one row without key and input. A timer is ' +
-        `locked with its run; attempts and last_error are not counted by timer. ${asInJournal}`,
+        `locked with its run; attempts and last_error are not counted by timer. ${payloads.note}`,
       columns: {
         id: 't.id',
         ...instance,
@@ -95,7 +97,7 @@ export const ironflow: Design = (schema) => {
         run_id: 'r.id',
       },
       from: `from ${schema}.runs r cross join lateral (
-        select r.id::text || ':' || e.seq as id, e.name as key, e.data as input, e.at as created_at,
+        select r.id::text || ':' || e.seq as id, e.name as key, ${payloads.of('e.data')} as input, e.at as created_at,
           coalesce((e.meta::json ->> 'at')::bigint, e.at + (e.meta::json ->> 'afterMs')::bigint) as fire_at,
           ${over} as processed_at
         from ${schema}.journal e where ${whoseEntry} and e.kind = 'timer'

@@ -1,8 +1,8 @@
 // The tables of pgqrs: a queue for every workflow, the runs of a workflow and their steps.
 
-import { asInJournal, inputOf, lastData, statusOf, time, type Design } from './view.ts'
+import { inputOf, lastData, statusOf, time, type Design } from './view.ts'
 
-export const pgqrs: Design = (schema) => {
+export const pgqrs: Design = (schema, payloads) => {
   // Versions stand in the name, as that design wants it.
   const name = (of: string): string => `${of}.type || '_v' || ${of}.version`
   const known = `(
@@ -41,7 +41,7 @@ export const pgqrs: Design = (schema) => {
       comment:
         'A run is PENDING until somebody first takes it, and RUNNING while it is between two attempts. PAUSED are those that ' +
         'wait, too. Cancelled runs are ERROR without an error. started_at is the first commit after the start. worker_id is ' +
-        `the session that holds the run. ${asInJournal}`,
+        `the session that holds the run. ${payloads.note}`,
       columns: {
         run_id: 'r.id',
         workflow_id: name('r'),
@@ -55,9 +55,9 @@ export const pgqrs: Design = (schema) => {
           failed: `'ERROR'`,
           cancelled: `'ERROR'`,
         }),
-        input: inputOf(schema),
-        output: `case when r.status = 'succeeded' then ${lastData(schema, ['succeeded'])} end`,
-        error: `case when r.status = 'failed' then ${lastData(schema, ['failed'])} end`,
+        input: payloads.of(inputOf(schema)),
+        output: payloads.of(`case when r.status = 'succeeded' then ${lastData(schema, ['succeeded'])} end`),
+        error: payloads.of(`case when r.status = 'failed' then ${lastData(schema, ['failed'])} end`),
         created_at: time('r.created_at'),
         started_at: time(began),
         paused_at: time(
@@ -72,7 +72,7 @@ export const pgqrs: Design = (schema) => {
       name: 'pgqrs_workflow_steps',
       comment:
         'The last that is known of each step and wait. A step that will be tried again is PENDING; one that is being ' +
-        `performed for the first time has no row yet. Inputs of steps are not kept: input is NULL. ${asInJournal}`,
+        `performed for the first time has no row yet. Inputs of steps are not kept: input is NULL. ${payloads.note}`,
       columns: {
         run_id: 'e.run_id',
         step_id: 'e.name',
@@ -93,7 +93,8 @@ export const pgqrs: Design = (schema) => {
         completed_at: time(outcome(`'step-succeeded', 'step-failed', 'woken'`, 'e.at')),
       },
       from: `from (
-        select distinct on (j.shard, j.run_id, j.name) j.run_id, j.name, j.kind, j.data, j.meta, j.at
+        select distinct on (j.shard, j.run_id, j.name) j.run_id, j.name, j.kind, ${payloads.of('j.data')} as data, j.meta,
+          j.at
         from ${schema}.journal j join ${schema}.runs r on r.shard = j.shard and r.id = j.run_id and j.seq > r.base
         where r.deleted_at is null and j.name is not null and j.kind in (${steps.join(', ')})
         order by j.shard, j.run_id, j.name, j.seq desc) e`,

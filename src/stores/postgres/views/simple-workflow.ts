@@ -1,8 +1,8 @@
 // The tables of Simple Workflow: one row a run, one a thing that happened to it.
 
-import { asInJournal, inputOf, lastData, leaseEndOf, placesOf, statusOf, time, type Design } from './view.ts'
+import { dataOfAny, inputOf, lastData, leaseEndOf, placesOf, statusOf, time, type Design } from './view.ts'
 
-export const simpleWorkflow: Design = (schema) => {
+export const simpleWorkflow: Design = (schema, payloads) => {
   const errors = ['failed', 'failing', 'step-failed', 'attempt-failed', 'undo-failed', 'undo-attempt-failed']
   return [
     {
@@ -10,7 +10,7 @@ export const simpleWorkflow: Design = (schema) => {
       comment:
         'waiting and paused runs are pending, running ones leased; so is a run that is being cancelled while somebody holds ' +
         'it. attempt counts the failures of the whole run since it was last retried by hand; max_attempts is NULL where the ' +
-        `workflow, and not the start, says it. last_error is the latest error of the run or a step. ${asInJournal}`,
+        `workflow, and not the start, says it. last_error is the latest error of the run or a step. ${payloads.note}`,
       columns: {
         id: 'r.id',
         type: 'r.type',
@@ -26,10 +26,10 @@ export const simpleWorkflow: Design = (schema) => {
         }),
         priority: '-r.rank',
         idempotency_key: 'r.idempotency_key',
-        payload: inputOf(schema),
-        result: `case when r.status = 'succeeded' then ${lastData(schema, ['succeeded'])} end`,
-        error: `case when r.status = 'failed' then ${lastData(schema, ['failed'])} end`,
-        last_error: lastData(schema, errors),
+        payload: payloads.of(inputOf(schema)),
+        result: payloads.of(`case when r.status = 'succeeded' then ${lastData(schema, ['succeeded'])} end`),
+        error: payloads.of(`case when r.status = 'failed' then ${lastData(schema, ['failed'])} end`),
+        last_error: payloads.of(lastData(schema, errors)),
         attempt: `(select count(*)::integer from ${schema}.journal e
           where e.shard = r.shard and e.run_id = r.id and e.name is null and e.kind in ('attempt-failed', 'failed')
             and e.seq > greatest(r.base, coalesce((select max(b.seq) from ${schema}.journal b
@@ -51,13 +51,13 @@ export const simpleWorkflow: Design = (schema) => {
       comment:
         'started is created, an attempt of the whole run that failed is retried; everything else has the name of its entry ' +
         'in the journal. Leases and heartbeats leave no entry. id is the place among all entries, which is computed from ' +
-        'the whole feed, and NULL until it is given. data is text as in the journal, after the codec.',
+        `the whole feed, and NULL until it is given. ${payloads.note}`,
       columns: {
         id: 'f.position',
         workflow_id: 'e.run_id',
         event_type: `case when e.kind = 'started' then 'created'
           when e.kind = 'attempt-failed' and e.name is null then 'retried' else e.kind end`,
-        data: 'e.data',
+        data: payloads.of(dataOfAny),
         created_at: time('e.at'),
       },
       from: `from ${schema}.journal e left join ${placesOf(schema)} on f.run_id = e.run_id and f.seq = e.seq`,

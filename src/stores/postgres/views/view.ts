@@ -13,7 +13,28 @@ export interface View {
 }
 
 /** The views of one design. `schema` is the name of the schema with our tables, quoted. */
-export type Design = (schema: string) => readonly View[]
+export type Design = (schema: string, shown: Payloads) => readonly View[]
+
+/** What a set of views shows of payloads. */
+export interface Payloads {
+  /** The column, or NULL in its place: whoever may not read a column may not even name it. */
+  of(column: string): string
+  /** What the comments on the views say of it. */
+  readonly note: string
+}
+
+export const hidden: Payloads = {
+  of: () => 'null::text',
+  note: 'Payloads are not shown: their columns are NULL. A second set of these views has them.',
+}
+
+export const shown: Payloads = {
+  of: (column) => column,
+  note: 'Payloads are text as in the journal, after the codec.',
+}
+
+/** The data of any entry in `e`. What is kept of a token is no payload. */
+export const dataOfAny = `case when e.kind = 'issued' then null else e.data end`
 
 /** Milliseconds as a point in time. */
 export const time = (ms: string): string => `to_timestamp((${ms}) / 1000.0)`
@@ -52,5 +73,3 @@ export function placesOf(schema: string): string {
       window flush as (partition by w.shard, w.number)
     ) part) f`
 }
-
-export const asInJournal = 'Payloads are text as in the journal, after the codec.'

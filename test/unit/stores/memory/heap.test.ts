@@ -1,6 +1,6 @@
 // A heap that loses or misplaces a member loses a run, or wakes it late.
 
-import fc from 'fast-check'
+import { fc } from '../../../support/properties.ts'
 import { describe, expect, it } from 'vitest'
 import { Heap } from '../../../../src/stores/memory/heap.ts'
 

@@ -16,6 +16,7 @@ const run = (id: string, changes: Partial<Run> = {}): Run =>
     due: null,
     seq: 3,
     inbox: 0,
+    wants: null,
     session: null,
     deletedAt: null,
     ...changes,
@@ -36,6 +37,8 @@ function found(changes: Partial<Found> = {}): Found {
     backlogs: new Map(),
     cutBacklogs: new Set(),
     messages: new Map(),
+    chores: new Map(),
+    passedOn: [],
     ...changes,
   }
 }
@@ -47,6 +50,7 @@ const wait = (runId: string, openedAt = 1): WaitRow => ({
   effect: 'tell',
   delivery: 'queue',
   openedAt,
+  since: 0,
 })
 
 const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
@@ -83,7 +87,7 @@ describe('what was not looked at', () => {
 
   it('of those who wait on a queue is asked for when all that were looked at are over', () => {
     const wants = new Wants()
-    wants.broadcast(jobs, 'b')
+    wants.broadcast(jobs, 'b', 1)
     const books = new PostgresBooks(
       found({
         runs: new Map([['a', run('a', { status: 'cancelled' })]]),

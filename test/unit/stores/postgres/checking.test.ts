@@ -13,7 +13,7 @@ import type { Dialect } from '../../../../src/stores/postgres/dialect.ts'
 import type { Execution, Row } from '../../../../src/stores/postgres/execution.ts'
 import { feeding } from '../../../../src/stores/postgres/feeding.ts'
 import { finding } from '../../../../src/stores/postgres/finding.ts'
-import { broadcastOf, waitOf } from '../../../../src/stores/postgres/rows.ts'
+import { broadcastOf, choreOf, waitOf } from '../../../../src/stores/postgres/rows.ts'
 import { reading } from '../../../../src/stores/postgres/reading.ts'
 import { migrations } from '../../../../src/stores/postgres/schema.ts'
 import { checkAll, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
@@ -90,6 +90,8 @@ async function bothWays(): Promise<{ readonly tables: Offenders; readonly predic
   } as Pick<Store & StoreAdmin, 'find' | 'load'> as Store & StoreAdmin
   const tables: Record<string, readonly string[]> = {}
   for (const { name, offenders } of await checking(dialect).check(x)) if (offenders.length > 0) tables[name] = offenders
+  // A check searches nothing but Postgres itself, to the end of its transaction.
+  await client.query(`set search_path to ${dialect.schema}`)
   const taken = await client.query<{ id: string; position: number; takenBy: number; runId: string }>(
     'select run_id as "runId", id, position, taken_by as "takenBy" from messages where taken_by is not null',
   )
@@ -97,11 +99,16 @@ async function bothWays(): Promise<{ readonly tables: Offenders; readonly predic
     ...state,
     taken: taken.rows.filter(({ runId }) => runId === state.run.id),
   }))
-  const feed = await feeding(dialect).readChanges({ ...transactions, transaction: (_, work) => work(x) }, 0, 100_000)
+  const feed = await feeding(dialect, () => 0).readChanges(
+    { ...transactions, transaction: (_, work) => work(x) },
+    0,
+    100_000,
+  )
   const waits = (await client.query<Row>('select * from waits')).rows.map(waitOf)
   const broadcasts = (await client.query<Row>('select * from broadcasts')).rows.map(broadcastOf)
+  const chores = (await client.query<Row>('select * from chores')).rows.map(choreOf)
   const now = corpus.clock.now()
-  const exchange = checkExchange({ waits, broadcasts }, states, now)
+  const exchange = checkExchange({ waits, broadcasts, chores }, states, now)
   const predicates: Record<string, readonly string[]> = {}
   for (const { name, runId } of [...checkAll(states, now), ...exchange, ...checkFeed(feed, states)]) {
     predicates[name] = [...new Set([...(predicates[name] ?? []), runId ?? ''])].toSorted()

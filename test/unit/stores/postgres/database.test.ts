@@ -8,6 +8,7 @@ import type { Execution, Row, Told } from '../../../../src/stores/postgres/execu
 
 const look = statement('get.read', 'select 1')
 const lookAgain = statement('find.read', 'select 2')
+const change = statement('beat.session', 'update rows set one = 1')
 
 type Say = (text: string, name: string | undefined) => unknown
 
@@ -32,7 +33,7 @@ function rig(say: Say = () => undefined, options: Partial<DatabaseOptions> & { r
       await Promise.resolve()
       under -= 1
       const answer = say(text, name)
-      const rows: readonly Row[] = [{ text }]
+      const rows: readonly Row[] = text.includes(' as mark') ? [{ mark: 'open' }] : [{ text }]
       return { rows, command: typeof answer === 'string' ? answer : text.toUpperCase() }
     },
     release: (error) => released.push(error),
@@ -40,7 +41,8 @@ function rig(say: Say = () => undefined, options: Partial<DatabaseOptions> & { r
   const database = new Database({
     pool: { connect: async () => client, end: async () => undefined },
     settings: null,
-    lentSettings: 'select 1',
+    theirSettings: null,
+    ourSettings: 'select 1',
     random: () => 0,
     storageMs: 1_000,
     monotonic: () => (passed += 10),
@@ -118,6 +120,30 @@ describe('a transaction', () => {
     },
   )
 
+  it('IF-S7 that never began writes nothing: what follows would be kept, each by itself', async () => {
+    const { database, sent } = rig(failing('begin', '57014'))
+    const tried = database.transaction('beat.commit', (x) =>
+      Promise.all([x.execute(look, []), x.execute(change, []), x.execute(lookAgain, [])]),
+    )
+    await expect(tried).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', details: { sqlState: '57014' } })
+    expect(sent).toEqual(['begin', 'select 1', 'rollback'])
+  })
+
+  it('IF-S7 that never began answers nothing, even if it had nothing to write', async () => {
+    const { database, sent } = rig(failing('begin', '40001'))
+    await database.transaction('beat.commit', read)
+    expect(sent).toEqual(['begin', 'select 1', 'rollback', 'begin', 'select 1', 'commit'])
+  })
+
+  it('writes in the order in which it is told to, once it has begun', async () => {
+    const { database, sent } = rig()
+    await database.transaction('beat.commit', async (x) => {
+      await Promise.all([x.execute(look, []), x.execute(change, []), x.execute(lookAgain, [])])
+      await Promise.all([x.execute(change, []), x.execute(look, [])])
+    })
+    expect(sent).toEqual(['begin', 'select 1', change.text, 'select 2', change.text, 'select 1', 'commit'])
+  })
+
   it('is not tried for longer than the storage timeout', async () => {
     const { database, hints } = rig(failing('select 1', '40P01', Number.POSITIVE_INFINITY), { storageMs: 50 })
     const tried = database.transaction('beat.commit', (x) => {
@@ -150,6 +176,36 @@ describe('a transaction', () => {
     const tried = database.transaction('beat.commit', () => Promise.reject(said('23505')))
     await expect(tried).rejects.toMatchObject({ code: 'ENTRY_REJECTED' })
     expect(sent.at(-1)).toBe('rollback')
+  })
+
+  it.each([new RangeError('Invalid string length'), new TypeError('the driver cannot send this')])(
+    'whose text cannot be built or sent is a defect, and not tried again: %s',
+    async (defect) => {
+      const { database, sent, released } = rig()
+      const build = (): never => {
+        throw defect
+      }
+      const told = database.alone(async (x) => x.execute(look, [build()]))
+      await expect(told).rejects.toMatchObject({ code: 'BUG', cause: defect })
+      expect(sent).toEqual([])
+      expect(released).toEqual([defect])
+    },
+  )
+
+  it('that gets no connection is unavailable, whatever the pool says', async () => {
+    const cause = new TypeError('Cannot read properties of null')
+    const pool = { connect: () => Promise.reject(cause), end: async () => undefined }
+    const { database } = rig(() => undefined, { pool })
+    await expect(database.alone(read)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause })
+  })
+
+  it('whose COMMIT is not answered leaves open what became of it, whatever the driver says', async () => {
+    const cause = new TypeError('Cannot read properties of null')
+    const { database } = rig((text) => {
+      if (text === 'commit') throw cause
+    })
+    await expect(database.lend(async () => 1)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause })
+    await expect(database.transaction('beat.commit', read)).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE', cause })
   })
 
   it.each(['begin', 'select 1', 'commit'])('whose connection breaks at %s is not tried again', async (place) => {
@@ -191,7 +247,7 @@ describe('names of prepared statements', () => {
     const { database, names } = rig((_, name) => {
       if (name !== undefined) throw said('26000')
     })
-    const lend = () => database.lend((_, x) => read(x))
+    const lend = () => database.lend(({ x }) => read(x))
     await expect(lend()).rejects.toMatchObject({ code: '26000' })
     await lend()
     expect(names.filter((name) => name !== undefined)).toHaveLength(1)

@@ -1,7 +1,7 @@
 // One idempotency key is one run, also where the runs that ask for it lie in different shards, and whoever else is starting.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { NewRun } from '../../../../src/store.ts'
+import type { NewRun, Started } from '../../../../src/store.ts'
 import { openPostgresStore, type PostgresStore } from '../../../../src/stores/postgres/index.ts'
 import { createContractBench, type ContractBench } from '../../../../src/testing/index.ts'
 import { openTestStore, type TestStore } from '../../../support/postgres-store.ts'
@@ -13,7 +13,7 @@ let other: PostgresStore
 let bench: ContractBench
 
 beforeAll(async () => {
-  // Whoever waits for a lock gives way soon: two starts that take two keys in opposite orders are in each other's way.
+  // Two starts that take two keys in opposite orders are in each other's way.
   const storageTimeout = '6s'
   subject = await openTestStore({ shards: 16, storageTimeout })
   const { url, schema, clock } = subject
@@ -37,8 +37,18 @@ function rivals(idempotencyKey: string): readonly [NewRun, NewRun] {
   }
 }
 
+/** As the engine starts them: what somebody else has for now is sent again. */
+async function started(store: PostgresStore, runs: readonly NewRun[]): Promise<readonly Started[]> {
+  const answers = new Map<NewRun, Started>()
+  for (let open = runs; open.length > 0; open = open.filter((run) => !answers.has(run))) {
+    const told = await store.start(open, { apart: open.length < runs.length })
+    for (const [at, answer] of told.entries()) if (answer.taken !== 'busy') answers.set(open[at] as NewRun, answer)
+  }
+  return runs.map((run) => answers.get(run) as Started)
+}
+
 async function startAtOnce(first: readonly NewRun[], second: readonly NewRun[]) {
-  const [mine, theirs] = await Promise.all([subject.store.start(first), other.start(second)])
+  const [mine, theirs] = await Promise.all([started(subject.store, first), started(other, second)])
   return [...mine, ...theirs]
 }
 
@@ -62,7 +72,7 @@ describe('an idempotency key with several shards', () => {
       const [one, two] = [bench.unique('once'), bench.unique('once')]
       const answers = await startAtOnce([keyed(one), keyed(two)], [keyed(two), keyed(one)])
       expect(answers.filter(({ created }) => created)).toHaveLength(2)
-      expect(new Set(answers.map(({ run }) => run.id)).size).toBe(2)
+      expect(new Set(answers.map(({ run }) => run?.id)).size).toBe(2)
     }
   })
 

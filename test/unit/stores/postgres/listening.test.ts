@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../src/store.ts'
 import { Listener, type ListenClient } from '../../../../src/stores/postgres/listening.ts'
 import { noticesOf } from '../../../../src/stores/postgres/notice.ts'
+import type { NoticeSeal } from '../../../../src/stores/postgres/notice-seal.ts'
 import { manualPorts, turn } from '../../../support/manual-ports.ts'
 
 type Heard = (notice: { readonly channel: string; readonly payload?: string }) => void
@@ -43,6 +44,9 @@ class FakeClient implements ListenClient {
   }
 }
 
+/** What is told goes as it is: how it is sealed is looked at elsewhere. */
+const open: NoticeSeal = { seal: (text) => text, open: (text) => text }
+
 function rig(prepare: (client: FakeClient, index: number) => void = () => undefined) {
   const ports = manualPorts()
   const clients: FakeClient[] = []
@@ -65,6 +69,7 @@ function rig(prepare: (client: FakeClient, index: number) => void = () => undefi
       clients.at(-1)?.tell(notice)
     },
     channel: 'here',
+    seal: open,
     self: 'me',
     ports,
     onHints: (some) => hints.push(...some),

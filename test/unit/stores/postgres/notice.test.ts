@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../src/store.ts'
 import { hintsOf, noticesOf } from '../../../../src/stores/postgres/notice.ts'
+import { noticeSeal } from '../../../../src/stores/postgres/notice-seal.ts'
 
 const ready = (type: string): Hint => ({ kind: 'ready', type })
 const ended = (runId: string): Hint => ({ kind: 'ended', runId })
@@ -26,7 +27,8 @@ describe('a notice', () => {
     )
     const notices = noticesOf(hints, 'f47ac10b-58cc-4372-a567-0e02b2c3d479')
     expect(notices.length).toBeGreaterThan(1)
-    expect(Math.max(...notices.map((text) => Buffer.byteLength(text)))).toBeLessThan(8_000)
+    const sealing = noticeSeal('key', 'here')
+    expect(Math.max(...notices.map((text) => Buffer.byteLength(sealing.seal(text))))).toBeLessThan(8_000)
     const told = notices.flatMap((text) => hintsOf(text, 'other'))
     expect(new Set(told.map((hint) => JSON.stringify(hint)))).toEqual(
       new Set(hints.map((hint) => JSON.stringify(hint))),
@@ -45,5 +47,44 @@ describe('a notice', () => {
       ready('a'),
       ended('2'),
     ])
+  })
+})
+
+describe('a sealed notice', () => {
+  const text = '{"from":"me","ready":["billing.charge"],"ended":["01900000-0000-7000-8000-000000000000"]}'
+  const one = noticeSeal('key', 'here')
+  const other = noticeSeal('key', 'here')
+
+  it('is read by whoever has the key, and tells a stranger who listens no type and no run', () => {
+    const sealed = one.seal(text)
+    expect(sealed).toMatch(/^[\w-]+$/)
+    expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toMatch(/billing|01900000/)
+    expect(other.open(sealed)).toBe(text)
+    expect(one.seal(text)).not.toBe(sealed)
+  })
+
+  it('that is forged, changed, cut, of another key or of another channel is dropped', () => {
+    const sealed = one.seal(text)
+    const bytes = Buffer.from(sealed, 'base64url')
+    for (let at = 0; at < bytes.length; at += 1) {
+      const changed = Buffer.from(bytes)
+      changed[at] = (changed[at] ?? 0) ^ 1
+      expect(other.open(changed.toString('base64url'))).toBeNull()
+      expect(other.open(bytes.subarray(0, at).toString('base64url'))).toBeNull()
+    }
+    for (const forged of ['', text, 'echo me', 'é'.repeat(100), 'A'.repeat(7_999)]) {
+      expect(other.open(forged)).toBeNull()
+    }
+    expect(other.open(noticeSeal('another', 'here').seal(text))).toBeNull()
+    expect(other.open(noticeSeal('key', 'there').seal(text))).toBeNull()
+    expect(other.open(sealed), 'and none of that keeps the right one from being heard').toBe(text)
+  })
+
+  it('that was overheard and is told again is dropped', () => {
+    const sealed = one.seal(text)
+    expect(other.open(sealed)).toBe(text)
+    for (let times = 0; times < 3; times += 1) expect(other.open(sealed)).toBeNull()
+    for (let more = 0; more < 4_000; more += 1) expect(other.open(one.seal('more'))).toBe('more')
+    expect(other.open(sealed)).toBeNull()
   })
 })

@@ -142,3 +142,29 @@ describe.each([1, 16])('with %i shards', (shards) => {
     }
   })
 })
+
+describe('a claim over 16 shards', () => {
+  it('ends at the shard in which it is full, and takes what is in all of them if it wants that much', async () => {
+    const statements: string[] = []
+    const { store, clock } = await openTestStore({
+      shards: 16,
+      distributed: true,
+      onStatement: (name) => void statements.push(name),
+    })
+    opened.push(store)
+    await store.migrate()
+    const bench = createContractBench({ store, clock })
+    const now = (): number => clock.now()
+    const random = createSeededRandom(1)
+    const ids = createRunIds({ clock: { now, monotonic: now, after: () => () => undefined }, random })
+    const made = Array.from({ length: 32 }, (_, index) => bench.newRun({ id: ids.next(index % 16), shard: index % 16 }))
+    await store.start(made)
+    const asked = (): number => statements.splice(0).filter((name) => name === 'claim.lease').length
+    asked()
+    const one = await bench.claim({ limit: 1 })
+    expect([one.runs.length, one.more, asked()]).toEqual([1, true, 1])
+    const rest = await bench.claim({ limit: 100 })
+    expect([rest.runs.length, rest.more, asked()]).toEqual([31, false, 16])
+    expect(idsOf([...one.runs, ...rest.runs])).toEqual(idsOf(made))
+  })
+})

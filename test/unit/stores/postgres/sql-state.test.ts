@@ -9,6 +9,7 @@ import {
   isUniqueViolation,
   sqlStateOf,
   translated,
+  unanswered,
 } from '../../../../src/stores/postgres/sql-state.ts'
 
 const said = (code: string): Error => Object.assign(new Error('it failed'), { code })
@@ -19,16 +20,32 @@ describe('an error of Postgres', () => {
     expect(translated(said(state)).code).toBe('STORE_UNAVAILABLE')
   })
 
-  it.each(
-    (
-      '57P01 57P02 57P03 08000 08003 08006 08P01 53300 25006 57014 53100 53200 53000 58030 XX000 XX001 55006 ' +
-      '28000 28P01 3D000 3F000 42501 42P01 42703'
-    ).split(' '),
-  )('%s is unavailable: the work is kept and sent again, but not at once', (state) => {
+  it.each('57P01 57P02 57P03 08000 08003 08006 08P01 53300 57014 53100 53200 53000 58030 XX000 XX001 55006'.split(' '))(
+    '%s is unavailable: the work is kept and sent again, but not at once',
+    (state) => {
+      const error = said(state)
+      const told = translated(error)
+      expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
+      expect(told.message).toContain('it failed')
+      expect(isTransient(state)).toBe(false)
+    },
+  )
+
+  it.each([
+    ['25006', 'primary'],
+    ['28000', 'address'],
+    ['28P01', 'address'],
+    ['3D000', 'address'],
+    ['3F000', 'holdfast migrate'],
+    ['42501', 'grant'],
+    ['42P01', 'holdfast migrate'],
+    ['42703', 'holdfast migrate'],
+  ])('%s stays until an operator acts: callers are told at once what to do', (state, what) => {
     const error = said(state)
     const told = translated(error)
-    expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error, details: { sqlState: state } })
+    expect(told).toMatchObject({ code: 'STORE_REFUSED', cause: error, details: { sqlState: state } })
     expect(told.message).toContain('it failed')
+    expect(told.message).toContain(what)
     expect(isTransient(state)).toBe(false)
   })
 
@@ -76,5 +93,43 @@ describe('an error that is not of Postgres', () => {
   it('but is our own stays as it is', () => {
     const own = new HoldfastError('CLOSED', 'closed')
     expect(translated(own)).toBe(own)
+  })
+})
+
+describe('an error that nobody sent', () => {
+  it.each([
+    new RangeError('Invalid string length'),
+    new TypeError("Cannot read properties of undefined (reading 'length')"),
+    new SyntaxError('Unexpected token'),
+    Object.assign(new Error('Cannot create a string longer than 0x1fffffe8 characters'), {
+      code: 'ERR_STRING_TOO_LONG',
+    }),
+    Object.assign(new TypeError('The "string" argument must be of type string'), { code: 'ERR_INVALID_ARG_TYPE' }),
+    new Error('value 3 is not what the driver expected'),
+  ])('%s is a defect: to send it again would fail for ever', (error) => {
+    expect(translated(error)).toMatchObject({ code: 'BUG', cause: error, details: { sqlState: null } })
+  })
+
+  it.each([
+    Object.assign(new TypeError('fetch failed'), { cause: Object.assign(new Error('no'), { code: 'ECONNREFUSED' }) }),
+    new AggregateError([Object.assign(new Error('no'), { code: 'ECONNREFUSED' })], ''),
+    Object.assign(new Error('expired'), { code: 'CERT_HAS_EXPIRED' }),
+    Object.assign(new Error('write EPROTO'), { code: 'ERR_SSL_WRONG_VERSION_NUMBER' }),
+    new Error('Connection terminated unexpectedly'),
+    new Error('timeout exceeded when trying to connect'),
+    new Error('Client has encountered a connection error and is not queryable'),
+    new Error('Cannot use a pool after calling end on the pool'),
+    new Error('Query read timeout'),
+    { type: 'error' },
+  ])('%s is about the way to the database: it is sent again', (error) => {
+    expect(translated(error)).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error })
+  })
+
+  it('to a request whose text cannot be the cause is about the way, whatever it says', () => {
+    for (const error of [new TypeError('no'), new Error('strange'), 'text']) {
+      expect(unanswered(error)).toMatchObject({ code: 'STORE_UNAVAILABLE', cause: error })
+    }
+    const refused = said('23505')
+    expect(unanswered(refused)).toBe(refused)
   })
 })

@@ -119,13 +119,13 @@ describe('the views', () => {
       await ctx.step('fails', fails, { retry: { maxAttempts: 1 } })
     })
     const holdfast = await open(place, { workflows: [greet, failing] })
-    await installViews(pool, schema, viewNames)
+    await installViews(pool, { schema, views: viewNames, payloads: true })
     await holdfast.work({ signals: false })
     const good = await holdfast.start(greet, 'Ada', { key: 'ada' })
     const bad = await holdfast.start(failing)
     await good.result()
     await bad.result().catch(() => undefined)
-    const view = (name: string): string => `"${schema}_${name}"`
+    const view = (name: string): string => `"${schema}_${name}_payloads"`
     expect(
       await rows(
         `select id::text, status, payload, result, attempt from ${view('simple_workflow')}.workflow_run order by type desc`,

@@ -9,7 +9,7 @@ import { tableInvariants } from '../../../../src/stores/checking-rows.ts'
 import { checkQuery, checkTables, checks } from '../../../../src/stores/sqlite/checking.ts'
 import { Connection } from '../../../../src/stores/sqlite/connection.ts'
 import { overLibsql } from '../../../../src/stores/sqlite/libsql.ts'
-import { broadcastOf, waitOf } from '../../../../src/stores/sqlite/rows.ts'
+import { broadcastOf, choreOf, waitOf } from '../../../../src/stores/sqlite/rows.ts'
 import { nowExpression } from '../../../../src/stores/sqlite/settings.ts'
 import { checkAll, checkExchange, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
 import { makeCorpus, type Corpus } from '../../../support/corpus.ts'
@@ -79,6 +79,7 @@ async function bothWays(): Promise<{ readonly tables: Offenders; readonly predic
   const exchange = {
     waits: connection.all('select * from waits', []).map(waitOf),
     broadcasts: connection.all('select * from broadcasts', []).map(broadcastOf),
+    chores: connection.all('select * from chores', []).map(choreOf),
   }
   const violations = [...checkAll(states, now), ...checkExchange(exchange, states, now), ...checkFeed(feed, states)]
   for (const { name, runId } of violations) {

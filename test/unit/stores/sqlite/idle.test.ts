@@ -5,6 +5,7 @@ import Database from 'libsql'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { jsonCodec } from '../../../../src/core/codec.ts'
 import { createRunIds } from '../../../../src/core/id.ts'
+import { nowhere } from '../../../../src/core/place.ts'
 import { openSqliteStore, type SqliteStoreOptions } from '../../../../src/stores/sqlite/index.ts'
 import type { HeldClaim, NewRun, Store } from '../../../../src/store.ts'
 import { createSeededRandom } from '../../../../src/testing/index.ts'
@@ -49,7 +50,7 @@ function counting(path: string): {
 
 function newRun(type: string): NewRun {
   const id = ids.next(0)
-  const data = jsonCodec().encode(null, { runId: id, seq: 1, name: null })
+  const data = jsonCodec().encode(null, nowhere)
   return {
     id,
     shard: 0,
@@ -94,21 +95,21 @@ describe('an idle worker', () => {
     expect(count() - before).toBe(20)
   })
 
-  // Begin, the time, the session, what is wanted and what is late, commit.
-  it('asks five statements per heartbeat, and two more however many runs it says it holds', async () => {
+  // Begin, the session, commit; one more for all that it holds, one if deadlines move, and one for strays.
+  it('asks three statements per heartbeat, and a few more however many runs it says it holds', async () => {
     const { store, count } = await openPair()
     const runs = Array.from({ length: 40 }, () => ({ ...newRun('type-1'), lease: { session: 'worker', token: 1 } }))
     await store.beat({ session: 'worker', leaseMs: 1_000 })
     await store.start(runs)
-    const cost = async (held: readonly HeldClaim[]): Promise<number> => {
+    const cost = async (held: readonly HeldClaim[], seeksStrays: boolean): Promise<number> => {
       const before = count()
-      await store.beat({ session: 'worker', leaseMs: 1_000, held })
+      await store.beat({ session: 'worker', leaseMs: 1_000, held, seeksStrays })
       return count() - before
     }
     const held = runs.map(({ id }) => ({ runId: id, token: 1, extendMs: null }))
-    expect(await cost([])).toBe(5)
-    expect(await cost(held)).toBe(6)
-    expect(await cost(held.map((one) => ({ ...one, extendMs: 500 })))).toBe(7)
+    const moving = held.map((one) => ({ ...one, extendMs: 500 }))
+    expect([await cost([], false), await cost(held, false), await cost(moving, false)]).toEqual([3, 4, 5])
+    expect([await cost([], true), await cost(held, true), await cost(moving, true)]).toEqual([4, 5, 6])
   })
 
   it('finds at its next poll what another process started', async () => {

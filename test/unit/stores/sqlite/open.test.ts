@@ -38,15 +38,6 @@ describe('a file', () => {
       message: expect.stringContaining('does its folder exist') as string,
     })
   })
-
-  it('that is no database is told so, and not overwritten', async () => {
-    const path = newPath()
-    const text = 'this is a letter, not a database\n'.repeat(100)
-    writeFileSync(path, text)
-    const opening = openSqliteStore({ path, driver, storageTimeout: 50 }).then((store) => store.migrate())
-    await expect(opening).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    expect(statSync(path).size).toBe(text.length)
-  })
 })
 
 describe('the settings', () => {
@@ -86,19 +77,6 @@ describe('a connection that the user opened', () => {
     await expect(store.get(['x'])).rejects.toMatchObject({ code: 'CLOSED' })
     expect(handle.prepare('select count(*) as count from runs').get([])).toMatchObject({ count: 0 })
     expect(handle.prepare('pragma synchronous').get([])).toMatchObject({ synchronous: 1 })
-    handle.close()
-  })
-
-  it('inside a transaction of its own makes the store wait, not break it', async () => {
-    const handle = new Database(':memory:')
-    const clock = createVirtualClock()
-    const store = await openSqliteStore({ handle, clock })
-    await store.migrate()
-    const bench = createContractBench({ store, clock })
-    handle.exec('begin')
-    await expect(bench.start()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    handle.exec('commit')
-    await bench.start()
     handle.close()
   })
 })

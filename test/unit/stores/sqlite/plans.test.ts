@@ -8,21 +8,35 @@ import {
   forgetExpiredSql,
   forgetTakenSql,
   forgetToldSql,
-  passedOnSql,
-  settleRestSql,
+  newMailSql,
+  choreSql,
+  broadcastsFromSql,
+  unreadSql,
+  waitersSql,
   queueSql,
   retainedSql,
   waitsSql,
 } from '../../../../src/stores/sqlite/books.ts'
-import { lookSql, promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
+import {
+  apartSql,
+  keyedApartSql,
+  keyedLookSql,
+  keyedReadySql,
+  lookApartSql,
+  lookSql,
+  promoteSql,
+  readySql,
+} from '../../../../src/stores/sqlite/claiming.ts'
+import { otherKeysSql } from '../../../../src/stores/sqlite/payloads.ts'
 import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
 import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/finding.ts'
+import { dueChoreSql } from '../../../../src/stores/sqlite/chores.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
-import { extendSql, lostSql, mailSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
+import { extendSql, listedSql, straysSql } from '../../../../src/stores/sqlite/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
@@ -46,17 +60,28 @@ describe('the plan of', () => {
     expect(plan).toEqual(['SEARCH runs USING INDEX runs_ready (shard=? AND type=? AND version=?)'])
   })
 
+  it('the search for keys that somebody lacks walks live runs that need one, and no others', () => {
+    expect(planOf(otherKeysSql).filter((line) => line.includes('runs'))).toEqual([
+      expect.stringContaining('runs_keyed'),
+    ])
+  })
+
   it.each([
     ['a look for work', lookSql, ['runs_ready', 'runs_timed']],
+    ['a look for work of some keys', keyedLookSql, ['runs_ready', 'runs_timed']],
+    ['a claim of some keys', keyedReadySql, ['runs_ready']],
+    ['a claim of suspects of some keys', keyedApartSql, ['runs_apart']],
     ['promoting what came due', promoteSql, ['runs_timed']],
+    ['a look for suspects', lookApartSql, ['runs_apart']],
+    ['a claim of suspects', apartSql, ['runs_apart']],
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline']],
-    ['the search for runs that are over time', timedOutSql, ['runs_timeout']],
-    ['the search for expired runs', expiredSql, ['runs_expiry']],
+    ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout']],
+    ['the search for expired runs', expiredSql, ['runs_bound_expiry']],
     [
       'the outlook of a rescue',
       nextSql,
-      ['sessions_alive', 'runs_deadline', 'runs_timeout', 'runs_expiry', 'runs_held'],
+      ['sessions_alive', 'runs_deadline', 'runs_bound_timeout', 'runs_bound_expiry', 'runs_held', 'runs_apart'],
     ],
   ])('%s uses its indexes and sorts nothing', (_, sql, indexes) => {
     const plan = planOf(sql)
@@ -72,10 +97,9 @@ describe('the plan of', () => {
       'runs_idempotency (shard=? AND idempotency_key=? AND started_as=?)',
     ],
     ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
-    ['the search for wishes', noticesSql, 'runs_wished (shard=? AND session=?)'],
-    ['the search for claims that are lost', lostSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
+    ['the search for strays', straysSql, 'runs_held (shard=? AND session=?)'],
+    ['what a beat tells of runs that it lists', listedSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
     ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
-    ['the search for mail that a holder does not know of', mailSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {
     const plan = planOf(sql)
     expect(plan.filter((line) => /SEARCH runs?\b/.test(line))[0]).toContain(`INDEX ${index}`)
@@ -84,8 +108,16 @@ describe('the plan of', () => {
 
   it.each([
     ['the first of a mailbox', firstMailSql, 'messages_unread (shard=? AND run_id=?)'],
-    ['what a run passes on at its end', passedOnSql, 'messages_unread (shard=? AND run_id=?)'],
-    ['what a run leaves unread', settleRestSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['what a run leaves unread', unreadSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
+    ['who waits on a topic', waitersSql, 'waits_longest (shard=? AND kind=? AND target=? AND opened_at>?)'],
+    ['what is passed on next', broadcastsFromSql, 'sqlite_autoindex_broadcasts_1 (shard=? AND topic=? AND position>?)'],
+    ['what is left to do for a target', choreSql, 'sqlite_autoindex_chores_1 (shard=? AND kind=? AND target=?)'],
+    ['the next chore', dueChoreSql, 'chores_due (shard=? AND due<?)'],
+    [
+      'what came under a name since somebody looked',
+      newMailSql,
+      'messages_named (shard=? AND run_id=? AND name=? AND position>?)',
+    ],
     ['the mail of a name', namedMailSql, 'messages_named (shard=? AND run_id=? AND name=?)'],
     ['the first of a queue', queueSql, 'broadcasts_open (shard=? AND topic=?)'],
     ['what a topic retains', retainedSql, 'sqlite_autoindex_broadcasts_1 (shard=? AND topic=?)'],

@@ -14,18 +14,35 @@ describe('an error of SQLite', () => {
     ['SQLITE_BUSY', 5],
     ['SQLITE_BUSY_SNAPSHOT', 517],
     ['SQLITE_LOCKED', 6],
-    ['SQLITE_READONLY', 8],
     ['SQLITE_IOERR_WRITE', 778],
-    ['SQLITE_CORRUPT', 11],
     ['SQLITE_FULL', 13],
     ['SQLITE_CANTOPEN', 14],
-    ['SQLITE_NOTADB', 26],
   ])('%s is unavailable: the work is kept and sent again', (name, number) => {
     for (const error of [named(name), numbered(number)]) {
       const told = translated(error)
       expect([told.code, told.cause]).toEqual(['STORE_UNAVAILABLE', error])
       expect(told.message).toContain('it failed')
     }
+  })
+
+  it.each([
+    ['SQLITE_READONLY', 8],
+    ['SQLITE_READONLY_DIRECTORY', 1544],
+    ['SQLITE_CORRUPT', 11],
+    ['SQLITE_NOTADB', 26],
+  ])('%s stays until an operator acts: callers are told at once what to do', (name, number) => {
+    for (const error of [named(name), numbered(number)]) {
+      const told = translated(error)
+      expect([told.code, told.cause]).toEqual(['STORE_REFUSED', error])
+      expect(told.message).toContain('it failed')
+    }
+  })
+
+  it('about a missing table says how to make it', () => {
+    expect(translated(new Error('no such table: runs'))).toMatchObject({
+      code: 'STORE_REFUSED',
+      message: expect.stringContaining('holdfast migrate') as string,
+    })
   })
 
   it.each([
@@ -45,6 +62,13 @@ describe('an error of SQLite', () => {
     const told = translated(error)
     expect([told.code, told.cause]).toEqual(['BUG', error])
     expect(translated('not even an error').code).toBe('BUG')
+  })
+
+  it.each([
+    new RangeError('Invalid string length'),
+    Object.assign(new TypeError('Provided value cannot be bound'), { code: 'ERR_INVALID_ARG_TYPE' }),
+  ])('that SQLite did not say is a defect: %s', (error) => {
+    expect(translated(error)).toMatchObject({ code: 'BUG', cause: error })
   })
 
   it('about a transaction of the user is unavailable: it will be over', () => {

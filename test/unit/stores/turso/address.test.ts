@@ -23,6 +23,7 @@ describe('a libsql: address', () => {
     ['libsql:///var/lib/app.db?authToken=hush', 'names no server'],
     ['libsql://user:hush@a.io', 'no user or password'],
     ['libsql://a.io?authtoken=hush', 'Did you mean "authToken"'],
+    ['libsql://a.io?authTokenhush', 'authToken and tls'],
     ['libsql://a.io?tls=maybe&authToken=hush', '0 or 1'],
     ['libsql://a.io:port?authToken=hush', 'cannot be read'],
   ])('%s is refused, and no secret is repeated', (address, message) => {

@@ -6,12 +6,14 @@ import { statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Database } from '@tursodatabase/database/compat'
 import { openTursoStore, type TursoStoreOptions } from 'holdfast/turso'
+import Sqlite from 'libsql'
 import { describe, expect, it, vi } from 'vitest'
 import { createHoldfast, workflow } from '../../../../src/index.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 import { loadTurso, withCode } from '../../../../src/stores/turso/driver.ts'
 import { createContractBench, createVirtualClock } from '../../../../src/testing/index.ts'
 import { temporaryPaths } from '../sqlite/folder.ts'
+import { turns } from '../sqlite/turns.ts'
 
 const newPath = temporaryPaths()
 
@@ -104,6 +106,26 @@ describe('a file of Turso', () => {
     await again.close()
   })
 
+  it('that SQLite made so that it can give pages back is refused with what to do, and opened after that', async () => {
+    const path = newPath()
+    const clock = createVirtualClock()
+    const sqlite = await openSqliteStore({ path, clock, driver: 'libsql' })
+    await sqlite.migrate()
+    const run = await createContractBench({ store: sqlite, clock }).start()
+    await sqlite.close()
+    await expect(openTursoStore({ path, clock })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('pragma auto_vacuum = none; vacuum') as string,
+    })
+    const converting = new Sqlite(path)
+    converting.exec('pragma auto_vacuum = none; vacuum; pragma wal_checkpoint(truncate)')
+    converting.close()
+    const turso = await openTursoStore({ path, clock })
+    expect(await turso.get([run.id])).toEqual([run])
+    await createContractBench({ store: turso, clock }).start()
+    await turso.close()
+  })
+
   it('is for one process: a second one is told so, and gets it when the first has ended', async () => {
     const path = newPath()
     const script = `
@@ -122,7 +144,7 @@ describe('a file of Turso', () => {
     first.kill('SIGKILL')
     await once(first, 'exit')
     const store = await openTursoStore({ path })
-    expect(store.capabilities).toEqual({ notifies: false, multiProcess: false, transactions: false })
+    expect(store.capabilities).toMatchObject({ notifies: false, multiProcess: false, transactions: false })
     await store.close()
   })
 
@@ -139,7 +161,7 @@ describe('a file of Turso', () => {
     const text = 'this is a letter, not a database\n'.repeat(200)
     writeFileSync(path, text)
     await expect(openTursoStore({ path })).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'INVALID_OPTION',
       message: expect.stringContaining('not a SQLite database') as string,
     })
     expect(statSync(path).size).toBe(text.length)
@@ -165,6 +187,25 @@ describe('a file of Turso', () => {
     other.exec('rollback')
     other.close()
     const run = await bench.start()
+    expect(await store.find({}, { limit: 10 })).toEqual([run])
+    await store.close()
+  })
+})
+
+describe('while another connection of this process writes to a file of Turso', () => {
+  it('what wants to write waits without stopping the process', async () => {
+    const path = newPath()
+    const clock = createVirtualClock()
+    const store = await openTursoStore({ path, clock })
+    await store.migrate()
+    const bench = createContractBench({ store, clock })
+    const other = new Database(path)
+    other.exec('begin immediate')
+    const starting = bench.start()
+    await turns(100)
+    other.exec('rollback')
+    other.close()
+    const run = await starting
     expect(await store.find({}, { limit: 10 })).toEqual([run])
     await store.close()
   })
@@ -222,5 +263,6 @@ describe('what Turso says', () => {
   it('is left alone if SQLite has no code for it', () => {
     expect(withCode(new Error('prepare failed: near "selec": syntax error'))).not.toHaveProperty('code')
     expect(withCode('not even an error')).toBe('not even an error')
+    expect(withCode(new TypeError('The value is too large'))).not.toHaveProperty('code')
   })
 })

@@ -8,18 +8,21 @@ import {
   forgetExpiredSql,
   forgetTakenSql,
   forgetToldSql,
-  passedOnSql,
+  newMailSql,
   queueSql,
+  unreadSql,
+  waitersSql,
 } from '../../../../src/stores/sqlite/books.ts'
 import { promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
 import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
+import { dueChoreSql } from '../../../../src/stores/sqlite/chores.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
 import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
 import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
 import { migrations } from '../../../../src/stores/sqlite/schema.ts'
-import { extendSql, lostSql, mailSql, noticesSql } from '../../../../src/stores/sqlite/sessions.ts'
+import { extendSql, listedSql, straysSql } from '../../../../src/stores/sqlite/sessions.ts'
 import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
 
 const database = new Database(':memory:')
@@ -46,23 +49,21 @@ describe('on Turso', () => {
     ['the search for keys that are taken', takenKeysSql, ['runs_unique (shard=? AND unique_key=?)']],
     ['the search for idempotency keys', takenIdempotencySql, ['runs_idempotency (shard=? AND idempotency_key=?']],
     ['the search for who has a key', keyHolderSql, ['runs_unique (shard=? AND unique_key=?)']],
-    ['the search for claims that are lost', lostSql, [byId]],
+    ['what a beat tells of runs that it lists', listedSql, [byId]],
     ['leasing and moving deadlines', extendSql, [byId, 'PRIMARY KEY']],
-    [
-      'what a heartbeat tells',
-      noticesSql,
-      [
-        'runs_wished (shard=? AND session=?)',
-        'runs_timeout (shard=? AND timeout_at<=?)',
-        'runs_held (shard=? AND session=?)',
-      ],
-    ],
+    ['the search for strays', straysSql, ['runs_held (shard=? AND session=?)']],
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
-    ['the search for runs that are over time', timedOutSql, ['runs_timeout (shard=? AND timeout_at<=?)']],
-    ['the search for mail that a holder does not know of', mailSql, [byId]],
+    ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],
     ['the first of a mailbox', firstMailSql, ['messages_unread (shard=? AND run_id=?)']],
-    ['what a run passes on at its end', passedOnSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
+    ['who waits on a topic', waitersSql, ['waits_longest (shard=? AND kind=? AND target=? AND opened_at>=?)']],
+    ['the next chore', dueChoreSql, ['chores_due (shard=? AND due<=?)']],
+    [
+      'what came under a name since somebody looked',
+      newMailSql,
+      ['messages_named (shard=? AND run_id=? AND name=? AND position>?)'],
+    ],
     ['the mail of a name', namedMailSql, ['messages_named (shard=? AND run_id=? AND name=?)']],
     ['the first of a queue', queueSql, ['broadcasts_open (shard=? AND topic=?)']],
     ['a broadcast that may be known', broadcastSql, ['broadcasts_id (shard=? AND topic=? AND id=?)']],
@@ -77,7 +78,7 @@ describe('on Turso', () => {
     ['a message that may be known', knownSql, ['messages_id (shard=? AND run_id=? AND id=?)']],
     ['a dead letter', settleSql, ['messages_id (shard=? AND run_id=? AND id=?)']],
     ['what a transition takes', takeSql, ['messages_id (shard=? AND run_id=? AND id=?)', 'PRIMARY KEY']],
-    ['the search for expired runs', expiredSql, ['runs_expiry (shard=? AND expires_at<=?)']],
+    ['the search for expired runs', expiredSql, ['runs_bound_expiry (shard=? AND expires_at<=?)']],
   ])('%s goes along its index, and sorts nothing', (_, sql, expected) => {
     const found = searches(sql)
     expect(found).toHaveLength(expected.length)

@@ -115,7 +115,7 @@ describe('a store on a server', () => {
     const store = await openLibsqlStore({ url: server.addressOf(newPath(), 'wrong-token') })
     const error = await store.migrate().catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({
-      code: 'STORE_UNAVAILABLE',
+      code: 'STORE_REFUSED',
       message: expect.stringContaining('refuses the token') as string,
     })
     expect(inspect(error)).not.toContain('wrong-token')

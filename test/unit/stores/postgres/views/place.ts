@@ -10,11 +10,11 @@ export const at = (ms: number): Date => new Date(ms)
 export const statuses = ['pending', 'running', 'waiting', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled']
 export const idOf = (index: number): string => `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`
 
-/** A place with the views of a design, and what a statement finds in them. */
-export async function installed(name: ViewName) {
+/** A place with the views of a design, and what a statement finds in them: in the set that shows everything, if not told. */
+export async function installed(name: ViewName, set: 'plain' | 'payloads' = 'payloads') {
   const place = await migratedPlace()
-  await installViews(place.pool, place.schema, [name])
-  const schema = viewSchema(place.schema, name)
+  await installViews(place.pool, { schema: place.schema, views: [name], payloads: true })
+  const schema = viewSchema(place.schema, name, set)
   const look = (view: string, rest = ''): Promise<Rows> =>
     place.rows(`select * from ${quoteSchema(schema)}.${view} ${rest}`)
   const columnsOf = async (view: string): Promise<readonly string[]> => {

@@ -1,0 +1,120 @@
+// Has a crowd of processes drain a backlog, and measures from the word to go until nothing is left.
+
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Client } from 'pg'
+import type { CrowdTask, CrowdTold } from '../crowd-child.ts'
+import { withClient, withSchema } from '../postgres.ts'
+import type { Claims, Queue } from './queue.ts'
+
+export interface Crowd {
+  readonly queue: Queue
+  readonly workers: number
+  /** Of every worker. */
+  readonly slots: number
+  readonly types: number
+  readonly jobs: number
+  /** Somebody reads an old snapshot all the time, so that nothing is cleaned up. */
+  readonly isHeld: boolean
+}
+
+export interface Drained {
+  readonly ms: number
+  readonly claims: Claims | null
+  /** Pages that a claim touched; null if the server does not tell. */
+  readonly pages: number | null
+}
+
+const child = fileURLToPath(new URL('../crowd-child.js', import.meta.url))
+const lookEveryMs = 5
+
+export function drain(url: string, crowd: Crowd): Promise<Drained> {
+  const { queue, types, jobs, isHeld } = crowd
+  return withSchema(url, (schema) =>
+    withClient(url, async (client) => {
+      const place = { url, schema, types }
+      await queue.enqueue(place, jobs)
+      await client.query('analyze')
+      return withSnapshot(url, isHeld, async () => {
+        const hands = await Promise.all(Array.from({ length: crowd.workers }, () => hire(crowd, place)))
+        try {
+          return await measure(hands, client, queue.left(place), jobs)
+        } finally {
+          for (const { process } of hands) process.kill()
+        }
+      })
+    }),
+  )
+}
+
+interface Hired {
+  readonly process: ChildProcess
+  told: CrowdTold
+  /** Settles when it has left. */
+  readonly left: Promise<unknown>
+}
+
+async function hire({ queue, slots }: Crowd, place: CrowdTask['place']): Promise<Hired> {
+  const process = fork(child)
+  const left = once(process, 'exit')
+  const task: CrowdTask = { queue: queue.name, place, slots }
+  process.send(task)
+  const [told] = (await Promise.race([once(process, 'message'), left])) as [CrowdTold | number]
+  if (typeof told !== 'object' || told === null) throw new Error(`A worker of ${queue.name} did not begin; see above.`)
+  const hired: Hired = { process, told, left }
+  process.on('message', (next) => (hired.told = next as CrowdTold))
+  return hired
+}
+
+async function measure(hands: readonly Hired[], client: Client, left: string, jobs: number): Promise<Drained> {
+  const sum = (count: (told: CrowdTold) => number): number => hands.reduce((all, { told }) => all + count(told), 0)
+  const isCounting = await countAnew(client)
+  const began = performance.now()
+  for (const { process } of hands) process.send('go')
+  while (sum(({ performed }) => performed) < jobs) await setTimeout(lookEveryMs)
+  // What was performed last may not be committed yet.
+  for (;;) {
+    const { rows } = await client.query<{ left: boolean }>(left)
+    if (rows[0]?.left === false) break
+    await setTimeout(lookEveryMs)
+  }
+  const ms = performance.now() - began
+  const pages = isCounting ? await pagesPerClaim(client) : null
+  for (const { process } of hands) process.send('stop')
+  await Promise.all(hands.map(({ left: gone }) => gone))
+  const isCounted = hands.every(({ told }) => told.claims !== null)
+  const all = sum(({ claims }) => claims?.all ?? 0)
+  const empty = sum(({ claims }) => claims?.empty ?? 0)
+  return { ms, claims: isCounted ? { all, empty } : null, pages }
+}
+
+/** Whether the server counts what statements take; from now on. */
+async function countAnew(client: Client): Promise<boolean> {
+  const known = await client.query("select from pg_extension where extname = 'pg_stat_statements'")
+  if (known.rows.length > 0) await client.query('select pg_stat_statements_reset()')
+  return known.rows.length > 0
+}
+
+/** Of our claims, as the server counted them. */
+async function pagesPerClaim(client: Client): Promise<number | null> {
+  const { rows } = await client.query<{ pages: number | null }>(
+    `select (sum(shared_blks_hit + shared_blks_read) / nullif(sum(calls), 0))::float as pages from pg_stat_statements
+    where query like '%leased as (%'`,
+  )
+  return rows[0]?.pages ?? null
+}
+
+async function withSnapshot<Result>(url: string, isHeld: boolean, use: () => Promise<Result>): Promise<Result> {
+  if (!isHeld) return use()
+  return withClient(url, async (reader) => {
+    await reader.query('begin isolation level repeatable read')
+    await reader.query('select count(*) from pg_class')
+    try {
+      return await use()
+    } finally {
+      await reader.query('rollback')
+    }
+  })
+}

@@ -1,0 +1,56 @@
+// graphile-worker beside us: as it comes, and with what its documentation says about speed: a local queue, and jobs that are
+// completed together.
+
+import { withClient } from '../postgres.ts'
+import { peer, typeName, type Queue } from './queue.ts'
+
+interface Runner {
+  stop(): Promise<void>
+}
+
+interface GraphileWorker {
+  run(options: object): Promise<Runner>
+  makeWorkerUtils(options: object): Promise<{ migrate(): Promise<void>; release(): Promise<void> }>
+  readonly Logger: new (factory: () => () => void) => unknown
+}
+
+export function graphileWorker({ tuned }: { readonly tuned: boolean }): Queue | null {
+  const library = peer('graphile-worker') as GraphileWorker | null
+  if (library === null) return null
+  const logger = new library.Logger(() => () => undefined)
+  return {
+    name: tuned ? 'graphile-worker, tuned' : 'graphile-worker',
+
+    async enqueue({ url, schema, types }, jobs) {
+      const utils = await library.makeWorkerUtils({ connectionString: url, schema, logger })
+      await utils.migrate()
+      await utils.release()
+      await withClient(url, (client) =>
+        client.query(
+          `select count(*) from "${schema}".add_jobs(array(
+            select row('bench-type-' || number % $2, '{}', null, now(), 25, null, 0, null)::"${schema}".job_spec
+            from generate_series(1, $1::integer) as number))`,
+          [jobs, types],
+        ),
+      )
+    },
+
+    async open({ url, schema, types }, slots, performed) {
+      const taskList = Object.fromEntries(Array.from({ length: types }, (_, index) => [typeName(index), performed]))
+      const batches = { localQueue: { size: Math.max(slots, 500) }, completeJobBatchDelay: 0, failJobBatchDelay: 0 }
+      let runner: Runner | null = null
+      return {
+        async start() {
+          const worker = { connectionString: url, schema, concurrentJobs: slots, ...(tuned ? batches : {}) }
+          runner = await library.run({ taskList, logger, noHandleSignals: true, preset: { worker } })
+        },
+        async stop() {
+          await runner?.stop()
+        },
+        claims: () => null,
+      }
+    },
+
+    left: ({ schema }) => `select exists (select from "${schema}"._private_jobs) as left`,
+  }
+}

@@ -1,0 +1,65 @@
+// `holdfast rekey`: encrypts anew what was written with other keys than the current one.
+
+import type { Command } from 'commander'
+import { examples, Interrupted, type Act } from '../call.ts'
+import { visible } from '../../core/printable.ts'
+import { whole } from '../option-values.ts'
+import { Progress } from '../progress.ts'
+import { amount } from '../text.ts'
+
+/** Counting on is no use to a bar. */
+const countedAtMost = 1_000_000
+
+interface RekeyCommandOptions {
+  readonly rate?: number
+  readonly after?: string
+}
+
+export function registerRekey(program: Command, act: Act): void {
+  const command = program
+    .command('rekey')
+    .summary('encrypt payloads anew with the current key')
+    .description(
+      'Encrypts all payloads anew that were written with another key than the current one of the codec, which the module of ' +
+        '--workflows configures. Workers may go on meanwhile: a run that is being performed is passed over, and told of at the ' +
+        'end. It may be stopped at any time and called again. Put a key away only when nothing is left that needs it, and ' +
+        'keep it as long as there are backups.',
+    )
+    .option('--rate <n>', 'at most so many runs a second', whole('--rate', 1), 500)
+    .option('--after <next>', 'go on where an earlier call was stopped')
+    .addHelpText(
+      'after',
+      examples(
+        'rekey --store sqlite:app.db --workflows ./workflows.js',
+        'rekey --store sqlite:app.db --workflows ./workflows.js --rate 50 --json',
+      ),
+    )
+  act(command, async (call) => {
+    const { rate, after } = command.opts<RekeyCommandOptions>()
+    const { holdfast } = await call.open({ store: 'existing' })
+    const { printer, io } = call
+    const stop = new AbortController()
+    call.handleSignals((signal) => stop.abort(new Interrupted(signal)))
+    const { count: total } = await holdfast.count({}, { atMost: countedAtMost })
+    const progress = new Progress(io, printer, total, 'Looked at')
+    const done = await holdfast.rekey({
+      abortSignal: stop.signal,
+      ...(rate === undefined ? {} : { rate }),
+      ...(after === undefined ? {} : { after }),
+      onProgress: ({ runs, payloads }) => void progress.at(runs, `${amount(payloads, 'payload')} encrypted anew`),
+    })
+    await progress.end()
+    const { runs, rewritten, payloads, held, unreadable, missingKeys, next } = done
+    const keys = missingKeys.map((key) => JSON.stringify(visible(key))).join(', ')
+    await printer.answer(
+      done,
+      `Looked at ${amount(runs, 'run')}, and encrypted ${amount(payloads, 'payload')} of ${amount(rewritten, 'run')} anew.`,
+      ...(held === 0 ? [] : [`${amount(held, 'run')} had a holder: call this again later.`]),
+      ...(unreadable === 0
+        ? []
+        : [`${amount(unreadable, 'run')} cannot be read${keys === '' ? '' : `: ${keys} is missing`}.`]),
+      ...(next === null ? [] : [`It was stopped. Go on with: holdfast rekey --after ${next}`]),
+    )
+    if (next !== null) throw stop.signal.reason
+  })
+}

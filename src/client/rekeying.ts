@@ -1,0 +1,263 @@
+// Encrypting anew what was written with other keys than the current one, so that those can be put away. It walks all runs, the
+// newest first and then those that were removed, page by page and no faster than it is told; workers go on meanwhile.
+//
+// An entry keeps its place and its meaning: only the text of its payload is another one. A run that somebody holds is passed
+// over, and looked at once more at the end; what is left then is told. What is written already needs nothing, so it may be
+// stopped anywhere and called again.
+
+import type { Entry } from '../core/entry.ts'
+import { HoldfastError, isHoldfastError } from '../core/error.ts'
+import type { Ended, Message } from '../core/message.ts'
+import { endPlace, messagePlace, type Place } from '../core/place.ts'
+import type { Payloads } from '../core/payload.ts'
+import type { Run } from '../core/run.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import { noMail } from '../engine/mail.ts'
+import type { PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../store.ts'
+import { checkAbortSignal } from './abort-option.ts'
+import { adminOf } from './finding.ts'
+import { checkRunCursor } from './paging.ts'
+import { placeOfData } from './run-view.ts'
+
+export interface RekeyOptions {
+  /** Goes on behind this run: the `next` of a call that was stopped. @default from the newest run on */
+  readonly after?: string
+  /** At most so many runs a second. @default 500 */
+  readonly rate?: number
+  /** Stops it after the page that it is at: the answer says where to go on. */
+  readonly abortSignal?: AbortSignal
+  /** Called after each page, with what was done so far. */
+  readonly onProgress?: (sofar: Rekeyed) => void
+}
+
+export interface Rekeyed {
+  /** How many runs were looked at. */
+  readonly runs: number
+  /** How many of them had payloads of another key. */
+  readonly rewritten: number
+  readonly payloads: number
+  /** Runs that were being performed: call again later. */
+  readonly held: number
+  /** Runs of which a payload cannot be read: a key is missing. */
+  readonly unreadable: number
+  /** The keys that are missing. */
+  readonly missingKeys: readonly string[]
+  /** Where to go on; null when all runs were looked at. */
+  readonly next: string | null
+}
+
+const runsAtOnce = 100
+const entriesAtOnce = 500
+const bytesAtOnce = 4 * 1024 * 1024
+const lettersAtOnce = 100
+/** How many runs that were held are looked at again. */
+const mostHeld = 10_000
+/** In front of the id, for runs that were removed. */
+const removedMark = 'removed:'
+
+export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Promise<Rekeyed> {
+  checkOptions(options, ['after', 'rate', 'onProgress', 'abortSignal'], 'rekey()')
+  const { rate = 500, after } = options
+  if (!(rate > 0)) throw new HoldfastError('INVALID_OPTION', `rekey({ rate }) is a number over 0. Got ${shown(rate)}.`)
+  if (after !== undefined) checkRunCursor(after, 'rekey({ after })', removedMark)
+  engine.assertOpen()
+  if (engine.payloads.currentKey === null) {
+    throw new HoldfastError('INVALID_OPTION', 'rekey() needs a codec that has keys, such as encryptingCodec().')
+  }
+  return new Rekeying(engine, options, rate).walk()
+}
+
+class Rekeying {
+  private readonly engine: Engine
+  private readonly admin: StoreAdmin
+  private readonly payloads: Payloads
+  private readonly options: RekeyOptions
+  private readonly rate: number
+  private readonly signal: AbortSignal | undefined
+  private readonly held: string[] = []
+  private readonly missing = new Set<string>()
+  private runs = 0
+  private rewritten = 0
+  private written = 0
+  private skipped = 0
+  private unreadable = 0
+
+  constructor(engine: Engine, options: RekeyOptions, rate: number) {
+    this.engine = engine
+    this.admin = adminOf(engine)
+    this.payloads = engine.payloads
+    this.options = options
+    this.rate = rate
+    this.signal = checkAbortSignal(options.abortSignal)
+  }
+
+  async walk(): Promise<Rekeyed> {
+    const { after } = this.options
+    const isRemoved = after?.startsWith(removedMark) === true
+    for (const deleted of isRemoved ? [true] : [false, true]) {
+      const from = isRemoved === deleted ? after?.replace(removedMark, '') : undefined
+      const stoppedAt = await this.walkAll(deleted, from)
+      if (stoppedAt !== null) return this.sofar(deleted ? `${removedMark}${stoppedAt}` : stoppedAt)
+    }
+    await this.walkLetters()
+    for (const id of this.held.splice(0)) {
+      const [run] = await this.engine.store.get([id])
+      if (run !== undefined) await this.rekey(run)
+    }
+    return this.sofar(null)
+  }
+
+  /** Tells where it stopped, if it was told to; null if it came to the end. */
+  private async walkAll(deleted: boolean, from: string | undefined): Promise<string | null> {
+    for (let after = from; ;) {
+      // As many as it may look at in a second, so that no rest is longer.
+      const limit = Math.min(runsAtOnce, Math.ceil(this.rate))
+      const page = await this.admin.find({ deleted }, { limit, ...(after === undefined ? {} : { after }) })
+      const last = page.at(-1)
+      if (last === undefined) return null
+      const { clock } = this.engine.ports
+      const begunAt = clock.monotonic()
+      for (const run of page) {
+        this.runs += 1
+        await this.rekey(run)
+      }
+      after = last.id
+      this.options.onProgress?.(this.sofar(deleted ? `${removedMark}${after}` : after))
+      if (this.signal?.aborted === true) return after
+      const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
+      if (restMs > 0) await new Promise<void>((resolve) => void clock.after(Math.ceil(restMs), resolve))
+    }
+  }
+
+  /** Messages that their runs never read are kept beside the mailboxes. */
+  private async walkLetters(): Promise<void> {
+    for (let after: string | undefined; ;) {
+      const page = { limit: lettersAtOnce, ...(after === undefined ? {} : { after }) }
+      const letters = await this.admin.deadLetters({}, page)
+      const last = letters.at(-1)
+      if (last === undefined) return
+      for (const letter of letters) {
+        const [run] = await this.engine.store.get([letter.runId])
+        if (run === undefined) continue
+        const messages = await this.tried(() => this.messages([letter]))
+        if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
+      }
+      after = `${last.runId} ${last.id}`
+    }
+  }
+
+  private async rekey(run: Run): Promise<void> {
+    const before = this.written
+    const outcome = await this.tried(() => this.rewriteRun(run))
+    if (this.written > before) this.rewritten += 1
+    if (outcome === 'held' || outcome === 'changed') {
+      if (this.held.length < mostHeld) this.held.push(run.id)
+      else this.skipped += 1
+    }
+  }
+
+  /** Page by page. The row says that the run needs the current key when all of it does. */
+  private async rewriteRun(run: Run): Promise<PayloadsRewritten> {
+    if (run.session !== null) return 'held'
+    const { currentKey } = this.payloads
+    let needsKey = run.keyId !== null && run.keyId !== currentKey
+    for (let after = 0; ;) {
+      const request = { runId: run.id, after, limit: entriesAtOnce, ...(after === 0 ? {} : { mail: noMail }) }
+      const [page] = await this.engine.store.load([request], bytesAtOnce)
+      const read = page?.entries ?? []
+      const entries = await this.entries(run.id, read)
+      const messages = await this.messages(page?.messages ?? [])
+      after += read.length
+      const isLast = read.length === 0 || after >= run.seq
+      needsKey ||= entries.length > 0
+      const keyId = isLast && needsKey ? currentKey : run.keyId
+      if (entries.length + messages.length > 0 || (isLast && needsKey)) {
+        const answer = await this.write(run, { keyId, entries, messages })
+        if (answer !== 'written') return answer
+      }
+      if (isLast) return 'written'
+    }
+  }
+
+  private async write(
+    { id, seq }: Run,
+    what: Pick<PayloadRewrite, 'keyId' | 'entries' | 'messages'>,
+  ): Promise<PayloadsRewritten> {
+    const answer = await this.admin.rewritePayloads({ runId: id, seq, ...what })
+    if (answer === 'written') this.written += what.entries.length + what.messages.length
+    return answer
+  }
+
+  private async entries(runId: string, read: readonly Entry[]): Promise<PayloadRewrite['entries']> {
+    const entries: { seq: number; data: string }[] = []
+    for (const entry of read) {
+      if (entry.data === null) continue
+      const place = placeOfData(runId, entry, this.payloads)
+      const data = staysInline.has(entry.kind)
+        ? this.payloads.rekey(entry.data, place)
+        : await this.kept(entry.data, place)
+      if (data !== entry.data) entries.push({ seq: entry.seq, data })
+    }
+    return entries
+  }
+
+  private async messages(read: readonly Message[]): Promise<PayloadRewrite['messages']> {
+    const messages: { id: string; data: string }[] = []
+    for (const message of read) {
+      const payload = payloadIn(message)
+      if (payload === null) continue
+      const data = await this.kept(payload, sentFrom(this.payloads.namespace, message))
+      if (data !== payload) messages.push({ id: message.id, data: withPayload(message, data) })
+    }
+    return messages
+  }
+
+  /** As the journal keeps it, under the current key. What lies elsewhere is put there once more. */
+  private async kept(kept: string, place: Place): Promise<string> {
+    const text = await this.payloads.fetch(kept)
+    const anew = this.payloads.rekey(text, place)
+    return anew === text ? kept : this.payloads.keep(anew, place)
+  }
+
+  /** Counts a run that cannot be read, and gives null for it. */
+  private async tried<Result>(work: () => Promise<Result>): Promise<Result | null> {
+    try {
+      return await work()
+    } catch (error) {
+      if (!isHoldfastError(error, 'PAYLOAD_CORRUPT')) throw error
+      this.unreadable += 1
+      const { key } = error.details
+      if (typeof key === 'string') this.missing.add(key)
+      return null
+    }
+  }
+
+  private sofar(next: string | null): Rekeyed {
+    const { runs, rewritten, written: payloads, unreadable } = this
+    const held = this.held.length + this.skipped
+    return { runs, rewritten, payloads, held, unreadable, missingKeys: [...this.missing].toSorted(), next }
+  }
+}
+
+/** These are kept as the codec wrote them: never elsewhere. */
+const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued'])
+
+/** What somebody wrote into a message, as it is kept; null if there is nothing. */
+function payloadIn({ kind, data }: Message): string | null {
+  if (kind === 'refused') return null
+  if (kind !== 'ended') return data
+  const ended = JSON.parse(data) as Ended
+  return ended.status === 'not-found' ? null : ended.data
+}
+
+/** The place that the payload of a message was written for. */
+function sentFrom(namespace: string, message: Message): Place {
+  if (message.kind !== 'ended') return messagePlace(namespace, message)
+  const ended = JSON.parse(message.data) as Exclude<Ended, { status: 'not-found' }>
+  return endPlace(namespace, message.name, ended)
+}
+
+function withPayload({ kind, data }: Message, payload: string): string {
+  return kind === 'ended' ? JSON.stringify({ ...(JSON.parse(data) as Ended), data: payload }) : payload
+}

@@ -1,0 +1,160 @@
+// The store as this process uses it: every call is answered in time, or rejected with STORE_UNAVAILABLE, whatever the store,
+// its driver or the network does. A call that was given up may take effect all the same, and each of them is made for that:
+//
+//   start, commit, deliver, steer   carry ids, and are sent again under them
+//   claim                           leases runs that nobody here knows of: the next heartbeats call them strays, and they
+//                                   are given back
+//   beat                            counts only once it is answered, so this process never believes longer than others do
+//   rescue, doChores, release       do nothing a second time
+//   listen                          is taken back when its answer comes late
+//
+// Left alone are transactions of users, which last as long as their work does; `migrate` and `check`, which read or write
+// everything; and `close`.
+
+import { formatMs } from '../core/duration.ts'
+import { HoldfastError, isHoldfastError, isOfOneRow } from '../core/error.ts'
+import type { Logger, Ports } from '../core/ports.ts'
+import type { BatchOptions, Store, StoreAdmin, StoreSecrets } from '../store.ts'
+
+type BoundedMethod =
+  Exclude<keyof Store, 'capabilities' | 'migrate' | 'close'> | Exclude<keyof StoreAdmin, 'check'> | keyof StoreSecrets
+
+const boundedMethods: Readonly<Record<BoundedMethod, true>> = {
+  start: true,
+  claim: true,
+  load: true,
+  commit: true,
+  deliver: true,
+  steer: true,
+  beat: true,
+  rescue: true,
+  doChores: true,
+  release: true,
+  get: true,
+  changes: true,
+  listen: true,
+  find: true,
+  count: true,
+  deadLetters: true,
+  settleDeadLetter: true,
+  otherKeys: true,
+  rewritePayloads: true,
+  tokenKey: true,
+}
+
+/** What only workers ask for. Nobody hears of their errors but the log. */
+const workersMethods: ReadonlySet<PropertyKey> = new Set(['claim', 'commit', 'beat', 'rescue', 'doChores', 'release'])
+
+/** What takes a batch, and options that may say how long that may take. */
+const batchMethods: ReadonlySet<PropertyKey> = new Set(['start', 'commit', 'deliver'])
+
+type Call = (...given: readonly unknown[]) => Promise<unknown>
+
+/** The same store, of which no call takes longer than `limitMs` says at that time. */
+export function boundedStore(store: Store, ports: Pick<Ports, 'clock' | 'logger'>, limitMs: () => number): Store {
+  const refusals = new Refusals(ports.logger)
+  const wrapped = new Map<PropertyKey, { readonly of: unknown; readonly call: unknown }>()
+
+  const bounded =
+    (name: string, method: Call): Call =>
+    (...given) =>
+      new Promise((resolve, reject) => {
+        const ms = Math.min(limitMs(), batchLimitMs(name, given))
+        let isOver = false
+        const cancel = ports.clock.after(ms, () => {
+          isOver = true
+          reject(unanswered(name, ms))
+        })
+        const answer = (value: unknown): void => {
+          if (isOver) return takeBack(name, value)
+          cancel()
+          refusals.answered(name)
+          resolve(value)
+        }
+        const refuse = (error: unknown): void => {
+          cancel()
+          refusals.heard(name, error)
+          reject(error)
+        }
+        try {
+          Reflect.apply(method, store, given).then(answer, refuse)
+        } catch (error) {
+          refuse(error)
+        }
+      })
+
+  const get = (key: PropertyKey): unknown => {
+    const value: unknown = Reflect.get(store, key, store)
+    if (typeof value !== 'function') return value
+    const known = wrapped.get(key)
+    if (known?.of === value) return known.call
+    const isBounded = typeof key === 'string' && Object.hasOwn(boundedMethods, key)
+    const call: unknown = isBounded ? bounded(key, value as Call) : value.bind(store)
+    wrapped.set(key, { of: value, call })
+    return call
+  }
+  return new Proxy({} as Store, {
+    get: (_nothing, key) => get(key),
+    has: (_nothing, key) => key in store,
+    set: (_nothing, key, value) => Reflect.set(store, key, value, store),
+  })
+}
+
+function batchLimitMs(name: string, [, options]: readonly unknown[]): number {
+  if (!batchMethods.has(name)) return Number.POSITIVE_INFINITY
+  return (options as BatchOptions | undefined)?.withinMs ?? Number.POSITIVE_INFINITY
+}
+
+/** What comes too late is nobody's, but a listener would be called for ever. */
+function takeBack(name: string, value: unknown): void {
+  if (name === 'listen' && typeof value === 'function') (value as () => void)()
+}
+
+/** Tells whether nobody said anything to a call: not the store, and not the way to it. */
+export function isUnanswered(error: unknown): boolean {
+  return isHoldfastError(error, 'STORE_UNAVAILABLE') && error.details['call'] !== undefined
+}
+
+function unanswered(name: string, ms: number): HoldfastError {
+  return new HoldfastError(
+    'STORE_UNAVAILABLE',
+    `The store has not answered ${name}() for ${formatMs(ms)}. What was asked may have taken effect or not.`,
+    { details: { call: name, waitedMs: ms } },
+  )
+}
+
+/** Says once what an operator must repair, and once that it is repaired. Until then workers ask again and again. */
+class Refusals {
+  private readonly logger: Logger
+  /** What was said, and for which call. */
+  private readonly said = new Map<string, { readonly of: string; readonly isRow: boolean }>()
+
+  constructor(logger: Logger) {
+    this.logger = logger
+  }
+
+  heard(name: string, error: unknown): void {
+    if (!workersMethods.has(name) || !isHoldfastError(error, 'STORE_REFUSED') || this.said.has(error.message)) return
+    this.said.set(error.message, { of: name, isRow: isOfOneRow(error) })
+    this.logger.error(
+      `The store refuses work until somebody acts: ${error.message} Nothing is lost: this worker asks again until it may.`,
+      { error, call: name },
+    )
+  }
+
+  answered(name: string): void {
+    if (this.said.size === 0) return
+    for (const [message, { of, isRow }] of this.said) {
+      // That others are taken says nothing of a row that is refused.
+      if (of !== name || isRow) continue
+      this.said.delete(message)
+      this.logger.info('The store takes work again.', { call: name })
+    }
+  }
+}
+
+/** As the work of a run must see it, which is kept and sent again also while somebody has to repair the store. */
+export function kept(error: unknown): unknown {
+  if (!isHoldfastError(error, 'STORE_REFUSED')) return error
+  return new HoldfastError('STORE_UNAVAILABLE', error.message, { cause: error, details: error.details })
+}

@@ -1,0 +1,74 @@
+// What a body asks for, checked: the options of its steps, the waits that it hands over, the schema of what it receives, the run
+// that it starts.
+
+import type { Definition, Isolation } from '../core/definition.ts'
+import { someTime, toMs } from '../core/duration.ts'
+import { HoldfastError } from '../core/error.ts'
+import { retryPolicy, type RetryPolicy } from '../core/retry.ts'
+import { isSchema, type Schema } from '../core/schema.ts'
+import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
+import type { Undo } from './call.ts'
+import type { ChildOptions, ReceiveOptions, TransactionStepOptions } from './context.ts'
+import { checkIsolation, notAFunction, notAWait, notAWorkflow } from './misuse.ts'
+import { Wait } from './wait.ts'
+import type { ChildAsk, OnParentEnd } from './way.ts'
+
+export function checkSchema(options: ReceiveOptions<unknown>, where: string): Schema | undefined {
+  checkOptions(options, ['schema'], where)
+  const { schema } = options
+  if (schema === undefined || isSchema(schema)) return schema
+  throw new HoldfastError('INVALID_OPTION', `The schema of ${where} must be a Standard Schema, such as one of zod.`)
+}
+
+export function checkWaits(waits: Readonly<Record<string, unknown>> | readonly unknown[], what: string): void {
+  for (const [key, wait] of Object.entries(waits ?? {})) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)
+}
+
+export function childAsk(
+  kind: ChildAsk['kind'],
+  workflow: Definition,
+  input: unknown,
+  given: ChildOptions | undefined,
+): ChildAsk {
+  const { type, validate }: Partial<Definition> = workflow ?? {}
+  if (typeof type !== 'string' || typeof validate !== 'function') throw notAWorkflow(`ctx.${kind}`)
+  const { onParentEnd = kind === 'child' ? 'cancel' : 'abandon', ...options } = given ?? {}
+  if (!endings.includes(onParentEnd)) {
+    const told = `Got ${shown(onParentEnd)}.${didYouMean(onParentEnd, endings)}`
+    throw new HoldfastError('INVALID_OPTION', `onParentEnd of ctx.${kind} is one of ${endings.join(', ')}. ${told}`)
+  }
+  return { kind, workflow, input, options, onParentEnd, prepared: null, runId: null }
+}
+
+const endings: readonly OnParentEnd[] = ['cancel', 'abandon', 'wait']
+
+const stepOptionNames = ['retry', 'timeout', 'undo']
+const transactionOptionNames = [...stepOptionNames, 'isolation']
+
+/** What the options of a step mean. Throws INVALID_OPTION or INVALID_DURATION. */
+export function stepAsk(
+  name: string,
+  options: TransactionStepOptions,
+  policy: RetryPolicy,
+  isTransaction: boolean,
+): StepAsk {
+  const where = `step "${name}"`
+  checkOptions(options, isTransaction ? transactionOptionNames : stepOptionNames, where)
+  const { undo, retry, timeout, isolation } = options
+  if (undo !== undefined && typeof undo !== 'function') throw notAFunction(`The undo of ${where}`)
+  return {
+    undo,
+    policy: retryPolicy(retry, policy, `${where}: retry`),
+    timeoutMs: timeout === undefined ? undefined : toMs(timeout, `The timeout of ${where}`, someTime),
+    isTransaction,
+    isolation: checkIsolation(isolation, name),
+  }
+}
+
+interface StepAsk {
+  readonly policy: RetryPolicy
+  readonly timeoutMs: number | undefined
+  readonly undo: Undo | undefined
+  readonly isTransaction: boolean
+  readonly isolation: Isolation | undefined
+}

@@ -1,0 +1,103 @@
+// The one way out of a frame. Whatever ends the stay of a run in this process, it goes the same way, and nothing that
+// happened in the world is dropped on it:
+//
+//   stop beginning     no attempt begins any more, and no call of the body settles
+//   signal             attempts that are of no use any more are told to stop, through their abort signals
+//   await and record   what is under way may end, and what comes of it is recorded
+//   leave              the run ends, undoes its steps, is tried again, is paused or given back
+//
+//   way out            is told to stop   waits for what is under way
+//   the body returned  nothing           as long as it takes: whatever step the body has called takes place, as if it had
+//                                        been awaited at the end (frame-calls.ts, `whenStepsEnd`)
+//   the body is tried  nothing           as long as it takes, or up to the timeouts of the steps: the next attempt of the
+//     again, or begins                   body finds what was recorded
+//     anew
+//   the run fails, is  everything        up to the grace that the worker gives
+//     out of time, or
+//     is cancelled
+//   code and journal   nothing           as long as it takes
+//     disagree, or a
+//     payload cannot
+//     be read
+//   pause              nothing           as long as it takes, or up to the timeouts of the steps
+//   shutdown           nothing           up to the worker's shutdown timeout
+//
+// Pause and shutdown are told in frame.ts, because a pause may be taken back, and because the body sees what is recorded
+// until it asks for more.
+//
+// An attempt that outlives its bound is abandoned: an entry says so, and its step is undone if it can be, because nobody
+// knows whether it happened. The same holds for an attempt that was told to stop and threw, if its step can be undone. So
+// that this is also known when the process dies meanwhile, the steps that can be undone and are under way are noted in the
+// journal before anything that may lead the body another way (`StepRunner.noteBegun`). Whoever takes the run over attempts
+// those once more before it undoes them. A step that nothing else was recorded beside has no such note: if its process dies,
+// and somebody cancels the run before the next one takes it, or its time is over by then, it is not undone.
+//
+// A later way out takes the place of an earlier one: a run that is about to succeed can still be cancelled.
+
+import type { Cancel } from '../core/ports.ts'
+import type { Phase } from './phase.ts'
+import type { Stage } from './stage.ts'
+import type { StepRunner } from './step-runner.ts'
+
+interface Owner extends Stage {
+  phase: Phase
+  readonly steps: StepRunner
+  /** Tells the body, and what is under way, to stop. What it gives back still counts. */
+  tell(reason: unknown): void
+}
+
+export interface WayOut {
+  /** Takes the last step of the way, when nothing is under way any more. */
+  readonly leave: () => void
+  /** Why attempts that are under way should stop; null if they should not. */
+  readonly stop: (() => unknown) | null
+  /** What is under way is not waited for longer than the grace. @default whether it is told to stop */
+  readonly isBounded?: boolean
+}
+
+export class Drain {
+  private readonly owner: Owner
+  private leave: (() => void) | null = null
+  private cancelGrace: Cancel | null = null
+
+  constructor(owner: Owner) {
+    this.owner = owner
+  }
+
+  /** Begins to leave; leaves at once if nothing is under way. */
+  begin({ leave, stop, isBounded = stop !== null }: WayOut): void {
+    const { owner } = this
+    const { steps } = owner
+    if (stop !== null) owner.tell(stop())
+    owner.busy = steps.open
+    if (owner.busy === 0) return this.end(leave)
+    owner.phase = 'draining'
+    this.leave = leave
+    steps.noteBegun()
+    owner.writer.flush()
+    if (!isBounded || this.cancelGrace !== null) return
+    this.cancelGrace = owner.host.ports.clock.after(owner.host.abortGraceMs, () => {
+      this.cancelGrace = null
+      if (owner.phase === 'draining') steps.abandon()
+    })
+  }
+
+  /** Leaves, if nothing is under way any more. */
+  proceed(): void {
+    const { owner, leave } = this
+    if (owner.busy > 0 || leave === null) return owner.writer.flush()
+    this.end(leave)
+  }
+
+  /** The frame is gone: nothing is waited for. */
+  stop(): void {
+    this.leave = null
+    this.cancelGrace?.()
+    this.cancelGrace = null
+  }
+
+  private end(leave: () => void): void {
+    this.stop()
+    leave()
+  }
+}

@@ -1,0 +1,215 @@
+// The calls of the body as they reach its frame: each is entered, takes part in the order in which calls settle, and is opened
+// if it is a wait. It also keeps what calls leave behind: how their steps are undone, which changes took effect, which waits
+// were made.
+
+import { stepAround } from '../core/attempt.ts'
+import type { FoundCall } from '../core/entry.ts'
+import type { CallPlaces, CallSites } from './call-site.ts'
+import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
+import { foundCalls } from './drift.ts'
+import type { Execution, FunctionBody } from './execution.ts'
+import type { History } from './history.ts'
+import { JournalText } from './journal-text.ts'
+import { MadeWaits } from './made-waits.ts'
+import { warnOfForgotten, warnOfStrayCode, warnOfUnbegun } from './misuse.ts'
+import { Patches } from './patches.ts'
+import type { Replay } from './replay.ts'
+import type { Resting } from './resting.ts'
+import { isEndName } from './scope.ts'
+import type { Settler } from './settler.ts'
+import type { StepRunner } from './step-runner.ts'
+import { Undoables } from './undoables.ts'
+import type { Wait } from './wait.ts'
+
+const none: readonly never[] = []
+
+export abstract class FrameCalls extends JournalText {
+  abstract readonly history: History
+  abstract readonly settler: Settler
+  abstract readonly steps: StepRunner
+  abstract readonly resting: Resting
+  abstract readonly sites: CallSites | null
+  abstract readonly isWriting: boolean
+  abstract readonly isHalting: boolean
+  abstract readonly isLive: boolean
+  abstract readonly isCancelled: boolean
+  protected abstract readonly body: FunctionBody
+  protected abstract readonly execution: Execution
+  protected abstract readonly replay: Replay
+  hasProgressed = false
+  performing: string | null = null
+  preparing = 0
+  /** A turn is about to come. */
+  protected stirred = false
+  protected madeWaits: MadeWaits | null = null
+  /** Code of the body went on when it could not any more, and that was said. */
+  protected warned = false
+  /** What comes when the steps have ended that a body which has returned did not await. */
+  protected afterSteps: (() => void) | null = null
+  /** What was prepared while nothing could be written. */
+  private ready: (() => void)[] | null = null
+  /** What comes when no child is being prepared any more. */
+  private afterPreparing: (() => void) | null = null
+  /** Waits that the body has made and not awaited, of those that begin when they are. */
+  private offers: Map<string, FoundCall> | null = null
+  private undoList: Undoables | null = null
+  private patchList: Patches | null = null
+
+  abstract stir(): void
+  /** The body went on beside its wait. */
+  abstract spoil(): void
+
+  /** Settles the next call whose turn has come. False if there is none. */
+  protected abstract settleNext(): boolean
+
+  admits(): boolean {
+    if (this.isLive) return true
+    if (this.isCancelled) return false
+    this.spoil()
+    if (!this.warned) warnOfStrayCode(this.host, this.run)
+    this.warned = true
+    return false
+  }
+
+  get hasBodyEnded(): boolean {
+    return this.execution.hasEnded
+  }
+
+  get places(): CallPlaces {
+    return this.body.places
+  }
+
+  get inside(): string | null {
+    return this.performing ?? stepAround(this)
+  }
+
+  get undoables(): Undoables {
+    this.undoList ??= new Undoables(this.history)
+    return this.undoList
+  }
+
+  get mustUndo(): boolean {
+    const { toUndo, begun } = this.history
+    return toUndo.size > 0 || begun.size > 0 || (this.undoList !== null && !this.undoList.isEmpty)
+  }
+
+  patched(id: string): boolean {
+    this.patchList ??= new Patches(this)
+    return this.patchList.has(id)
+  }
+
+  private enter(call: Call): void {
+    this.settler.enter(call)
+    this.sites?.entered(call)
+    this.stir()
+  }
+
+  enterStep(call: StepCall): void {
+    // Code that goes on beside a body that has ended begins nothing.
+    if (this.execution.hasEnded) return
+    this.enter(call)
+    if (call.undo !== undefined && this.history.mayUndo) this.undoables.recall(call)
+    if (this.history.has('step', call.name)) return
+    this.steps.enter(call, this.isWriting && this.replay.isOver && !this.isHalting)
+  }
+
+  enterWait(call: WaitCall): void {
+    call.isEntered = true
+    this.enter(call)
+    if (call.conditions.length > 0 && !this.history.has('wait', call.name)) this.openWait(call)
+  }
+
+  registered(call: WaitCall): void {
+    this.stir()
+    this.writer.whenDurable((at) => {
+      call.registeredAt = at
+      this.resting.registered()
+      this.stir()
+    })
+  }
+
+  openWait(call: WaitCall): void {
+    this.resting.add(call)
+    this.stir()
+  }
+
+  made(wait: Wait<unknown>): void {
+    this.madeWaits ??= new MadeWaits()
+    this.madeWaits.add(wait)
+    this.stir()
+  }
+
+  get isMaking(): boolean {
+    return this.preparing > 0 || this.madeWaits?.hasNew === true
+  }
+
+  prepared(begin: () => void): void {
+    // A pause that is on its way may be taken back.
+    if (!this.isWriting) return void (this.ready ??= []).push(begin)
+    this.preparing -= 1
+    begin()
+    this.stir()
+    const next = this.afterPreparing
+    if (this.preparing > 0 || next === null) return
+    this.afterPreparing = null
+    next()
+  }
+
+  /** The turn is over: what the body has made in it begins, and what was ready before. */
+  protected beginMade(): void {
+    this.madeWaits?.begin()
+    const { ready } = this
+    if (ready === null || !this.isWriting) return
+    this.ready = null
+    for (const begin of ready) this.prepared(begin)
+  }
+
+  whenBegun(next: () => void): void {
+    if (this.preparing === 0) return next()
+    this.afterPreparing = next
+  }
+
+  offered(call: FoundCall): void {
+    this.offers ??= new Map()
+    this.offers.set(call.name, call)
+  }
+
+  taken(name: string): void {
+    this.offers?.delete(name)
+    // A frame may rest for a long time.
+    if (this.offers?.size === 0) this.offers = null
+  }
+
+  ripen(call: Call, outcome: CallOutcome): void {
+    if (!outcome.failed) this.hasProgressed = true
+    this.settler.ripen(call, outcome)
+    if (!this.stirred && !this.settleNext()) this.stir()
+  }
+
+  bodyEnded(): void {
+    this.madeWaits?.begin()
+  }
+
+  /** The body has returned: says which calls of it nobody can await any more. */
+  warnOfForgotten(): void {
+    const offers = this.offers?.size ?? 0
+    if (this.settler.size === 0 && this.madeWaits === null && offers === 0) return
+    const calls = foundCalls([...this.settler.all(), ...(this.madeWaits?.unawaited ?? none)])
+    const forgotten = [...calls, ...(this.offers?.values() ?? none)].filter(({ name }) => !isEndName(name))
+    for (const { failure } of this.madeWaits?.unawaited ?? none) {
+      if (failure !== null) warnOfUnbegun(this.host, this.run, failure.error)
+    }
+    if (forgotten.length > 0) warnOfForgotten(this.host, this.run, this.body.places.fill(forgotten))
+  }
+
+  whenStepsEnd(next: () => void): void {
+    if (this.settler.openSteps === 0) return next()
+    this.afterSteps = next
+    this.stir()
+  }
+
+  protected stepsEnded(next: () => void): void {
+    this.afterSteps = null
+    next()
+  }
+}

@@ -1,0 +1,104 @@
+// What `createHoldfast` can be told, and which of it makes sense.
+
+import type { VersionFor } from './client/client.ts'
+import type { Codec } from './core/codec.ts'
+import type { Definition } from './core/definition.ts'
+import type { Duration } from './core/duration.ts'
+import { HoldfastError } from './core/error.ts'
+import type { Limits } from './core/limits.ts'
+import type { Offload } from './core/payload.ts'
+import type { Logger, Ports } from './core/ports.ts'
+import { shown } from './core/suggest.ts'
+import { transactionsOf, type OwnTransaction } from './engine/transacting.ts'
+import type { Services } from './functions/context.ts'
+import type { Store } from './store.ts'
+
+export type HoldfastOptions = {
+  /**
+   * Where runs live: `'sqlite:app.db'`, `'turso:app.db'`, `'libsql://…'`, `'postgres://…'`, `'memory:'`, or a store that
+   * you made.
+   */
+  readonly store: string | Store
+  /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
+  readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
+  /** Which version a run gets that is started by the name of its workflow. @default the newest */
+  readonly versionFor?: VersionFor
+  /**
+   * Begins a transaction with your own library, for `ctx.transaction`: `(work) => db.transaction(work)`. It must call `work`
+   * once, with what the library calls a transaction, and commit if and only if `work` is fulfilled. It must be a transaction of
+   * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
+   */
+  readonly transaction?: OwnTransaction
+  /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
+  readonly pauseCheckInterval?: Duration
+  /**
+   * How long this process waits at most before it looks by itself for work and for the ends of runs: stores tell of both,
+   * but what they tell may be lost. @default 3 s for work, 1 s for ends
+   */
+  readonly poll?: Duration
+  /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
+  readonly codec?: Codec
+  /** Where large payloads go instead of the journal. */
+  readonly offload?: Offload
+  /** How much one call may ask for. @default 100,000 operations, 50 tags, priorities within a million of 0 */
+  readonly limits?: Partial<Limits>
+  /**
+   * What the secrets of tokens are made with, for who keeps it outside of the database: at least 32 characters that nobody can
+   * guess, the same in every process that performs runs. With another one, a run that is
+   * replayed hands out texts that complete nothing. @default a key that the store makes with its tables
+   */
+  readonly tokenKey?: string
+  /**
+   * Creates the tables, or brings them up to date, before anything else. Where that is the work of a deployment, say false
+   * and run `holdfast migrate`. @default true, but for Postgres in production (`NODE_ENV`)
+   */
+  readonly migrate?: boolean
+  /** Ends the waiting for the store: what it was asked for by then, such as a migration, may still happen. @default none */
+  readonly abortSignal?: AbortSignal
+  /** @default the console, without debug lines */
+  readonly logger?: Logger
+  /** Time, chance and order, for tests that own them. @default the machine's */
+  readonly ports?: Partial<Omit<Ports, 'logger'>>
+} & ({} extends Services ? { readonly services?: Services } : { readonly services: Services })
+
+export const holdfastOptionNames = [
+  'store',
+  'workflows',
+  'services',
+  'versionFor',
+  'transaction',
+  'pauseCheckInterval',
+  'poll',
+  'codec',
+  'offload',
+  'tokenKey',
+  'limits',
+  'migrate',
+  'abortSignal',
+  'logger',
+  'ports',
+]
+
+export function checkTokenKey(key: unknown): string | undefined {
+  if (key === undefined || (typeof key === 'string' && key.length >= 32)) return key
+  // Not even a part of it is shown.
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'createHoldfast({ tokenKey }) needs a text of at least 32 characters that nobody can guess: `openssl rand -hex 32`.',
+  )
+}
+
+export function checkTransaction(transaction: unknown, store: Store): OwnTransaction | undefined {
+  if (transaction === undefined) return undefined
+  if (typeof transaction !== 'function') {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `createHoldfast({ transaction }) needs a function such as (work) => db.transaction(work). Got ${shown(transaction)}.`,
+    )
+  }
+  if (transactionsOf(store) !== null) return transaction as OwnTransaction
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'createHoldfast({ transaction }) needs a store that can take part in your transactions; this one cannot.',
+  )
+}

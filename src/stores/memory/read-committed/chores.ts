@@ -1,0 +1,38 @@
+// Going on with what an end or a broadcast left to do. A chore is taken in a transaction of its own; its page locks, looks and
+// writes like everything that reaches others, and finds out under the locks whether somebody else was faster.
+
+import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../../core/chore.ts'
+import { doChore } from '../../../core/exchange.ts'
+import type { ChoresDone } from '../../../store.ts'
+import { reading, transaction, type Execution, type Parts } from './execution.ts'
+import { reaching } from './reaching.ts'
+
+export async function doChores(parts: Parts): Promise<ChoresDone> {
+  const chore = await transaction(parts, 'chore.pick-commit', takeChore)
+  if (chore === undefined) return { worked: false, nextInMs: await reading(parts, nextInMs) }
+  await transaction(parts, 'chore.commit', (x) =>
+    reaching(x, {
+      method: 'chore',
+      ids: chore.kind === 'mail' ? [chore.target] : [],
+      mayReach: true,
+      mustLook: true,
+      decide: async (books) => doChore(books, chore),
+    }),
+  )
+  return { worked: true, nextInMs: null }
+}
+
+async function takeChore(x: Execution): Promise<Chore | undefined> {
+  const [taken] = await x.run('chore.pick', (tx) => {
+    const now = x.now()
+    const query = { where: ({ due }: { due: number }) => due <= now, order: choreOrder, limit: 1 }
+    return tx.update(x.tables.chores, query, (row) => ({ ...row, due: now + choreTakenMs }), { skipLocked: true })
+  })
+  return taken
+}
+
+/** When somebody else must have done one that it has taken. */
+async function nextInMs(x: Execution): Promise<number | null> {
+  const dues = await x.run('chore.next', (tx) => tx.select(x.tables.chores, {}).map(({ due }) => due))
+  return nextChoreInMs(dues, x.now())
+}

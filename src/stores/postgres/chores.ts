@@ -1,0 +1,76 @@
+// Going on with what an end or a broadcast left to do: see `core/chore.ts`. A chore is taken in a statement of its own, so that
+// others take another one, and so that a page that fails does not come first again and again. Nor does one whose run or topic
+// somebody else has locked: it is left until it may be taken again, and the next one is done meanwhile.
+
+import { choreTakenMs, nextChoreInMs, type Chore } from '../../core/chore.ts'
+import { doChore } from '../../core/exchange.ts'
+import type { ChoresDone } from '../../store.ts'
+import { statement, type Dialect } from './dialect.ts'
+import type { Exchanging } from './exchanging.ts'
+import type { Execution, Transactions } from './execution.ts'
+import { choreColumns, choreOf, timeOf } from './rows.ts'
+import { hasMetLock } from './set-aside.ts'
+import { everyShard } from './shards.ts'
+import { Wants } from './wants.ts'
+
+export interface Chores {
+  /** Does one page of one chore, if there is one to be taken. */
+  doOne(db: Transactions): Promise<ChoresDone>
+}
+
+export function chores(dialect: Dialect, exchange: Exchanging): Chores {
+  const { schema, now, skipLocked } = dialect
+  const take = statement(
+    'chore.pick',
+    `
+    with clock as materialized (select ${now} as now),
+    picked as materialized (
+      select chore.kind, chore.target from ${schema}.chores as chore
+      where chore.shard = $1::smallint and chore.due <= (select now from clock)
+      order by chore.due, chore.kind, chore.target limit 1 for no key update ${skipLocked})
+    update ${schema}.chores as chore set due = now + ${choreTakenMs} from picked cross join clock
+    where chore.shard = $1::smallint and chore.kind = picked.kind and chore.target = picked.target
+    returning ${choreColumns('chore')}`,
+  )
+  const nextDue = statement(
+    'chore.next',
+    `select (select min(due) from ${schema}.chores where shard = $1::smallint) - ${now} as ms`,
+  )
+  const time = statement([], `select ${now} as now, $1::smallint as shard`)
+  let next = 0
+
+  /** The chore; or, if there is none, when the next may be taken. */
+  async function takeOne(db: Transactions): Promise<Chore | number | null> {
+    const shards = everyShard(dialect)
+    // Each time from the next shard on, so that none of them waits for all chores of another.
+    next = (next + 1) % shards.length
+    for (const shard of [...shards.slice(next), ...shards.slice(0, next)]) {
+      const [row] = await db.alone((x) => x.execute(take, [shard]), 'chore.pick-commit')
+      if (row !== undefined) return choreOf(row)
+    }
+    const rows = await db.alone((x) => Promise.all(shards.map((shard) => x.execute(nextDue, [shard]))))
+    const times = rows.flatMap(([row]) => timeOf(row?.['ms']) ?? [])
+    return nextChoreInMs(times, 0)
+  }
+
+  return {
+    async doOne(db) {
+      const taken = await takeOne(db)
+      if (taken === null || typeof taken === 'number') return { worked: false, nextInMs: taken }
+      const wants = new Wants()
+      wants.goOn(taken)
+      const doPage = (x: Execution): Promise<void> =>
+        exchange.perform(x, {
+          end: 'chore',
+          wants,
+          within: false,
+          look: async () => ({ now: Number((await x.execute(time, [0]))[0]?.['now']) }),
+          decide: (books) => doChore(books, taken),
+        })
+      await db.transaction('chore.commit', doPage, { patient: false }).catch((error: unknown) => {
+        if (!hasMetLock(error)) throw error
+      })
+      return { worked: true, nextInMs: null }
+    },
+  }
+}

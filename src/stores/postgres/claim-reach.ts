@@ -1,0 +1,34 @@
+// How far a claim looks: several times as many runs as it wants, because others are picking the same ones at the same time, and
+// strangers may have locked some. What is picked and not needed costs a look at its row, and no lock.
+//
+// A claim that found nothing but what others hold looks twice as far, and again, up to a bound: a user's transaction that holds
+// the first 500 runs must not keep a worker from the next one. It keeps that reach for as long as claims need it.
+
+const reachFactor = 4
+const leastReach = 32
+/** As far as it goes: so many rows are looked at in some 20 ms. */
+const mostReach = 10_000
+
+export class ClaimReach {
+  /** By shard: as far as claims have to look. */
+  private readonly widened = new Map<number, number>()
+
+  of(shard: number, limit: number): number {
+    return Math.max(reachFactor * limit, leastReach, this.widened.get(shard) ?? 0)
+  }
+
+  /** A claim that looked so far found nothing but what others hold. True if the next one looks further. */
+  widen(shard: number, reach: number): boolean {
+    if (reach >= mostReach) return false
+    this.widened.set(shard, Math.min(2 * reach, mostReach))
+    return true
+  }
+
+  /** A claim got something after it had passed over so many, or has seen all. */
+  found(shard: number, passed: number): void {
+    const widened = this.widened.get(shard)
+    if (widened === undefined || 4 * passed > widened) return
+    if (widened / 2 > leastReach) this.widened.set(shard, Math.ceil(widened / 2))
+    else this.widened.delete(shard)
+  }
+}

@@ -1,0 +1,264 @@
+// The statements of a claim. A claim is one statement: it picks without locks several times as many runs as it wants, locks them
+// in claim order while it passes over those that somebody else has locked, stops when it has enough, and leases them. The limit
+// stands after the lock: a limit before it made one stranger's lock on the first run stop every claim of one run.
+//
+// The runs of several types are merged as they are read: an arm for each type, so that a claim reads one run more of each
+// type and no more. A worker of very many types would make a plan of very many arms; it reads each type for itself instead.
+
+import { statement, type Dialect, type Statement } from './dialect.ts'
+import { runColumns } from './rows.ts'
+import type { TimedLook } from './timed-floors.ts'
+
+/** At most so many come due at once, so that a long standstill does not become a long transaction. */
+const promotedAtOnce = 1_000
+
+/** The most types that get an arm each: a plan of 128 arms is made in 20 ms, once for each connection. */
+const mostArms = 128
+
+/**
+ * The first parameter of the arms. Before it: shard, session, limit, reach, the types, whether it is asked again, since when and
+ * how far ahead timed runs are looked at.
+ */
+const firstArm = 9
+
+/** What a claim asks for, by type and version. */
+export interface Wanted {
+  /** Its place in the list. */
+  readonly of: number
+  readonly type: string
+  readonly version: number
+  readonly lease_ms: number | null
+  /** Where it begins: nothing before that is ready, as far as is known. */
+  readonly rank: number
+  readonly due: number
+  /** It wants to know where its first run stands from there on, whether that is claimed or not. */
+  readonly wants_head: boolean
+}
+
+export interface ClaimStatements {
+  /** The statement for so many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
+  lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
+  /** Makes ready what has come due. Takes the shard, the types and since when; answers the first of each type. */
+  readonly promote: Statement
+  /** The claim of suspects. Takes the shard, the session, the limit, the reach, the types and, if they are named, the keys. */
+  apart(isKeyed: boolean): Statement
+}
+
+export interface LeaseValues {
+  readonly shard: number
+  readonly session: string
+  readonly limit: number
+  /** How many are picked. */
+  readonly reach: number
+  readonly again: boolean
+  readonly wanted: readonly Wanted[]
+  /** The keys that the claimer has; undefined if it may get runs of any. */
+  readonly keys: readonly string[] | undefined
+  readonly timed: TimedLook
+}
+
+export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStatements {
+  const clock = '(select now from clock)'
+  // Judged anew after a wait, whatever was picked.
+  const isInTime = `(run.timeout_at is null or run.timeout_at > ${clock})
+        and (run.expires_at is null or run.expires_at > ${clock})`
+  // A row that is looked up by its id must not be looked for in an index of what is ready, which could also answer that.
+  const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
+  const hasEnded = `exists (select 1 from ${schema}.sessions where shard = 0 and id = $2::text and ended_at is not null)`
+  const wanted = `
+    with clock as materialized (select ${now} as now),
+    wanted as materialized (
+      select * from json_to_recordset($5::text::json) as wanted (
+        "of" integer, type text, version integer, lease_ms bigint, rank integer, due bigint, wants_head boolean))`
+
+  /** Locks what was picked, in the order of the claim, and passes over what others have: nobody is waited for. */
+  const lockInTurn = (order: string, conditions: string): string => `
+    locked as materialized (
+      select picked.* from (select * from picked order by ${order}) as picked cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = picked.id and ${conditions}
+        for no key update skip locked) as run
+      limit (select most from allowed))`
+  /** Without SKIP LOCKED a claim waits for others, and so takes its rows in the order of their ids, as they do. */
+  const lockAndWait = (order: string, conditions: string): string => `
+    locked as materialized (
+      select chosen.* from (
+        select * from (select * from picked order by ${order} limit (select most from allowed)) as first order by id
+      ) as chosen cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = chosen.id and ${conditions}
+        for no key update) as run)`
+  const lock = skipLocked === '' ? lockAndWait : lockInTurn
+  const leased = (crashes: string): string => `
+    leased as (
+      update ${schema}.runs as run set
+        status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+        session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + wanted.lease_ms,
+        expires_at = null
+      from locked inner join wanted on wanted."of" = locked."of"
+      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+      returning ${runColumns('run')}, locked.rank as place, locked.due as picked_due)`
+  const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
+
+  /** Only runs of keys that the claimer has, which are that parameter; null if it names none: then nothing is asked. */
+  const isMine = (keys: number | null): string =>
+    keys === null
+      ? ''
+      : `and (run.key_id is null
+            or run.key_id = any(array(select value from json_array_elements_text($${keys}::text::json) as key (value))))`
+
+  /** An arm is one type: its ready runs, in claim order. It says so, or nobody would know that arms can be merged. */
+  const arm = (of: number, keys: number | null): string => {
+    const [type, version, rank, due] = [0, 1, 2, 3].map((place) => `$${firstArm + 4 * of + place}`)
+    return `
+        (select run.id, run.rank, run.due, ${of} as "of" from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = ${type}::text and run.version = ${version}::integer
+          and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
+          and (run.rank, run.due) >= (${rank}::integer, ${due}::bigint)
+        order by run.rank, run.due, run.id)`
+  }
+  /** Every type for itself, each as far as it may be needed. */
+  const eachType = (keys: number | null): string => `
+        select one.* from wanted cross join lateral (
+          select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+            and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
+          order by run.rank, run.due, run.id limit $4::integer) as one`
+
+  const leasing = (ready: string, keys: number | null): string => `${wanted},
+    coming as materialized (
+      select min((
+        select run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'timed' and run.due >= $7::bigint
+          and run.due <= coalesce(${clock} + $8::bigint, 9223372036854775807)
+        order by run.due limit 1)) as due from wanted),
+    allowed as materialized (
+      select case when coming.due <= clock.now and not $6::boolean then 0 when ${hasEnded} then 0
+        else $3::integer end as most
+      from clock cross join coming),
+    picked as materialized (
+      select *, row_number() over (order by rank, due, id) as nth from (${ready}) as ready
+      order by rank, due, id ${picking}),
+    ${lock('rank, due, id', `${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
+    ${leased('run.crashes + 1')},
+    -- Where a type stands whose runs may all come after those that are claimed.
+    heads as materialized (
+      select wanted."of", one.* from wanted cross join lateral (
+        select run.rank, run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
+        order by run.rank, run.due, run.id limit 1) as one
+      where wanted.wants_head and (select most from allowed) > 0),
+    -- How many of those that were picked were looked at, and how many of them could be locked.
+    looked as materialized (
+      select count(*) as got,
+        case when count(*) < (select most from allowed) then (select count(*) from picked) else max(nth) end as at
+      from locked)
+    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
+      (select due from coming) as next_due,
+      (select case when looked.at > looked.got then (
+        select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
+        where nth <= looked.at and id not in (select id from locked)) end from looked) as passed,
+      (select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from heads) as heads, leased.*,
+      entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
+    from clock left join leased on true left join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
+        and leased.seq = 1 and leased.inbox = 0
+      limit 1) as entry on true
+    order by leased.place, leased.picked_due, leased.id`
+
+  /** By how many arms they have, and whether keys are named: one of no arms is that of each type for itself. */
+  const leases = new Map<string, { readonly first: Statement; readonly again: Statement }>()
+  function leaseOf(arms: number, isKeyed: boolean): { readonly first: Statement; readonly again: Statement } {
+    const name = `${arms} ${isKeyed}`
+    const known = leases.get(name)
+    if (known !== undefined) return known
+    const keys = isKeyed ? firstArm + 4 * arms : null
+    const ready =
+      arms === 0 ? eachType(keys) : Array.from({ length: arms }, (_, of) => arm(of, keys)).join(' union all')
+    const text = leasing(ready, keys)
+    const made = {
+      first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+      again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+    }
+    leases.set(name, made)
+    return made
+  }
+
+  // Suspects are due by their own time: nothing promotes them, and their crashes are counted when they begin.
+  const apartOf = (keys: number | null): Statement =>
+    statement(
+      ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
+      `${wanted},
+    allowed as materialized (
+      select case when ${hasEnded} then 0 else $3::integer end as most),
+    picked as materialized (
+      select one.* from wanted cross join lateral (
+        select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'apart' and run.due <= ${clock} and ${isInTime} ${isMine(keys)}
+        order by run.due, run.id limit $4::integer) as one
+      order by due, id ${picking}),
+    ${lock('due, id', `${isStill('apart')} and run.due <= ${clock} and ${isInTime} ${isMine(keys)}`)},
+    ${leased('run.crashes')}
+    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
+      (select min((
+        select run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'apart' and run.due > clock.now order by run.due limit 1)) from wanted) as next_due, leased.*
+    from clock left join leased on true
+    order by leased.picked_due, leased.id`,
+    )
+  const apart = apartOf(null)
+  const keyedApart = apartOf(6)
+
+  return {
+    lease({ shard, session, limit, reach, again, wanted: types, keys, timed }) {
+      const arms = armsFor(types.length)
+      const { first, again: second } = leaseOf(arms, keys !== undefined)
+      const { since, aheadMs } = timed
+      const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), since, aheadMs]
+      const values: (string | number | null)[] = asked
+      for (let of = 0; of < arms; of += 1) {
+        const one = types[of]
+        values.push(one?.type ?? null, one?.version ?? null, one?.rank ?? null, one?.due ?? null)
+      }
+      if (keys !== undefined) values.push(JSON.stringify(keys))
+      return { statement: again ? second : first, values }
+    },
+
+    promote: statement(
+      'claim.promote',
+      `
+    with clock as materialized (select ${now} as now),
+    due as materialized (
+      select one.id from json_to_recordset($2::text::json) as wanted (type text, version integer)
+        cross join clock cross join lateral (
+          select run.id from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+            and run.readiness = 'timed' and run.due <= now and run.due >= $3::bigint
+          order by run.due, run.id limit ${promotedAtOnce}) as one),
+    locked as materialized (
+      select run.id from (select id from due order by id) as due cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = due.id and ${isStill('timed')}
+        for no key update ${skipLocked}) as run),
+    promoted as (
+      update ${schema}.runs as run set readiness = 'ready' from locked
+      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+      returning run.type, run.version, run.rank, run.due)
+    select distinct on (type, version) type, version, rank, due from promoted order by type, version, rank, due`,
+    ),
+
+    apart: (isKeyed) => (isKeyed ? keyedApart : apart),
+  }
+}
+
+/** As many arms as types, rounded up, so that there are few statements; none for very many. */
+function armsFor(types: number): number {
+  let arms = 1
+  while (arms < types) arms *= 2
+  return arms <= mostArms ? arms : 0
+}

@@ -1,0 +1,278 @@
+// Suspects: a run that was claimed twice without a commit is performed apart, and only what happens there decides about it.
+
+import assert from 'node:assert/strict'
+import type { Run } from '../../core/run.ts'
+import { draftOf, failures, ids, type ContractBench } from './bench.ts'
+import type { ContractCase } from './contract-case.ts'
+import * as ask from './requests.ts'
+import { steered } from './requests.ts'
+
+/** Leases a suspect apart. */
+async function takeApart({ beat, store, selector }: ContractBench, session: string): Promise<Run> {
+  await beat(session)
+  const { runs } = await store.claim({ session, selectors: [selector], limit: 1, apart: true })
+  assert.ok(runs[0], 'there is a suspect')
+  return runs[0]
+}
+
+/** The mark that a suspect begins. */
+function begin(
+  { beat }: ContractBench,
+  session: string,
+  { id, token, crashes }: Run,
+): ReturnType<ContractBench['beat']> {
+  return beat(session, { held: [{ runId: id, token, extendMs: null, begun: crashes + 1 }] })
+}
+
+/** A run whose first two holders died. */
+async function suspect(bench: ContractBench, changes: Parameters<ContractBench['start']>[0] = {}): Promise<Run> {
+  const { id } = await bench.start(changes)
+  await die(bench, id)
+  await die(bench, id)
+  return bench.run(id)
+}
+
+async function die(bench: ContractBench, id: string): Promise<void> {
+  const session = bench.unique('victim')
+  await bench.beat(session)
+  await bench.take(id, session)
+  await bench.beat(session, { end: true })
+  await bench.rescue()
+}
+
+/** Claims a suspect apart, begins it and dies. */
+async function dieApart(
+  bench: ContractBench,
+  rules: Parameters<ContractBench['rescue']>[0] = {},
+): Promise<Awaited<ReturnType<ContractBench['rescue']>>> {
+  const session = bench.unique('victim')
+  await begin(bench, session, await takeApart(bench, session))
+  await bench.beat(session, { end: true })
+  return bench.rescue(rules)
+}
+
+export const suspects: readonly ContractCase[] = [
+  {
+    name: 'a run that two holders died of is claimed by nobody but who claims apart, and a rescue tells of it',
+    async run(bench) {
+      const { clock, start, claim, rescue, run, store, selector } = bench
+      const { id } = await suspect(bench)
+      const { status, readiness, crashes, due, session } = await run(id)
+      assert.deepEqual([status, readiness, crashes, due, session], ['pending', 'apart', 2, clock.now(), null])
+      assert.equal((await rescue()).suspects, clock.now())
+      const innocent = await start()
+      const ordinary = await claim()
+      assert.deepEqual([ids(ordinary.runs), ordinary.more, ordinary.nextDue], [[innocent.id], false, null])
+      const none = { session: 'me', selectors: [selector], limit: 0, apart: true }
+      assert.deepEqual(await store.claim(none), { runs: [], more: true, nextDue: null, now: clock.now() })
+      const other = { session: 'me', selectors: [{ type: 'other', version: 1 }], limit: 1, apart: true }
+      assert.deepEqual(await store.claim(other), { runs: [], more: false, nextDue: null, now: clock.now() })
+      const taken = await takeApart(bench, 'me')
+      assert.deepEqual([taken.id, taken.status, taken.readiness, taken.token], [id, 'running', 'leased', 3])
+      assert.deepEqual(await run(id), taken)
+      assert.equal((await rescue()).suspects, null)
+    },
+  },
+  {
+    name: 'a process that dies between the claim of a suspect and its beginning counts for nothing',
+    async run(bench) {
+      const { id } = await suspect(bench)
+      for (const round of [1, 2, 3, 4]) {
+        const session = `early-${round}`
+        assert.equal((await takeApart(bench, session)).crashes, 2)
+        await bench.beat(session, { end: true })
+        const { takenOver, paused } = await bench.rescue({ maxCrashes: 3 })
+        assert.deepEqual([takenOver.map(({ crashes }) => crashes), paused], [[2], []])
+      }
+      const { readiness, due, crashes } = await bench.run(id)
+      assert.deepEqual([readiness, due, crashes], ['apart', bench.clock.now(), 2])
+    },
+  },
+  {
+    name: 'the mark that a suspect begins is written once, by its holder alone, and told to nobody else',
+    async run(bench) {
+      const { id } = await suspect(bench)
+      const taken = await takeApart(bench, 'me')
+      const stale = await bench.beat('me', { held: [{ runId: id, token: 2, extendMs: null, begun: 9 }] })
+      const strange = await bench.beat('you', { held: [{ runId: id, token: 3, extendMs: null, begun: 9 }] })
+      assert.deepEqual([stale.lost, strange.lost], [[id], [id]])
+      assert.equal((await bench.run(id)).crashes, 2)
+      assert.deepEqual((await begin(bench, 'me', taken)).lost, [])
+      assert.deepEqual((await begin(bench, 'me', taken)).lost, [], 'and again, because its answer was lost')
+      assert.deepEqual(await bench.run(id), { ...taken, crashes: 3 })
+    },
+  },
+  {
+    name: 'a suspect that dies apart comes back later and later, so that all others go first',
+    async run(bench) {
+      const { clock, run, store, selector } = bench
+      const { id } = await suspect(bench)
+      for (const [crashes, laterMs] of [
+        [3, 1_000],
+        [4, 2_000],
+        [5, 4_000],
+        [6, 8_000],
+      ] as const) {
+        const { suspects: due } = await dieApart(bench, { maxCrashes: 100 })
+        const row = await run(id)
+        assert.deepEqual([row.readiness, row.crashes, row.due], ['apart', crashes, clock.now() + laterMs])
+        assert.equal(due, row.due)
+        await clock.advance(laterMs - 1)
+        const early = await store.claim({ session: 'early', selectors: [selector], limit: 1, apart: true })
+        assert.deepEqual([early.runs, early.more, early.nextDue], [[], false, row.due])
+        await clock.advance(1)
+      }
+    },
+  },
+  {
+    name: 'SW-R5 a run that ends every process which performs nothing else is paused, and says why',
+    async run(bench) {
+      const { clock, run, journal, claim, rescue } = bench
+      const { id } = await suspect(bench)
+      for (const crashes of [3, 4]) {
+        const { takenOver, paused, ended } = await dieApart(bench)
+        assert.deepEqual([takenOver[0]?.crashes, paused, ended], [crashes, [], []])
+        await clock.advance(10_000)
+      }
+      const { takenOver, paused, ended } = await dieApart(bench)
+      assert.deepEqual([takenOver.map(({ runId }) => runId), paused, ended], [[id], [id], []])
+      const row = await run(id)
+      assert.deepEqual([row.status, row.readiness, row.due, row.session], ['paused', 'idle', null, null])
+      const [crashed, last] = (await journal(id)).slice(-2).map(draftOf)
+      assert.deepEqual([crashed?.kind, crashed?.kind === 'crashed' && crashed.meta.crashes], ['crashed', 5])
+      const meta = last?.kind === 'paused' ? last.meta : null
+      assert.ok(meta?.reason === 'crashes' && meta.note?.includes('5 times') === true, JSON.stringify(meta))
+      assert.deepEqual([(await claim()).runs, (await rescue()).suspects], [[], null])
+    },
+  },
+  {
+    name: 'a run that was paused for its crashes and is resumed is no suspect any more',
+    async run(bench) {
+      const { id } = await suspect(bench)
+      await dieApart(bench, { maxCrashes: 3 })
+      assert.equal((await bench.run(id)).status, 'paused')
+      const row = steered(await bench.steer(id, ask.resume), 'done')
+      assert.deepEqual([row.status, row.readiness, row.crashes], ['pending', 'ready', 0])
+      assert.deepEqual(ids((await bench.claim()).runs), [id])
+    },
+  },
+  {
+    name: 'a workflow may have a bound on crashes of its own, and may want to fail',
+    async run(bench) {
+      const { selector, journal, run } = bench
+      const rule = { ...selector, maxCrashes: 3, onCrashes: 'fail' } as const
+      const other = { type: selector.type, version: 9, maxCrashes: 100, onCrashes: 'pause' } as const
+      const { id } = await suspect(bench)
+      const { ended, takenOver, paused } = await dieApart(bench, { maxCrashes: 50, workflows: [other, rule] })
+      assert.deepEqual([ended, takenOver, paused], [[{ runId: id, type: selector.type, reason: 'crashed' }], [], []])
+      assert.equal((await run(id)).status, 'failed')
+      assert.deepEqual((await journal(id)).at(-1)?.data, failures.crashed)
+      const second = await suspect(bench)
+      const bound = { ...selector, maxCrashes: null, onCrashes: 'pause' } as const
+      assert.deepEqual((await dieApart(bench, { maxCrashes: 3, workflows: [bound] })).paused, [second.id])
+    },
+  },
+  {
+    name: 'a suspect that commits something is innocent: its next crash is its first',
+    async run(bench) {
+      const { beat, commit, run, rescue } = bench
+      const { id, seq } = await suspect(bench)
+      const taken = await takeApart(bench, 'me')
+      await begin(bench, 'me', taken)
+      await commit({ runId: id, lease: { session: 'me', token: taken.token }, seq })
+      assert.equal((await run(id)).crashes, 0)
+      await beat('me', { end: true })
+      const { takenOver } = await rescue()
+      const { readiness, crashes } = await run(id)
+      assert.deepEqual([takenOver[0]?.crashes, readiness, crashes], [1, 'ready', 1])
+    },
+  },
+  {
+    name: 'a suspect that is given back keeps the crashes before, whether it had begun or not',
+    async run(bench) {
+      const { store, run } = bench
+      const { id } = await suspect(bench)
+      for (const hasBegun of [false, true, true]) {
+        const taken = await takeApart(bench, 'me')
+        if (hasBegun) await begin(bench, 'me', taken)
+        const lease = { runId: id, session: 'me', token: taken.token }
+        await store.release([{ ...lease, crashes: taken.crashes }])
+        const { readiness, crashes, session } = await run(id)
+        assert.deepEqual([readiness, crashes, session], ['apart', 2, null])
+      }
+      const taken = await takeApart(bench, 'me')
+      await begin(bench, 'me', taken)
+      await store.release([{ runId: id, session: 'me', token: taken.token }])
+      assert.equal((await run(id)).crashes, 2, 'who does not say how many there were counts one less')
+    },
+  },
+  {
+    name: 'of two suspects the one that has been due longer goes first, whatever its priority',
+    near: true,
+    async run(bench) {
+      const first = await suspect(bench, { priority: -5 })
+      await bench.clock.advance(1)
+      const second = await suspect(bench, { priority: 5 })
+      const { runs } = await bench.store.claim({ session: 'me', selectors: [bench.selector], limit: 5, apart: true })
+      assert.deepEqual(ids(runs), [first.id, second.id])
+    },
+  },
+  {
+    name: 'a suspect whose time is over fails instead of being handed out, and one that is over time is never paused',
+    async run(bench) {
+      const { clock, run, rescue, store, selector } = bench
+      const waiting = await suspect(bench, { timeoutMs: 5_000 })
+      await clock.advance(5_000)
+      const asked = { session: 'me', selectors: [selector], limit: 1, apart: true }
+      assert.deepEqual((await store.claim(asked)).runs, [])
+      assert.deepEqual(
+        (await rescue()).ended.map(({ runId, reason }) => [runId, reason]),
+        [[waiting.id, 'timed-out']],
+      )
+      const held = await suspect(bench, { timeoutMs: 5_000 })
+      const taken = await takeApart(bench, 'me')
+      await begin(bench, 'me', taken)
+      await clock.advance(5_000)
+      await bench.beat('me', { end: true })
+      const { ended, paused } = await rescue({ maxCrashes: 3 })
+      assert.deepEqual([ended.map(({ reason }) => reason), paused], [['timed-out'], []])
+      assert.equal((await run(held.id)).status, 'failed')
+    },
+  },
+  {
+    name: 'a suspect that is paused, cancelled or removed is claimed by nobody',
+    async run(bench) {
+      const { steer, store, selector, rescue } = bench
+      const [paused, cancelled, removed] = [await suspect(bench), await suspect(bench), await suspect(bench)]
+      steered(await steer(paused.id, ask.pause), 'done')
+      steered(await steer(cancelled.id, ask.cancel), 'done')
+      steered(await steer(removed.id, ask.remove), 'done')
+      const asked = { session: 'me', selectors: [selector], limit: 5, apart: true }
+      assert.deepEqual((await store.claim(asked)).runs, [])
+      assert.equal((await rescue()).suspects, null)
+    },
+  },
+  {
+    name: 'undo work that ends its processes is performed apart, too, and given up at the bound',
+    async run(bench) {
+      const { beat, hold, commit, steer, run, rescue, take } = bench
+      await beat('first')
+      const held = await hold({ lease: { session: 'first', token: 1 } })
+      await commit(held, { undo: 'possible' })
+      steered(await steer(held.runId, ask.cancel), 'wished')
+      await beat('first', { end: true })
+      await rescue()
+      await beat('second')
+      await take(held.runId, 'second')
+      await beat('second', { end: true })
+      await rescue()
+      const row = await run(held.runId)
+      assert.deepEqual([row.status, row.readiness, row.crashes], ['cancelling', 'apart', 2])
+      const { ended } = await dieApart(bench, { maxCrashes: 3 })
+      assert.deepEqual(
+        ended.map(({ runId, reason }) => [runId, reason]),
+        [[held.runId, 'cancelled']],
+      )
+    },
+  },
+]

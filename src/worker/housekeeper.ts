@@ -1,0 +1,69 @@
+// Goes on with chores: what an end or a broadcast left to be written, page by page. Every worker does this; the store sees to it
+// that two do not do the same page. An error here is logged and harms nobody else: the chore is taken again later.
+//
+//   resting → working   a chore was left here or elsewhere; a worker was found dead, which may have left some; or it is time to
+//                       look, because a hint may be lost
+//   working → working   a page was done, and there may be more
+//   working → resting   there is nothing to do, or an error came
+//   any     → stopped   the page that is under way comes to its end
+
+import type { Cancel } from '../core/ports.ts'
+import type { Engine } from '../engine/engine.ts'
+
+/** How often it looks where nobody tells. A look is one read of an index that is nearly always empty. */
+const everyMs = 60_000
+/** Somebody else is at it, and will be done any moment. */
+const leastMs = 100
+/** Whatever kept a page from being done is asked again then. */
+const soonMs = 5_000
+
+export class Housekeeper {
+  private readonly engine: Engine
+  private isWorking = false
+  /** It was told of more while it worked. */
+  private isTold = false
+  private cancel: Cancel | null = null
+  private stopped = false
+
+  constructor(engine: Engine) {
+    this.engine = engine
+  }
+
+  stop(): void {
+    this.stopped = true
+    this.cancel?.()
+  }
+
+  /** There may be something to do. */
+  readonly look = (): void => {
+    this.isTold = true
+    if (!this.isWorking && !this.stopped) void this.work()
+  }
+
+  /** Until nothing is left that it may take; in how many milliseconds there is more. */
+  private async doAll(): Promise<number> {
+    while (!this.stopped) {
+      const { worked, nextInMs } = await this.engine.store.doChores()
+      if (!worked) return Math.max(leastMs, Math.min(nextInMs ?? everyMs, everyMs))
+    }
+    return everyMs
+  }
+
+  private async work(): Promise<void> {
+    this.isWorking = true
+    this.cancel?.()
+    let restMs = everyMs
+    try {
+      while (this.isTold && !this.stopped) {
+        this.isTold = false
+        restMs = await this.doAll()
+      }
+    } catch (error) {
+      restMs = soonMs
+      if (!this.stopped)
+        this.engine.ports.logger.warn('Could not go on with what ends and broadcasts left to do.', { error })
+    }
+    this.isWorking = false
+    if (!this.stopped) this.cancel = this.engine.ports.clock.after(restMs, this.look)
+  }
+}

@@ -1,0 +1,167 @@
+// Every call of the client that waits, on a store that answers nothing: it ends as soon as its abort signal fires. Whoever
+// serves a request must not be held by a database that hangs.
+
+import { describe, expect, it } from 'vitest'
+import { operation, topic, workflow, type AbortOption, type Holdfast, type HoldfastError } from 'holdfast'
+import type { Settled } from '../../src/client/operation.ts'
+import { RunHandle } from '../../src/client/run-handle.ts'
+import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
+
+const quick = workflow('quick', (_ctx, n: number) => n)
+const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
+const token = Buffer.from(`${id}.2.${'0'.repeat(40)}`).toString('base64url')
+const byKey = { type: 'quick', key: 'k' }
+const letter = { runId: id, id: 'a' }
+
+type Call = (holdfast: Holdfast, options: AbortOption) => Promise<unknown>
+
+const calls: Readonly<Record<string, Call>> = {
+  start: (holdfast, options) => holdfast.start(quick, 1, options),
+  'start of a key that is taken': (holdfast, options) =>
+    holdfast.start(quick, 1, { ...options, key: 'k', onConflict: 'return' }),
+  signal: (holdfast, options) => holdfast.signal(id, 'go', 1, options),
+  'signal to a key': (holdfast, options) => holdfast.signal(byKey, 'go', 1, options),
+  signals: (holdfast, options) => firstOf(holdfast.signals([{ to: byKey, name: 'go' }], options)),
+  broadcast: (holdfast, options) => holdfast.broadcast(paid, 1, options),
+  sendOrStart: (holdfast, options) => holdfast.sendOrStart(quick, 'k', 'go', 1, 1, options),
+  startMany: (holdfast, options) => firstOf(holdfast.startMany([{ workflow: quick, input: 1 }], options)),
+  complete: (holdfast, options) => holdfast.complete(token, 1, options),
+  submit: (holdfast, options) => holdfast.submit(operation.cancel(id, options)),
+  submitBatch: (holdfast, options) => firstOf(holdfast.submitBatch([operation.retry(id)], options)),
+  'submitBatch of sends': (holdfast, options) => firstOf(holdfast.submitBatch([operation.broadcast(paid, 1)], options)),
+  deadLetters: (holdfast, options) => holdfast.deadLetters(options),
+  replayDeadLetter: (holdfast, options) => holdfast.replayDeadLetter(letter, { ...options, to: id }),
+  discardDeadLetter: (holdfast, options) => holdfast.discardDeadLetter(letter, options),
+  get: (holdfast, options) => holdfast.get(id, options),
+  query: (holdfast, options) => holdfast.query(id, 'seat', options),
+  journal: (holdfast, options) => holdfast.journal(id, options),
+  journalPages: async (holdfast, options) => holdfast.journalPages(id, options)[Symbol.asyncIterator]().next(),
+  export: (holdfast, options) => holdfast.export(id, options),
+  replay: (holdfast, options) => holdfast.replay(id, options),
+  find: (holdfast, options) => holdfast.find(options),
+  count: (holdfast, options) => holdfast.count({}, options),
+  check: (holdfast, options) => holdfast.check(options),
+  cancel: (holdfast, options) => holdfast.cancel(id, options),
+  pause: (holdfast, options) => holdfast.pause(id, options),
+  resume: (holdfast, options) => holdfast.resume(id, options),
+  'resume with repairs': (holdfast, options) => holdfast.resume(id, { ...options, amend: [{ seq: 2, drop: true }] }),
+  retry: (holdfast, options) => holdfast.retry(id, options),
+  remove: (holdfast, options) => holdfast.remove(id, options),
+  cancelMany: (holdfast, options) => holdfast.cancelMany({ type: 'quick' }, options),
+  'cancelMany as a preview': (holdfast, options) =>
+    holdfast.cancelMany({ type: 'quick' }, { ...options, preview: true }),
+  retryMany: (holdfast, options) => holdfast.retryMany({ type: 'quick' }, options),
+  resumeMany: (holdfast, options) => holdfast.resumeMany({ type: 'quick' }, { ...options, reason: 'crashes' }),
+  'run.result': (holdfast, options) => holdfast.run(id).result(options),
+  'run.status': (holdfast, options) => holdfast.run(id).status(options),
+  'run.cancel': (holdfast, options) => holdfast.run(id).cancel(options),
+  'run.signal': (holdfast, options) => holdfast.run(id).signal('go', 1, options),
+}
+
+/** What asks no store, ends in time by itself, or is a transaction of the caller's. */
+const others = ['using', 'run', 'active', 'work', 'close', 'rekey']
+
+/** Of one operation the answer tells what a single call throws. */
+async function firstOf(answers: Promise<readonly Settled<unknown>[]>): Promise<unknown> {
+  const [answer] = await answers
+  if (answer?.ok === false) throw answer.error
+  return answer
+}
+
+/** A store of which no call is answered once it is told to hang. */
+function hanging({ store }: VirtualWorld) {
+  const line = { hangs: false, asked: 0 }
+  const proxy = new Proxy(store, {
+    get(_store, key) {
+      const value: unknown = Reflect.get(store, key, store)
+      if (typeof value !== 'function') return value
+      return (...given: readonly unknown[]): unknown => {
+        if (!line.hangs || key === 'close') return Reflect.apply(value, store, given)
+        line.asked += 1
+        return new Promise(() => undefined)
+      }
+    },
+  })
+  return { line, store: proxy }
+}
+
+describe('a database that hangs', () => {
+  it.each(Object.entries(calls))('does not hold %s() beyond its abort signal', async (name, call) => {
+    const world = virtualWorld()
+    const { line, store } = hanging(world)
+    const holdfast = await world.open({ store, workflows: [quick] })
+    line.hangs = true
+    const controller = new AbortController()
+    const reason = new Error('The visitor has left.')
+    const code = name === 'run.result' ? 'RESULT_TIMEOUT' : 'STORE_UNAVAILABLE'
+    const asked = call(holdfast, { abortSignal: controller.signal }).catch((error: unknown) => error)
+    await world.clock.advance(1)
+    expect(line.asked).toBeGreaterThan(0)
+    const before = world.clock.now()
+    controller.abort(reason)
+    expect(await asked).toMatchObject({ code, cause: reason })
+    expect(world.clock.now()).toBe(before)
+
+    // Nothing is asked for somebody who has left already.
+    line.asked = 0
+    const late = (await call(holdfast, { abortSignal: AbortSignal.abort(reason) }).catch(
+      (error: unknown) => error,
+    )) as HoldfastError
+    expect(late).toMatchObject({ code, cause: reason })
+    expect(line.asked).toBe(0)
+    // What is no signal is refused, not ignored.
+    await expect(call(holdfast, { abortSignal: 'soon' as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it('does not hold a call that this table forgot', async () => {
+    const holdfast = await virtualWorld().open()
+    const handle = Object.getOwnPropertyNames(RunHandle.prototype).filter(
+      (name) => !['constructor', 'ending', 'timeoutError', 'abortError'].includes(name),
+    )
+    const all = [...Object.keys(holdfast), ...handle.map((name) => `run.${name}`)]
+    expect(all.filter((name) => calls[name] === undefined && !others.includes(name))).toEqual([])
+  })
+
+  it('does not hold createHoldfast() while it waits for a migration', async () => {
+    const world = virtualWorld()
+    const { line, store } = hanging(world)
+    line.hangs = true
+    const controller = new AbortController()
+    const opening = world.open({ store, abortSignal: controller.signal }).catch((error: unknown) => error)
+    await world.clock.advance(1)
+    controller.abort()
+    expect(await opening).toMatchObject({ code: 'STORE_UNAVAILABLE', details: { sent: true } })
+  })
+
+  it('and a batch of thousands ends with one signal: each is answered', async () => {
+    const world = virtualWorld()
+    const { line, store } = hanging(world)
+    const holdfast = await world.open({ store, workflows: [quick] })
+    line.hangs = true
+    const controller = new AbortController()
+    const starts = Array.from({ length: 5_000 }, (_, input) => ({ workflow: quick, input }))
+    const asked = holdfast.startMany(starts, { abortSignal: controller.signal })
+    await world.clock.advance(1)
+    controller.abort()
+    const answers = await asked
+    expect(answers).toHaveLength(5_000)
+    expect(answers.every((answer) => !answer.ok)).toBe(true)
+  })
+
+  it('does not hold a reader between two pages of a journal', async () => {
+    const world = virtualWorld()
+    const { line, store } = hanging(world)
+    const holdfast = await world.open({ store, workflows: [quick] })
+    await holdfast.work()
+    const run = await holdfast.start(quick, 1)
+    await world.after(run.result())
+    const controller = new AbortController()
+    const pages = holdfast.journalPages(run, { limit: 1, abortSignal: controller.signal })[Symbol.asyncIterator]()
+    expect((await pages.next()).value).toHaveLength(1)
+    line.hangs = true
+    const second = pages.next().catch((error: unknown) => error)
+    controller.abort()
+    expect(await second).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  })
+})

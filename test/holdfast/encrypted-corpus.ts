@@ -1,0 +1,192 @@
+// A SQLite file in which every kind of payload stands, encrypted: every kind of entry that a function writes, what lies in
+// mailboxes and topics, and dead letters. And somebody who can write to that file without having a key.
+
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'libsql'
+import { onTestFinished } from 'vitest'
+import { createHoldfast, topic, workflow, type Codec, type Holdfast, type HoldfastOptions } from 'holdfast'
+import { encryptingCodec } from 'holdfast/encryption'
+import type { EntryKind } from '../../src/core/entry.ts'
+import type { Ended, Message } from '../../src/core/message.ts'
+import { Payloads } from '../../src/core/payload.ts'
+import { endPlace, messagePlace, topicPlace, type Place } from '../../src/core/place.ts'
+import { until } from './gate.ts'
+import { keepLines } from './open.ts'
+
+export const canary = 'correct-horse-battery-staple'
+
+const news = topic<string>('news', { retain: '1 day' })
+const nearNews = topic<string>('news:a', { retain: '1 day' })
+const jobs = topic<string>('jobs', { delivery: 'queue', onTargetTerminated: 'broadcast' })
+const paid = topic<string>('paid', { onTargetTerminated: 'dead-letter' })
+
+const good = workflow('good', async (_ctx, input: string) => `${input} out`)
+const bad = workflow('bad', { retry: 'none' }, async (_ctx, input: string) => {
+  throw new Error(`${input} lost`)
+})
+
+const everything = workflow('everything', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, round: Round) => {
+  ctx.log(`at ${round.secret}`, { secret: round.secret })
+  ctx.progress(0.5, `half of ${round.secret}`)
+  ctx.expose('shown', round.secret)
+  ctx.expose('token', ctx.token().token)
+  ctx.uuid()
+  await ctx.step('twice', ({ attempt }) => {
+    if (attempt === 1) throw new Error(`once more for ${round.secret}`)
+    return round.secret
+  })
+  await ctx.step('never', () => Promise.reject(new Error(round.secret)), { retry: 'none' }).catch(() => undefined)
+  await ctx.signal('go')
+  await ctx.signal(news)
+  await ctx.signal(paid)
+  await ctx.child(good, round.secret)
+  await ctx.child(bad, round.secret).then(undefined, () => undefined)
+  if (!round.isLast) return ctx.continueAsNew({ ...round, isLast: true })
+  return round.secret
+})
+
+interface Round {
+  readonly secret: string
+  readonly isLast: boolean
+}
+
+const undone = workflow('undone', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, secret: string) => {
+  const stuck = (): never => {
+    throw new Error(`not undone: ${secret}`)
+  }
+  await ctx.step('kept', () => secret, { undo: stuck })
+  throw new Error(`failed with ${secret}`)
+})
+
+const waiting = workflow('waiting', async (ctx, secret: string) => {
+  const found = await ctx.step('found', () => secret)
+  return [found, await ctx.signal('never')]
+})
+
+const queued = workflow('queued', async (ctx, _input: string) => ctx.signal(jobs))
+
+export const workflows = [good, bad, everything, undone, waiting, queued]
+
+export interface Row {
+  readonly table: string
+  readonly column: string
+  readonly rowid: number
+  /** The encrypted text. */
+  readonly text: string
+  /** Where it stands, as its reader computes it. */
+  readonly place: Place
+}
+
+export class EncryptedFile {
+  readonly folder: string
+  readonly codec: Codec
+  readonly payloads: Payloads
+  private raw: Database.Database | null = null
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'holdfast-'))
+    onTestFinished(() => rmSync(this.folder, { recursive: true }))
+    this.codec = encryptingCodec({ keys: { k1: randomBytes(32) }, current: 'k1' })
+    this.payloads = new Payloads(this.codec)
+  }
+
+  async open(options: Partial<HoldfastOptions> = {}): Promise<Holdfast> {
+    const store = `sqlite:${join(this.folder, 'runs.db')}`
+    const holdfast = await createHoldfast({ store, codec: this.codec, workflows, logger: keepLines(), ...options })
+    onTestFinished(() => holdfast.close())
+    return holdfast
+  }
+
+  /** The file as somebody sees it who has no key. */
+  get attacker(): Database.Database {
+    if (this.raw !== null) return this.raw
+    const raw = new Database(join(this.folder, 'runs.db'))
+    onTestFinished(() => void raw.close())
+    return (this.raw = raw)
+  }
+
+  /** Writes one of everything. */
+  async fill(): Promise<void> {
+    const holdfast = await this.open()
+    const worker = await holdfast.work()
+    await holdfast.broadcast(news, canary, { id: 'a:b' })
+    await holdfast.broadcast(news, canary, { id: 'second' })
+    await holdfast.broadcast(nearNews, canary, { id: 'b' })
+    const all = await holdfast.start(everything, { secret: canary, isLast: false })
+    for (const round of [1, 2]) {
+      await holdfast.signal(all, 'go', `${canary} ${round}`, { id: `go-${round}` })
+      await holdfast.signal(all, paid, `${canary} ${round}`, { id: `paid-${round}` })
+    }
+    await all.result()
+    const failed = await holdfast.start(undone, canary)
+    await failed.result().catch(() => undefined)
+    const mended = await holdfast.start(waiting, canary)
+    await until(async () => (await mended.status()) === 'waiting')
+    await holdfast.pause(mended)
+    const step = (await holdfast.journal(mended)).find(({ kind }) => kind === 'step-succeeded')
+    await holdfast.resume(mended, { amend: [{ seq: step?.seq ?? 0, result: `${canary} mended` }] })
+    await until(async () => (await mended.status()) === 'waiting')
+    await worker.stop()
+    await holdfast.signal(mended, 'never', canary, { id: 'unread' })
+    await holdfast.signal(mended, 'other', canary, { id: 'unread-too' })
+    await holdfast.broadcast(news, canary, { id: 'later' })
+    // Under one id to two runs, and passed on by both.
+    for (const payload of ['one', 'two']) {
+      const run = await holdfast.start(queued, canary)
+      await holdfast.signal(run, jobs, `${canary} ${payload}`, { id: 'same' })
+      await holdfast.signal(run, paid, `${canary} ${payload}`, { id: 'letter' })
+      await run.cancel()
+    }
+    const last = await holdfast.start(queued, canary)
+    await holdfast.signal(last, jobs, canary, { id: 'same' })
+    await holdfast.close()
+  }
+
+  /** Every encrypted text of the file, wherever it is. */
+  rows(): readonly Row[] {
+    const found: Row[] = []
+    for (const { name: table } of this.attacker
+      .prepare(`select name from sqlite_master where type = 'table' and name not like 'sqlite_%'`)
+      .all() as { readonly name: string }[]) {
+      for (const row of this.attacker.prepare(`select rowid as rowid, * from "${table}"`).all() as RawRow[]) {
+        for (const [column, value] of Object.entries(row)) {
+          for (const [text] of typeof value === 'string' ? value.matchAll(encrypted) : []) {
+            found.push({ table, column, rowid: row.rowid, text, place: this.placeOf(table, row) })
+          }
+        }
+      }
+    }
+    return found
+  }
+
+  /** Puts a text where another one stands. */
+  put({ table, column, rowid, text }: Row, other: string): void {
+    const statement = `update "${table}" set "${column}" = replace("${column}", ?, ?) where rowid = ?`
+    this.attacker.prepare(statement).run(text, other, rowid)
+  }
+
+  private placeOf(table: string, row: RawRow): Place {
+    const { payloads } = this
+    if (table === 'journal') return payloads.place(row.run_id, row.seq, row.kind as EntryKind, row.name)
+    if (table === 'broadcasts') return topicPlace('', row.topic, row.id)
+    if (table !== 'messages') throw new Error(`A payload stands in ${table}`)
+    const message = { ...row, runId: row.run_id, policy: null } as unknown as Message
+    if (message.kind !== 'ended') return messagePlace('', message)
+    return endPlace('', message.name, JSON.parse(message.data) as Exclude<Ended, { status: 'not-found' }>)
+  }
+}
+
+interface RawRow {
+  readonly rowid: number
+  readonly run_id: string
+  readonly seq: number
+  readonly kind: string
+  readonly name: string | null
+  readonly topic: string
+  readonly id: string
+}
+
+const encrypted = /enc\d+\.[^."\s]+\.[\w-]+/g

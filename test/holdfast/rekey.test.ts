@@ -1,0 +1,192 @@
+// Keys are rotated while workers run: no run is lost, and in the end nothing needs the old key.
+
+import { randomBytes } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { workflow, type Holdfast } from 'holdfast'
+import { encryptingCodec } from 'holdfast/encryption'
+import { everyStore, type SharedStore } from './stores.ts'
+
+const bytes = { a: randomBytes(32), b: randomBytes(32) }
+const first = encryptingCodec({ keys: { a: bytes.a }, current: 'a' })
+const knowsBoth = encryptingCodec({ keys: bytes, current: 'a' })
+const both = encryptingCodec({ keys: bytes, current: 'b' })
+const last = encryptingCodec({ keys: { b: bytes.b }, current: 'b' })
+
+const child = workflow('child', async (_ctx, input: string) => `child of ${input}`)
+const booked = new Map<string, number>()
+
+const order = workflow('order', { retry: { maxAttempts: 1 } }, async (ctx, input: string): Promise<string> => {
+  const id = ctx.uuid()
+  const place = await ctx.step('book', () => (booked.set(id, (booked.get(id) ?? 0) + 1), `seat of ${input}`), {
+    undo: () => undefined,
+  })
+  ctx.log('booked', { place })
+  await ctx.sleep(20)
+  const made = await ctx.child(child, input)
+  const paid = await ctx.signal<string>('paid')
+  return `${place}, ${made}, ${paid}`
+})
+
+const fails = workflow('fails', { retry: { maxAttempts: 1 } }, async (ctx) => {
+  await ctx.step('book', () => 'b-1', { undo: () => undefined })
+  throw new Error('No seat')
+})
+
+const workflows = [order, child, fails]
+
+/** All that the database keeps of payloads, as text. */
+async function texts({ store }: SharedStore, deleted = false): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const { id } of await store.find({ deleted }, { limit: 1_000 })) {
+    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000 }])
+    found.push(...(loaded?.entries ?? []).flatMap(({ data }) => data ?? []))
+    found.push(...(loaded?.messages ?? []).map(({ data }) => data))
+  }
+  return found
+}
+
+async function waits(holdfast: Holdfast, id: string): Promise<void> {
+  const isWaiting = async (): Promise<boolean> => {
+    const { status, dueAt } = await holdfast.get(id)
+    return status === 'waiting' && dueAt === null
+  }
+  await expect.poll(isWaiting, { timeout: 15_000 }).toBe(true)
+}
+
+async function perform(holdfast: Holdfast, name: string, count: number): Promise<{ readonly id: string }[]> {
+  return Promise.all(Array.from({ length: count }, (_, at) => holdfast.start(order, `${name} ${at}`)))
+}
+
+describe.each(everyStore)('on $name', ({ make }) => {
+  it('two builds with two keys perform the same runs, children and signals: none is lost, paused or repeated', async () => {
+    const shared = await make()
+    // The first deployment brings the new key, the second writes with it.
+    const prepared = await shared.open({ codec: knowsBoth, workflows })
+    await prepared.work()
+    const runs = await perform(prepared, 'before', 4)
+    const rolled = await shared.open({ codec: both, workflows })
+    await rolled.work()
+    runs.push(...(await perform(rolled, 'new', 6)), ...(await perform(prepared, 'late', 6)))
+    for (const [at, { id }] of runs.entries()) await (at % 2 === 0 ? prepared : rolled).signal(id, 'paid', 'cash')
+    for (const { id } of runs) {
+      expect(await rolled.run(id).result()).toMatch(/^seat of (\w+ \d), child of \1, cash$/)
+      expect((await rolled.journal(id)).map(({ kind }) => kind)).not.toContain('paused')
+    }
+    expect([...booked.values()].every((times) => times === 1)).toBe(true)
+  })
+
+  it('an old build that lacks the new key loses no run: what it met and could not read goes on when it is gone', async () => {
+    const shared = await make()
+    const old = await shared.open({ codec: first, workflows })
+    await old.work()
+    const rolled = await shared.open({ codec: both, workflows })
+    await rolled.work()
+    const runs = [...(await perform(old, 'old', 6)), ...(await perform(rolled, 'new', 6))]
+    for (const { id } of runs) await rolled.signal(id, 'paid', 'cash')
+    await expect
+      .poll(async () => (await rolled.count({ status: ['succeeded', 'paused'], type: 'order' })).count, {
+        timeout: 15_000,
+      })
+      .toBe(runs.length)
+    expect((await rolled.count({ status: 'failed' })).count).toBe(0)
+    await old.close()
+    await rolled.resumeMany({}, { all: true, reason: 'unreadable' })
+    for (const { id } of runs) {
+      expect(await rolled.run(id).result()).toMatch(/^seat of (\w+ \d), child of \1, cash$/)
+    }
+    expect([...booked.values()].every((times) => times === 1)).toBe(true)
+  })
+
+  it('rekey leaves nothing that needs the old key: live, ended and removed runs go on and are read without it', async () => {
+    const shared = await make()
+    const old = await shared.open({ codec: first, workflows })
+    await old.work()
+    const ended = await old.start(child, 'Ada')
+    await ended.result()
+    const failed = await old.start(fails)
+    await failed.result().catch(() => undefined)
+    const removed = await old.start(child, 'Bob')
+    await removed.result()
+    await old.remove(removed)
+    const live = await old.start(order, 'Eve')
+    await waits(old, live.id)
+    const early = await old.start(order, 'Mel', { runAt: '1h' })
+    await old.signal(early.id, 'paid', 'early')
+    await old.close()
+
+    const before = (await texts(shared)).length
+    const rekeying = await shared.open({ codec: both, workflows })
+    const pages: number[] = []
+    const done = await rekeying.rekey({ rate: 3, onProgress: ({ runs }) => pages.push(runs) })
+    expect(done).toMatchObject({ runs: 6, rewritten: 6, held: 0, unreadable: 0, missingKeys: [], next: null })
+    expect(pages).toEqual([3, 5, 6])
+    expect(await rekeying.rekey({ rate: 1_000 })).toMatchObject({ runs: 6, rewritten: 0, payloads: 0 })
+    await rekeying.close()
+    const after = [...(await texts(shared)), ...(await texts(shared, true))]
+    expect(after.filter((text) => text.includes('enc1.a.'))).toEqual([])
+    expect((await texts(shared)).length).toBe(before)
+    expect(await shared.store.otherKeys(['b'], 10)).toEqual([])
+    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+
+    const fresh = await shared.open({ codec: last, workflows })
+    await fresh.work()
+    expect(await fresh.run(ended.id).result()).toBe('child of Ada')
+    expect((await fresh.get(failed.id)).lastError).toBe('Error: No seat')
+    await fresh.signal(live.id, 'paid', 'cash')
+    expect(await fresh.run(live.id).result()).toBe('seat of Eve, child of Eve, cash')
+    expect((await fresh.journal(live.id)).filter(({ unreadable }) => unreadable !== undefined)).toEqual([])
+  })
+
+  it('rekey stops where it is told to, goes on from there, and passes over what is held or cannot be read', async () => {
+    const shared = await make()
+    const old = await shared.open({ codec: first, workflows })
+    for (const name of ['Ada', 'Bob', 'Eve']) await old.start(child, name)
+    const { store } = shared
+    const { runs } = await store.claim({ session: 's', selectors: [{ type: 'child', version: 1 }], limit: 1 })
+    const rekeying = await shared.open({ codec: both, workflows })
+    const stop = new AbortController()
+    const stopped = await rekeying.rekey({ rate: 1, abortSignal: stop.signal, onProgress: () => stop.abort() })
+    expect(stopped).toMatchObject({ runs: 1, rewritten: 1 })
+    expect(stopped.next).not.toBeNull()
+    const rest = await rekeying.rekey({ after: stopped.next ?? '' })
+    expect(rest).toMatchObject({ runs: 2, rewritten: 1, held: 1, next: null })
+    await store.release(runs.map(({ id, token }) => ({ runId: id, session: 's', token })))
+    const without = await shared.open({ codec: last, workflows })
+    expect(await without.rekey()).toMatchObject({ rewritten: 0, unreadable: 1, missingKeys: ['a'] })
+    expect(await rekeying.rekey()).toMatchObject({ rewritten: 1, held: 0, unreadable: 0 })
+    expect((await texts(shared)).filter((text) => text.startsWith('enc1.a.'))).toEqual([])
+  })
+
+  it('rekey beside working processes loses and repeats nothing', async () => {
+    const shared = await make()
+    const holdfast = await shared.open({ codec: first, workflows })
+    await holdfast.work()
+    const runs = []
+    for (let made = 0; made < 10; made += 1) runs.push(await holdfast.start(order, `busy ${made}`))
+    await holdfast.close()
+    const working = await shared.open({ codec: both, workflows })
+    await working.work()
+    const rekeying = await shared.open({ codec: both, workflows })
+    const rekeyed = (async () => {
+      for (let times = 0; times < 5; times += 1) await rekeying.rekey({ rate: 10_000 })
+    })()
+    for (const { id } of runs) await working.signal(id, 'paid', 'cash')
+    for (const { id } of runs) {
+      expect(await working.run(id).result()).toMatch(/^seat of (busy \d), child of \1, cash$/)
+    }
+    await rekeyed
+    await rekeying.rekey()
+    expect((await texts(shared)).filter((text) => text.includes('enc1.a.'))).toEqual([])
+    expect([...booked.values()].every((times) => times === 1)).toBe(true)
+    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  })
+})
+
+it('rekey needs a codec that has keys', async () => {
+  const { open } = await (everyStore[0] as (typeof everyStore)[number]).make()
+  const holdfast = await open()
+  await expect(holdfast.rekey()).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  const keyed = await open({ codec: both })
+  await expect(keyed.rekey({ rate: 0 })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  await expect(keyed.rekey({ after: 'x' })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+})

@@ -1,0 +1,116 @@
+// A forgotten worker must not be silence, and a worker elsewhere must not be noise.
+
+import { spawn } from 'node:child_process'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { workflow } from 'holdfast'
+import { keepLines } from './open.ts'
+import { virtualWorld } from './virtual-world.ts'
+
+const greet = workflow('greet', (_ctx, name: string) => name)
+const other = workflow('other', (_ctx, name: string) => name)
+
+function world() {
+  const { clock, open, ...rest } = virtualWorld()
+  let timers = 0
+  const background = (ms: number, wake: () => void): (() => void) => {
+    timers += 1
+    return clock.after(ms, wake)
+  }
+  const logger = keepLines()
+  const ports = { clock: { ...clock, background } }
+  const said = () => logger.lines.filter(({ level }) => level === 'warn').map(({ message }) => message)
+  return { clock, open, ...rest, ports, logger, said, timers: () => timers }
+}
+
+describe('a run that nobody begins', () => {
+  it('because work() was forgotten is told of after 5 s, once for each type, with one timer for ten thousand starts', async () => {
+    const { clock, open, ports, logger, said, timers } = world()
+    const holdfast = await open({ workflows: [greet, other], ports, logger })
+    const starts = Array.from({ length: 10_000 }, () => ({ workflow: greet, input: 'Ada' }))
+    await holdfast.startMany(starts)
+    await holdfast.start(other, 'Ada')
+    expect(timers()).toBe(2)
+    await clock.advance('4900 ms')
+    expect(said()).toEqual([])
+    await clock.advance('100 ms')
+    expect(said()).toEqual([
+      expect.stringMatching(/"greet" wait.*nobody has begun run.*no worker.*holdfast\.work\(\)/),
+      expect.stringContaining('"other" wait'),
+    ])
+    await holdfast.start(greet, 'Ada')
+    await clock.advance('1h')
+    expect(said()).toHaveLength(2)
+  })
+
+  it('is told of however it was started: with mail, or inside of a transaction', async () => {
+    const { clock, open, ports, logger, said } = world()
+    const holdfast = await open({ workflows: [greet, other], ports, logger })
+    await holdfast.sendOrStart(other, 'ada', 'hello', 1, 'Ada')
+    await clock.advance('5s')
+    expect(said()).toEqual([expect.stringContaining('"other" wait')])
+  })
+
+  it('because it is not due, or which another process performs, is no news', async () => {
+    const { clock, open, ports, logger, said } = world()
+    const holdfast = await open({ workflows: [greet, other], ports, logger })
+    const elsewhere = await open({ workflows: [greet] })
+    await elsewhere.work()
+    await holdfast.start(other, 'Ada', { runAt: '1 day' })
+    const removed = await holdfast.start(other, 'Ada')
+    await holdfast.remove(removed)
+    for (let turn = 0; turn < 3; turn += 1) {
+      await holdfast.start(greet, 'Ada')
+      await clock.advance('1 min')
+    }
+    expect(said()).toEqual([])
+  })
+
+  it('here is no news where a worker is only busy', async () => {
+    const { clock, open, ports, logger, said, pause } = world()
+    const slow = workflow('slow', (ctx) => ctx.step('work', () => pause(60_000)))
+    const holdfast = await open({ workflows: [slow], ports, logger })
+    await holdfast.work({ concurrency: 1 })
+    await holdfast.start(slow)
+    await holdfast.start(slow)
+    await clock.advance('30 s')
+    expect(said()).toEqual([])
+  })
+
+  it('says so to who gave up waiting for its result', async () => {
+    const { open, ports, after } = world()
+    const holdfast = await open({ workflows: [greet], ports })
+    const run = await holdfast.start(greet, 'Ada')
+    const error: unknown = await after(run.result({ timeout: '1s' }).catch((thrown: unknown) => thrown))
+    expect(error).toMatchObject({
+      code: 'RESULT_TIMEOUT',
+      message: expect.stringMatching(
+        /it is pending, and nobody has begun it\. This process has no worker.*"greet"/,
+      ) as string,
+      details: { status: 'pending', begun: false },
+    })
+    const sleeper = workflow('sleeper', async (ctx) => void (await ctx.sleep('1 day')))
+    const working = await open({ workflows: [sleeper] })
+    await working.work()
+    const begun = await working.start(sleeper)
+    const late: unknown = await after(begun.result({ timeout: '1s' }).catch((thrown: unknown) => thrown))
+    expect(late).toMatchObject({ details: { status: 'waiting', begun: true } })
+    expect((late as Error).message).not.toContain('nobody')
+  })
+})
+
+it('a process that only starts runs ends by itself: the look at them does not keep it alive', async () => {
+  const program = `
+    const { createHoldfast, workflow } = await import('./src/index.ts')
+    const greet = workflow('greet', (_ctx, name) => name)
+    const holdfast = await createHoldfast({ store: 'memory:', workflows: [greet] })
+    await holdfast.start(greet, 'Ada')
+    const began = performance.now()
+    process.on('exit', () => console.log(performance.now() - began < 4_000 ? 'at once' : 'late'))`
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', program])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let said = ''
+  child.stdout.on('data', (text: Buffer) => void (said += text.toString()))
+  child.stderr.on('data', (text: Buffer) => void (said += text.toString()))
+  await new Promise((resolve) => child.once('close', resolve))
+  expect(said.trim()).toBe('at once')
+})

@@ -1,0 +1,44 @@
+// A claim of several shards asks one after the other. What it has leased in the first ones is in nobody's hands until it answers.
+
+import { Pool, type PoolClient } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { freshSchema } from '../support/postgres-shared.ts'
+import { opened } from './proxied.ts'
+
+const refusal = `do $$ begin raise exception 'canceling statement' using errcode = '57014'; end $$`
+
+/** A pool that refuses claims of all but so many shards, once it is told to. */
+function refusingPool(url: string): { readonly pool: Pool; readonly refuseAfter: (shards: number) => void } {
+  const pool = new Pool({ connectionString: url, max: 2, pipeline: true })
+  onTestFinished(() => pool.end())
+  let left = Number.POSITIVE_INFINITY
+  pool.on('connect', (client: PoolClient) => {
+    const query = client.query.bind(client) as (config: { readonly text: string }) => unknown
+    client.query = ((config: { readonly text: string }) => {
+      const isClaim = config.text.includes('token = run.token + 1')
+      if (isClaim) left -= 1
+      return query(isClaim && left < 0 ? { text: refusal } : config)
+    }) as typeof client.query
+  })
+  return { pool, refuseAfter: (shards) => void (left = shards) }
+}
+
+describe('a claim of several shards', { timeout: 60_000 }, () => {
+  it('answers what it has leased when the next shard fails, and says that there is more', async () => {
+    const { url, schema } = await freshSchema()
+    const { pool, refuseAfter } = refusingPool(url)
+    const { bench } = await opened({ pool, schema, shards: 4 })
+    // So many that no shard has none.
+    await Promise.all(Array.from({ length: 100 }, () => bench.start()))
+    refuseAfter(2)
+    const { runs, more } = await bench.claim({ limit: 200 })
+    expect(runs.length).toBeGreaterThan(0)
+    expect(runs.length).toBeLessThan(100)
+    expect(more).toBe(true)
+    // Where nothing was leased, nobody would know of the error otherwise.
+    refuseAfter(0)
+    await expect(bench.claim({ limit: 200 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    refuseAfter(Number.POSITIVE_INFINITY)
+    expect((await bench.claim({ limit: 200 })).runs).toHaveLength(100 - runs.length)
+  })
+})

@@ -1,0 +1,293 @@
+// What a user may do in a transaction of theirs on Postgres, and what they may not: its settings are the server's, its end is
+// ours, and its isolation is what they ask for.
+
+import { Pool } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { workflow, type Context, type HoldfastOptions } from 'holdfast'
+import { openPostgresStore } from '../../src/stores/postgres/index.ts'
+import { until } from '../chaos/crew.ts'
+import { connectedTo, place, type Place, type Tx } from './lent.ts'
+
+const once = { retry: 'none' } as const
+
+/** Performs one transaction in a run, and gives back what came of it. */
+async function perform(
+  here: Place,
+  work: (tx: Tx, ctx: Context) => Promise<unknown>,
+  options: Partial<HoldfastOptions> = {},
+): Promise<{ readonly result: unknown; readonly kinds: readonly string[] }> {
+  const flow = workflow('flow', (ctx) => ctx.transaction('write', (tx: Tx) => work(tx, ctx), once))
+  const holdfast = await here.open({ workflows: [flow], ...options })
+  await holdfast.work()
+  const run = await holdfast.start(flow)
+  const result = await run.result().catch((error: unknown) => error)
+  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  return { result, kinds: (await holdfast.journal(run)).map(({ kind }) => kind) }
+}
+
+describe('the settings of a transaction', { timeout: 60_000 }, () => {
+  it('are those of the server, the database and the user', async () => {
+    const { url } = await place()
+    const admin = await connectedTo(url)
+    const name = new URL(url).pathname.slice(1)
+    await admin.query(`alter database "${name}" set lock_timeout = '7s'; alter database "${name}" set jit = 'off'`)
+    const settings = `select name, setting from pg_settings where name in ('lock_timeout', 'statement_timeout', 'jit',
+      'idle_in_transaction_session_timeout', 'enable_seqscan', 'enable_sort', 'plan_cache_mode') order by name`
+
+    const store = await openPostgresStore({ url, connections: 1, storageTimeout: '2s', listen: false })
+    onTestFinished(() => store.close())
+    await store.migrate()
+    const expected = (await (await connectedTo(url)).query(settings)).rows
+    expect(expected).toContainEqual({ name: 'lock_timeout', setting: '7000' })
+    const ours = (handle: unknown): Promise<unknown> => (handle as Tx).query(settings).then(({ rows }) => rows)
+    expect(await store.transact(ours)).toEqual(expected)
+    // What they set for the whole connection does not become ours.
+    await store.transact((handle) => (handle as Tx).query("set statement_timeout = '1ms'; set search_path = nowhere"))
+    expect(await store.count({}, 1)).toBe(0)
+    expect(await store.transact(ours)).toEqual(expected)
+  })
+
+  it('let a statement wait for a lock, and a function do nothing, for longer than ours may', async () => {
+    const here = await place({ storageTimeout: '300ms' })
+    await here.client.query("begin; update accounts set balance = 5 where id = 'a'")
+    const done = perform(here, async (tx) => {
+      await tx.query("update accounts set balance = balance + 1 where id = 'a'")
+      await new Promise((resolve) => setTimeout(resolve, 600))
+      return tx.query('select 1').then(() => 'done')
+    })
+    const watcher = await connectedTo(here.url)
+    await until('it waits for the lock', async () => {
+      const { rows } = await watcher.query(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp() - query_start > '1 s'`,
+      )
+      return rows.length > 0
+    })
+    await here.client.query('commit')
+    expect(await done).toMatchObject({ result: 'done' })
+    expect(await here.balances()).toEqual({ a: 6, b: 0 })
+  })
+})
+
+/** Ways in which a function may end its transaction. */
+const ends = [
+  'rollback',
+  'commit',
+  'end',
+  'abort',
+  'rollback and chain',
+  'commit and chain',
+  'rollback; begin',
+  'commit; begin',
+  "commit; begin; update accounts set balance = 9 where id = 'b'",
+]
+
+describe('a function that ends its transaction', { timeout: 60_000 }, () => {
+  it.each(ends)('with %s has failed, and is not tried again', async (end) => {
+    const here = await place({ listen: false })
+    const { result, kinds } = await perform(here, async (tx) => {
+      await tx.query("update accounts set balance = 1 where id = 'a'")
+      await tx.query(end)
+    })
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+    expect(kinds).toEqual(['started', 'step-failed', 'failed'])
+    expect((await here.balances())['b']).toBe(0)
+  })
+
+  it('without waiting for that has failed, too', async () => {
+    const here = await place({ listen: false })
+    const { result } = await perform(here, async (tx) => {
+      await tx.query("update accounts set balance = 1 where id = 'a'")
+      void tx.query('rollback')
+    })
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+  })
+
+  it('may write to it no more once it has returned', async () => {
+    const here = await place({ listen: false })
+    const late: Promise<unknown>[] = []
+    const { result } = await perform(here, async (tx) => {
+      late.push(
+        (async () => {
+          await new Promise((resolve) => setTimeout(resolve, 300))
+          await tx.query("update accounts set balance = 1 where id = 'a'")
+        })().catch((error: unknown) => error),
+      )
+      return 'done'
+    })
+    expect(result).toBe('done')
+    expect(await Promise.all(late)).toMatchObject([{ code: 'INVALID_OPTION' }])
+    expect(await here.balances()).toEqual({ a: 0, b: 0 })
+  })
+
+  it.each(['release', 'end'] as const)('may not %s its connection either', async (method) => {
+    const here = await place({ listen: false })
+    const { result } = await perform(here, async (tx) => (tx as Tx & { release(): void; end(): void })[method]())
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+  })
+
+  it.each(['rollback', 'commit; begin'])('of their own library with %s has failed, too', async (end) => {
+    const here = await place({ listen: false })
+    const pool = new Pool({ connectionString: here.url, max: 2 })
+    onTestFinished(() => pool.end())
+    const transaction = async (work: (tx: unknown) => Promise<unknown>): Promise<void> => {
+      const client = await pool.connect()
+      try {
+        await client.query('begin')
+        await work(client)
+        await client.query('commit')
+      } catch (error) {
+        await client.query('rollback')
+        throw error
+      } finally {
+        client.release()
+      }
+    }
+    const { result, kinds } = await perform(here, async (tx) => void (await tx.query(end)), { transaction })
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+    expect(kinds).toEqual(['started', 'step-failed', 'failed'])
+  })
+})
+
+describe('a function that uses its transaction', { timeout: 60_000 }, () => {
+  it('may roll back to a savepoint, and go on', async () => {
+    const here = await place({ listen: false })
+    const { result } = await perform(here, async (tx) => {
+      await tx.query("update accounts set balance = 1 where id = 'a'")
+      await tx.query('savepoint one')
+      await tx.query('insert into accounts values (null, 1)').catch(() => undefined)
+      await tx.query('rollback to savepoint one')
+      await tx.query('savepoint two; update accounts set balance = 2; release savepoint two')
+      return 'done'
+    })
+    expect(result).toBe('done')
+    expect(await here.balances()).toEqual({ a: 2, b: 2 })
+  })
+
+  it('may begin with SET TRANSACTION', async () => {
+    const here = await place({ listen: false })
+    const { result } = await perform(here, async (tx) => {
+      await tx.query('set transaction isolation level repeatable read')
+      return (await tx.query("select current_setting('transaction_isolation') as level")).rows
+    })
+    expect(result).toEqual([{ level: 'repeatable read' }])
+  })
+
+  it('and catches an error of a statement has failed: nothing of it can be committed', async () => {
+    const here = await place({ listen: false })
+    const { result, kinds } = await perform(here, async (tx) => {
+      await tx.query('insert into accounts values (null, 1)').catch(() => undefined)
+      return 'done'
+    })
+    expect(result).toMatchObject({ code: 'RUN_FAILED' })
+    expect(kinds).toEqual(['started', 'step-failed', 'failed'])
+  })
+
+  it('may begin no other transaction of its run', async () => {
+    const here = await place({ listen: false, connections: 1 })
+    const { result } = await perform(here, (_tx, ctx) => ctx.transaction('inner', () => 1))
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+  })
+})
+
+describe('a serializable transaction', { timeout: 60_000 }, () => {
+  it('is tried again when others were in the way, whatever its policy says', async () => {
+    const here = await place()
+    const calls: string[] = []
+    // Each reads both accounts and writes one: two at once are in each other's way, though they write different rows.
+    let met = 0
+    const move = workflow('move', (ctx, to: string) =>
+      ctx.transaction(
+        'move',
+        async (tx: Tx) => {
+          calls.push(to)
+          const { rows } = await tx.query(
+            `select sum(balance)::integer as sum, current_setting('transaction_isolation') as level from accounts`,
+          )
+          expect(rows[0]?.['level']).toBe('serializable')
+          met += 1
+          if (met <= 2) await until('both have looked', () => met >= 2)
+          await tx.query('update accounts set balance = $1 where id = $2', [Number(rows[0]?.['sum']) + 1, to])
+          return rows[0]?.['sum']
+        },
+        { ...once, isolation: 'serializable' },
+      ),
+    )
+    const holdfast = await here.open({ workflows: [move] })
+    await holdfast.work()
+    const runs = await Promise.all(['a', 'b'].map((to) => holdfast.start(move, to)))
+    const sums = await Promise.all(runs.map((run) => run.result()))
+    // One after the other, in whichever order.
+    expect(new Set(sums)).toEqual(new Set([0, 1]))
+    expect(calls).toHaveLength(3)
+    expect(new Set(Object.values(await here.balances()))).toEqual(new Set([1, 2]))
+  })
+
+  it('is one also where many meet, and each happens once', async () => {
+    const here = await place()
+    const add = workflow('add', (ctx) =>
+      ctx.transaction(
+        'add',
+        async (tx: Tx) => {
+          const { rows } = await tx.query("select balance from accounts where id = 'a'")
+          await tx.query("update accounts set balance = $1 where id = 'a'", [Number(rows[0]?.['balance']) + 1])
+        },
+        { ...once, isolation: 'serializable' },
+      ),
+    )
+    const holdfast = await here.open({ workflows: [add] })
+    await holdfast.work()
+    const runs = await Promise.all(Array.from({ length: 15 }, () => holdfast.start(add)))
+    await Promise.all(runs.map((run) => run.result()))
+    expect(await here.balances()).toEqual({ a: 15, b: 0 })
+    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  })
+
+  it('of their own library must be what was asked for', async () => {
+    const here = await place({ listen: false })
+    const pool = new Pool({ connectionString: here.url, max: 2 })
+    onTestFinished(() => pool.end())
+    const flow = workflow('flow', (ctx, _level: 'deaf' | 'hears') =>
+      ctx.transaction('write', async () => 'done', { ...once, isolation: 'serializable' }),
+    )
+    const result = async (hears: boolean): Promise<unknown> => {
+      const holdfast = await here.open({
+        workflows: [flow],
+        transaction: async (work, { isolation }) => {
+          const client = await pool.connect()
+          try {
+            await client.query(hears ? `begin isolation level ${isolation}` : 'begin')
+            await work(client)
+            await client.query('commit')
+          } catch (error) {
+            await client.query('rollback')
+            throw error
+          } finally {
+            client.release()
+          }
+        },
+      })
+      const worker = await holdfast.work()
+      const run = await holdfast.start(flow, hears ? 'hears' : 'deaf')
+      const end = await run.result().catch((error: unknown) => error)
+      await worker.stop()
+      return end
+    }
+    expect(await result(false)).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+    expect(await result(true)).toBe('done')
+  })
+
+  it('is an option of a transaction alone, and has one value', async () => {
+    const here = await place({ listen: false })
+    const flow = workflow('flow', async (ctx) => {
+      const isolation = 'sometimes' as 'serializable'
+      const codes = [
+        ctx.transaction('write', async () => 1, { isolation }),
+        ctx.step('step', () => 1, { isolation } as object),
+      ].map((call) => call.catch((error: unknown) => (error as { code: string }).code))
+      return Promise.all(codes)
+    })
+    const holdfast = await here.open({ workflows: [flow] })
+    await holdfast.work()
+    expect(await (await holdfast.start(flow)).result()).toEqual(['INVALID_OPTION', 'INVALID_OPTION'])
+  })
+})

@@ -1,0 +1,70 @@
+// Planted bugs of the engine itself, over a store that is right. Each is what the engine did once, or would do without one
+// of its rules.
+
+import { Writer } from '../../src/core/writer.ts'
+import { Batcher } from '../../src/engine/batcher.ts'
+import { Engine } from '../../src/engine/engine.ts'
+import { Drain, type WayOut } from '../../src/functions/drain.ts'
+import { StepRunner } from '../../src/functions/step-runner.ts'
+import { inPlaceOf, type Canary } from './planting.ts'
+import { scopes } from './process.ts'
+
+/** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
+function leaveAtOnce(this: Drain, { leave, stop }: WayOut): void {
+  const { owner } = this as unknown as { readonly owner: { busy: number; tell(reason: unknown): void } }
+  if (stop !== null) owner.tell(stop())
+  owner.busy = 0
+  leave()
+}
+
+type Send = (units: readonly unknown[], options: unknown) => Promise<{ readonly slow: readonly unknown[] }>
+const { send } = Batcher.prototype as unknown as { readonly send: Send }
+
+/** However often a flush takes too long. */
+async function sendWhole(this: unknown, units: readonly unknown[], options: unknown): ReturnType<Send> {
+  for (;;) {
+    const left = await send.call(this, units, options)
+    if (left.slow.length === 0) return left
+  }
+}
+
+const nothingNoted = inPlaceOf(StepRunner.prototype, 'noteBegun', () => undefined)
+const nothingAwaited = inPlaceOf(Drain.prototype, 'begin', leaveAtOnce)
+
+export const engineCanaries: readonly Canary[] = [
+  {
+    name: 'sibling-dropped',
+    told: 'when a step fails its run, what is under way beside it is thrown away',
+    budget: 400,
+    mutation: {
+      engine: () => {
+        const repairs = [nothingNoted(), nothingAwaited()]
+        return () => repairs.forEach((repair) => repair())
+      },
+    },
+  },
+  {
+    name: 'identity-shifted',
+    told: 'what a step asks of the context after an await is not refused',
+    budget: 400,
+    mutation: { engine: inPlaceOf(scopes, 'current', () => undefined) },
+  },
+  {
+    name: 'transition-over-bound',
+    told: 'everything that was appended goes in one transition',
+    budget: 600,
+    mutation: { engine: inPlaceOf(Writer.prototype, 'bound', (seq: number) => seq) },
+  },
+  {
+    name: 'poisonous-unit-in-a-flush',
+    told: 'a flush that takes the store too long is sent again as it was, for ever',
+    budget: 1_000,
+    mutation: { engine: inPlaceOf(Batcher.prototype, 'send', sendWhole) },
+  },
+  {
+    name: 'silence-taken-for-absence',
+    told: 'a flush that the store never answers is sent again as it was, though the store answers others',
+    budget: 1_000,
+    mutation: { engine: inPlaceOf(Engine.prototype, 'isAnswering', () => Promise.resolve(false)) },
+  },
+]

@@ -1,0 +1,153 @@
+// Users' own transactions, beside the processes of the simulation: each locks the row of a run for a while. If it is the run that
+// is to be claimed next, claims must find what is behind it; that is looked at here, after every claim. If somebody holds
+// the run, no heartbeat and no rescue may wait for its row; that is looked at when the lock ends.
+
+import type { Claimed, ClaimRequest } from '../../src/store.ts'
+import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { RunRow } from '../../src/stores/memory/read-committed/tables.ts'
+import type { Transaction } from '../../src/stores/memory/read-committed/transaction.ts'
+import type { Violation } from '../../src/testing/invariants/index.ts'
+import type { Stranger } from './scenario.ts'
+import type { World } from './world.ts'
+
+/** What a claim could find when it began. */
+interface Sight {
+  readonly ready: ReadonlySet<RunRow>
+  readonly calls: number
+  /** Nobody else was asking the store for anything. */
+  readonly isAlone: boolean
+}
+
+/** A row, and who has locked it. */
+interface Owned {
+  readonly row: RunRow
+  readonly owner: unknown
+}
+
+export class Strangers {
+  private readonly world: World
+  private readonly store: ReadCommittedStore
+  private readonly now: () => number
+  private readonly report: (violation: Violation) => void
+  private readonly open = new Set<Transaction>()
+  private haveLeft = false
+  /** Calls of the store: how many there were, and how many are under way. */
+  private calls = 0
+  private underWay = 0
+
+  constructor(
+    world: World,
+    store: ReadCommittedStore,
+    { now, report }: { readonly now: () => number; readonly report: (violation: Violation) => void },
+  ) {
+    this.world = world
+    this.store = store
+    this.now = now
+    this.report = report
+  }
+
+  schedule(strangers: readonly Stranger[]): void {
+    for (const { at, row, ms } of strangers) {
+      this.world.after(at, null, 'stranger', () => void (row === 'first' ? this.holdFirst(ms) : this.holdHeld(row, ms)))
+    }
+  }
+
+  /** They all go home. */
+  leave(): void {
+    this.haveLeft = true
+    for (const tx of this.open) tx.rollBack()
+    this.open.clear()
+  }
+
+  /** Called around every call of the store. A claim is told of what it should have found. */
+  async around<Answer>(method: string, request: readonly unknown[], call: () => Promise<Answer>): Promise<Answer> {
+    this.calls += 1
+    const sight: Sight = { ready: this.free(), calls: this.calls, isAlone: this.underWay === 0 }
+    this.underWay += 1
+    try {
+      const answer = await call()
+      if (method === 'claim') this.judge(sight, request[0] as ClaimRequest, answer as Claimed)
+      return answer
+    } finally {
+      this.underWay -= 1
+    }
+  }
+
+  /** Whoever finds less than it asked for leaves nothing behind that was ready and that nobody had, from first to last. */
+  private judge(sight: Sight, request: ClaimRequest, { runs }: Claimed): void {
+    const { session, selectors, limit, apart = false } = request
+    const isUndisturbed = sight.isAlone && sight.calls === this.calls
+    if (!isUndisturbed || apart || runs.length === limit || this.open.size === 0 || this.hasEnded(session)) return
+    const isWanted = ({ type, version }: RunRow): boolean =>
+      selectors.some((one) => one.type === type && one.version === version)
+    for (const row of this.free()) {
+      if (!sight.ready.has(row) || !isWanted(row)) continue
+      const told = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
+      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, told })
+    }
+  }
+
+  /** Nothing is given to a session that has ended. */
+  private hasEnded(session: string): boolean {
+    const { db, tables } = this.store.insides
+    const reader = db.begin('look')
+    const found = reader.select(tables.sessions, { at: ['id', [session]] })
+    reader.rollBack()
+    return found.some(({ endedAt }) => endedAt !== null)
+  }
+
+  private async holdFirst(ms: number): Promise<void> {
+    const { db, tables } = this.store.insides
+    const first = this.ready().find(({ owner }) => owner === null)?.row
+    if (first === undefined) return
+    const tx = db.begin('stranger')
+    this.open.add(tx)
+    await tx.lock(tables.runs, { at: ['id', [first.id]] })
+    this.world.after(ms, null, 'stranger leaves', () => {
+      if (this.open.delete(tx)) tx.rollBack()
+    })
+  }
+
+  /** `which` of those that somebody holds is a fraction of their number. */
+  private async holdHeld(which: number, ms: number): Promise<void> {
+    const { db, tables } = this.store.insides
+    const held = this.rows().flatMap(({ row }) => (row.session === null ? [] : [row]))
+    const run = held[Math.floor(which * held.length)]
+    if (run === undefined || this.haveLeft) return
+    const letGo = await db.holdRow(tables.runs, run.id)
+    this.world.after(ms, null, 'stranger', () => {
+      for (const told of this.store.waits()) {
+        const isBeat = /^beat\S* .* waits for stranger/.test(told)
+        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, told })
+        const isRescue = /^rescue\S* .* waits for stranger/.test(told)
+        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, told })
+      }
+      letGo()
+    })
+  }
+
+  /** What anybody could claim at this very moment. */
+  private free(): ReadonlySet<RunRow> {
+    return new Set(this.ready().flatMap(({ owner, row }) => (owner === null ? [row] : [])))
+  }
+
+  private ready(): readonly Owned[] {
+    const now = this.now()
+    const isOver = (at: number | null): boolean => at !== null && at <= now
+    return this.rows()
+      .filter(({ row }) => row.readiness === 'ready' && !isOver(row.timeoutAt) && !isOver(row.expiresAt))
+      .sort((a, b) => b.row.priority - a.row.priority || (a.row.due ?? 0) - (b.row.due ?? 0))
+  }
+
+  private rows(): readonly Owned[] {
+    const { db, tables } = this.store.insides
+    const reader = db.begin('look')
+    const found: Owned[] = []
+    for (const tuple of tables.runs.all()) {
+      const row = tuple.newestFor(reader)
+      if (row !== undefined && row !== null) found.push({ row, owner: tuple.owner })
+    }
+    reader.rollBack()
+    return found
+  }
+}

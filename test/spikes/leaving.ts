@@ -1,0 +1,18 @@
+// How a drainer is told to leave: what it performs ends and is recorded, and then, between two decisions, it goes.
+
+export abstract class Leaving {
+  abstract readonly runId: string
+  protected isGivingBack = false
+
+  abstract stir(): void
+  abstract abort(reason: unknown): void
+
+  giveBack(): void {
+    this.isGivingBack = true
+    this.stir()
+  }
+
+  abandon(): void {
+    this.abort(new Error(`What run ${this.runId} performs is not waited for any longer.`))
+  }
+}

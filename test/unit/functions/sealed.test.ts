@@ -1,0 +1,249 @@
+// The context is the body's: whatever a step asks of it is refused with the name of that step, before and after the step has
+// awaited something, and leaves nothing behind.
+
+import { describe, expect, it } from 'vitest'
+import { createScopes } from '../../../src/async-scopes.ts'
+import type { Host } from '../../../src/core/definition.ts'
+import type { Context } from '../../../src/functions/context.ts'
+import type { Wait } from '../../../src/functions/wait.ts'
+import { workflow, type Body, type Workflow } from '../../../src/functions/workflow.ts'
+import { FunctionRig, unhandledIn, type Held, type RigOptions } from '../../support/function-rig.ts'
+
+const other = workflow('other', () => null)
+const aRun = '01900000-0000-7000-8000-00000000abcd'
+
+/** Every method of the context that asks something of the run. */
+const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unknown>> = {
+  step: (ctx) => ctx.step('inner', () => 1),
+  transaction: (ctx) => ctx.transaction('inner', () => 1),
+  branch: (ctx) => ctx.branch('inner', () => 1),
+  sleep: (ctx) => ctx.sleep(1),
+  sleepUntil: (ctx) => ctx.sleepUntil(1),
+  signal: (ctx) => ctx.signal('inner'),
+  race: (ctx, made) => ctx.race({ made }),
+  all: (ctx, made) => ctx.all([made]),
+  waitFor: (ctx) => ctx.waitFor(aRun),
+  child: (ctx) => ctx.child(other),
+  start: (ctx) => ctx.start(other),
+  token: (ctx) => ctx.token(),
+  expose: (ctx) => ctx.expose('inner', 1),
+  until: (ctx) => ctx.until('inner', () => true),
+  now: (ctx) => ctx.now(),
+  random: (ctx) => ctx.random(),
+  uuid: (ctx) => ctx.uuid(),
+  log: (ctx) => ctx.log('inner'),
+  progress: (ctx) => ctx.progress(0.5),
+  withResource: (ctx) =>
+    ctx.withResource(
+      () => 1,
+      () => undefined,
+      async () => 1,
+    ),
+  patched: (ctx) => ctx.patched('inner'),
+  continueAsNew: (ctx) => ctx.continueAsNew(undefined),
+  continueAs: (ctx) => ctx.continueAs(other),
+}
+
+/** Those that a step may use. */
+const allowed = ['services', 'run', 'abortSignal', 'isCancelled']
+/** How the context does its own work. */
+const own = [
+  'constructor',
+  'enter',
+  'branchOut',
+  'issue',
+  'begin',
+  'wait',
+  'waitOwner',
+  'outsideStep',
+  'encodeNote',
+  'read',
+]
+const notes = ['record', 'note', 'refusal']
+
+const following = (): RigOptions => ({ scopes: createScopes({ callsOfName: Infinity }) })
+const transact: Host['transact'] = () => Promise.reject(new Error('Nothing is asked of it'))
+
+async function begun(body: Body<unknown, unknown>, options: RigOptions = following()): Promise<[Held, FunctionRig]> {
+  const rig = new FunctionRig(options)
+  const flow: Workflow<unknown, unknown> = workflow('sealed', { retry: 'none' }, body)
+  return [await (await rig.start(flow)).begin(), rig]
+}
+
+/** What comes of asking that inside a step, and of the run. */
+async function askedInside(method: string, when: 'before' | 'after'): Promise<[unknown, Held]> {
+  let refusal: unknown = 'nothing was refused'
+  const [held] = await begun(
+    async (ctx) => {
+      const made = ctx.signal('made')
+      await ctx.step('outer', async () => {
+        if (when === 'after') await new Promise((resolve) => setImmediate(resolve))
+        try {
+          await asks[method]?.(ctx, made)
+        } catch (error) {
+          refusal = error
+        }
+      })
+    },
+    { ...following(), transact },
+  )
+  return [refusal, held]
+}
+
+describe('inside a step', () => {
+  it('every method of the context is known to these tests', async () => {
+    let names: readonly string[] = []
+    await begun((ctx) => void (names = Object.getOwnPropertyNames(Object.getPrototypeOf(ctx))))
+    const known = new Set([...Object.keys(asks), ...allowed, ...own, ...notes])
+    expect(names.filter((name) => !known.has(name))).toEqual([])
+  })
+
+  const cases = Object.keys(asks).flatMap((method) => [
+    { method, when: 'before' as const },
+    { method, when: 'after' as const },
+  ])
+
+  it.each(cases)('ctx.$method is refused $when it awaits something, and leaves nothing behind', async (given) => {
+    const { method, when } = given
+    let asked: [unknown, Held] | null = null
+    const unhandled = await unhandledIn(async () => void (asked = await askedInside(method, when)))
+    const [refusal, held] = asked as unknown as [unknown, Held]
+    expect(refusal).toMatchObject({ code: 'INVALID_OPTION', details: { step: 'outer' } })
+    expect((refusal as Error).message).toMatch(new RegExp(`^ctx\\.${method} was called inside of step "outer"`))
+    expect(await held.story()).toEqual(['started', 'step-succeeded outer', 'succeeded'])
+    expect(unhandled).toEqual([])
+  })
+
+  it('what tells of the run stays allowed', async () => {
+    let seen: unknown = null
+    const [held] = await begun((ctx) =>
+      ctx.step('outer', async () => {
+        await Promise.resolve()
+        seen = [ctx.services, ctx.run.type, ctx.abortSignal.aborted, ctx.isCancelled()]
+      }),
+    )
+    expect([seen, await held.status()]).toEqual([[{}, 'sealed', false, false], 'succeeded'])
+  })
+
+  it('an undo is refused, too', async () => {
+    let refusal: unknown = null
+    await begun(async (ctx) => {
+      const undo = async (): Promise<void> => {
+        await Promise.resolve()
+        try {
+          ctx.uuid()
+        } catch (error) {
+          refusal = error
+        }
+      }
+      await ctx.step('outer', () => 1, { undo })
+      throw new Error('Enough')
+    })
+    expect(refusal).toMatchObject({ details: { step: 'outer' } })
+  })
+
+  it('the context of another run is not its own, and not refused', async () => {
+    let outside: Context | null = null
+    const rig = new FunctionRig(following())
+    const lender = workflow('lender', async (ctx) => {
+      outside = ctx
+      await ctx.step('wait', rig.gated)
+    })
+    await (await rig.start(lender)).begin()
+    let uuid: unknown = null
+    const borrower = workflow('borrower', (ctx) => ctx.step('outer', () => void (uuid = outside?.uuid())))
+    await (await rig.start(borrower)).begin()
+    expect(uuid).toMatch(/^[0-9a-f-]{36}$/)
+  })
+})
+
+describe('a refused call shifts nothing', () => {
+  it('the body gets the same ids after a replay, though a step tried to make one', async () => {
+    const seen: unknown[] = []
+    const [held, rig] = await begun(async (ctx) => {
+      const first = ctx.uuid()
+      const tried = await ctx.step('outer', async () => {
+        await Promise.resolve()
+        try {
+          return ctx.uuid()
+        } catch {
+          return 'refused'
+        }
+      })
+      seen.push([first, tried, ctx.uuid()])
+      await ctx.sleep('1h')
+    })
+    await rig.pass(1)
+    await held.goOn('replayed')
+    expect(seen).toHaveLength(2)
+    expect(seen[1]).toEqual(seen[0])
+    expect((seen[0] as readonly unknown[])[1]).toBe('refused')
+  })
+
+  it.each(['awaited', 'raced'] as const)('a wait of the body that a step has %s is still the body’s', async (how) => {
+    const ends: unknown[] = []
+    const [held, rig] = await begun(async (ctx) => {
+      const hour = ctx.sleep('1h')
+      const tried = await ctx.step('outer', async () => {
+        try {
+          await (how === 'raced' ? ctx.race({ hour }) : hour)
+          return 'nothing was refused'
+        } catch (error) {
+          return (error as Error).message
+        }
+      })
+      await hour
+      ends.push(tried)
+    })
+    expect(await held.status()).toBe('waiting')
+    const { due } = await rig.run(held.runId)
+    expect((due ?? 0) - rig.clock.now()).toBe(3_600_000)
+    await held.goOn('replayed')
+    expect(ends).toEqual([expect.stringContaining('was called inside of step "outer"')])
+    expect(await held.status()).toBe('succeeded')
+  })
+})
+
+describe('createScopes', () => {
+  const later = async (scopes: ReturnType<typeof createScopes>): Promise<object | undefined> => {
+    await Promise.resolve()
+    return scopes.current()
+  }
+
+  it('follows the first calls of each step, and no others', async () => {
+    const scopes = createScopes({ callsOfName: 2 })
+    const seen: unknown[] = []
+    for (const name of ['a', 'a', 'a', 'b', 'a', 'b', 'b']) {
+      const scope = {}
+      const isFollowed = scopes.follows('test', name)
+      if (isFollowed) expect(await scopes.run(scope, () => later(scopes))).toBe(scope)
+      seen.push(`${name} ${String(isFollowed)}`)
+    }
+    expect(seen).toEqual(['a true', 'a true', 'a false', 'b true', 'a false', 'b true', 'b false'])
+  })
+
+  it('follows calls beside each other, each with its own scope, until the last is over', async () => {
+    const scopes = createScopes({ callsOfName: 2 })
+    const [a, b] = [{ name: 'a' }, { name: 'b' }]
+    let go = (): void => undefined
+    const passed = new Promise<void>((resolve) => (go = resolve))
+    const slow = scopes.run(a, () => passed.then(() => scopes.current()))
+    expect(await scopes.run(b, () => later(scopes))).toBe(b)
+    go()
+    expect(await slow).toBe(a)
+    expect(scopes.current()).toBe(undefined)
+  })
+
+  it('is over with a call that throws, rejects or returns at once', async () => {
+    const scopes = createScopes({ callsOfName: 10 })
+    const no = new Error('No')
+    expect(scopes.run({}, () => 1)).toBe(1)
+    expect(() =>
+      scopes.run({}, () => {
+        throw no
+      }),
+    ).toThrow(no)
+    await expect(scopes.run({}, () => Promise.reject(no))).rejects.toBe(no)
+    expect(scopes.current()).toBe(undefined)
+  })
+})

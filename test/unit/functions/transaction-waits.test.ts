@@ -1,0 +1,101 @@
+// While a transaction is open nothing else of its run is committed. So what the body makes in the same turn comes first: a child
+// is started and time counts from the call, however long the transaction takes.
+
+import { describe, expect, it } from 'vitest'
+import type { Transact } from '../../../src/core/definition.ts'
+import type { NewRun } from '../../../src/core/new-run.ts'
+import { workflow } from '../../../src/functions/workflow.ts'
+import { FunctionRig, type RigOptions } from '../../support/function-rig.ts'
+
+const child = workflow('child', (_ctx, value: number) => value)
+const newRun = {
+  id: '01900000-0000-7000-9000-000000000001',
+  type: 'child',
+  version: 1,
+  first: { data: null },
+} as NewRun
+
+/** Transactions of nothing but the entry that they carry. */
+function transacting(options: RigOptions = {}): FunctionRig {
+  const transact: Transact = async (work) => {
+    try {
+      await work(null, (transition) => rig.host.commit(transition))
+      return { outcome: 'committed' }
+    } catch (error) {
+      return { outcome: 'rolled-back', error }
+    }
+  }
+  const rig: FunctionRig = new FunctionRig({ ...options, transact })
+  return rig
+}
+
+describe('a sleep made beside a transaction', () => {
+  it.each(['before', 'after'] as const)(
+    'in one turn, %s it, counts from the call and not from COMMIT',
+    async (when) => {
+      const rig = transacting()
+      const began = rig.clock.now()
+      const flow = workflow('slow.transaction', async (ctx) => {
+        const early = when === 'before' ? ctx.sleep(1_000) : null
+        const slow = ctx.transaction('slow', (_tx, tools) => rig.gated(tools))
+        const nap = early ?? ctx.sleep(1_000)
+        await slow
+        await nap
+      })
+      const held = await (await rig.start(flow)).begin()
+      expect(await held.story()).toEqual(['started', 'waiting sleep'])
+      await rig.pass(800)
+      await rig.succeed('slow')
+      expect((await rig.run(held.runId)).due).toBe(began + 1_000)
+    },
+  )
+
+  it('counts from the call also if the answer to an earlier commit comes before that turn is over', async () => {
+    let onCommit: () => void = () => undefined
+    const rig = transacting({ onCommit: () => onCommit() })
+    const committing = new Promise<void>((resolve) => (onCommit = resolve))
+    const flow = workflow('crossing', async (ctx) => {
+      void committing.then(() => void ctx.sleep(1_000))
+      await ctx.step('a', () => 1)
+      await ctx.transaction('slow', (_tx, tools) => rig.gated(tools))
+    })
+    const held = await (await rig.start(flow)).begin()
+    expect(rig.gates.map(({ step }) => step)).toEqual(['slow'])
+    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'waiting sleep'])
+  })
+})
+
+describe('a child made before a transaction', () => {
+  it.each(['at once', 'later'] as const)('is started before it begins, prepared %s', async (when) => {
+    let ready: () => void = () => undefined
+    const later = new Promise<NewRun>((resolve) => (ready = () => resolve(newRun)))
+    const rig = transacting({ prepare: () => (when === 'later' ? later : newRun) })
+    const flow = workflow('child.first', async (ctx) => {
+      void ctx.child(child, 1)
+      await ctx.transaction('slow', (_tx, tools) => rig.gated(tools))
+    })
+    const held = await (await rig.start(flow)).begin()
+    if (when === 'later') expect(rig.gates).toEqual([])
+    ready()
+    await rig.quiet()
+    expect(rig.commits.map(({ reach }) => reach?.starts.length ?? 0)).toEqual([1])
+    expect(rig.gates.map(({ step }) => step)).toEqual(['slow'])
+    await rig.succeed('slow')
+    expect(await held.story()).toEqual(['started', 'waiting child', 'step-succeeded slow', 'succeeded'])
+  })
+})
+
+describe('transactions', () => {
+  it('are begun one at a time in the order of the calls, each after what was made with it', async () => {
+    const rig = transacting()
+    const flow = workflow('several', (ctx) =>
+      Promise.all(['a', 'b', 'c'].map((name) => ctx.transaction(name, (_tx, tools) => rig.gated(tools)))),
+    )
+    const held = await (await rig.start(flow)).begin()
+    for (const name of ['a', 'b', 'c']) {
+      expect(rig.gates.map(({ step }) => step)).toEqual([name])
+      await rig.succeed(name, name)
+    }
+    expect(await held.outcome()).toEqual({ status: 'succeeded', value: ['a', 'b', 'c'] })
+  })
+})
