@@ -164,28 +164,25 @@ export class Batcher<Item, Answer, Result> {
   /** Sends units until each has an outcome, but for what is left. Never throws. */
   private async send(units: readonly Unit<Item, Result>[], options: BatchOptions): Promise<Left<Item, Result>> {
     const items = units.map((unit) => unit.item)
-    const pause = growingPauses(this.ports)
+    let pause: (() => Promise<void>) | null = null
     for (;;) {
       try {
         const answers = await this.flush(items, options)
         if (answers.length !== items.length) throw bug(`${items.length} items got ${answers.length} answers`)
-        const isBusy = (_unit: unknown, index: number): boolean => this.isBusy(answers[index] as Answer)
-        units.forEach((unit, index) => {
-          if (!isBusy(unit, index)) this.note(unit, answers[index] as Answer)
-        })
-        return { ...none(), locked: units.filter(isBusy) }
+        return this.noteAll(units, answers)
       } catch (error) {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error, options)
         // Until somebody changes the policy, the one row is refused again and again: as what takes too long, it goes alone.
         const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
-        if (!this.closed && isSlow) return { ...none(), slow: [units] }
+        if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
         if (!this.closed) {
           this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
+          pause ??= growingPauses(this.ports)
           await this.endable(pause())
         }
         if (this.closed) {
           failAll(units, closedError(error))
-          return none()
+          return nothingLeft
         }
       }
     }
@@ -210,14 +207,26 @@ export class Batcher<Item, Answer, Result> {
     }
     if (only.members.length === 1) {
       fail(only.members, error)
-      return none()
+      return nothingLeft
     }
     // One after the other, because they belong to one run: what is left when one cannot be settled goes apart.
     const [first, second] = this.lanes.halve(only)
     const left = partsOf(await this.send([first], options))
-    if (left.length > 0) return { ...none(), inParts: [{ unit: only, parts: [...left, second] }] }
+    if (left.length > 0) return { ...nothingLeft, inParts: [{ unit: only, parts: [...left, second] }] }
     const rest = partsOf(await this.send([second], options))
-    return rest.length === 0 ? none() : { ...none(), inParts: [{ unit: only, parts: rest }] }
+    return rest.length === 0 ? nothingLeft : { ...nothingLeft, inParts: [{ unit: only, parts: rest }] }
+  }
+
+  /** What somebody else has locked is left. */
+  private noteAll(units: readonly Unit<Item, Result>[], answers: readonly Answer[]): Left<Item, Result> {
+    let locked: Unit<Item, Result>[] | null = null
+    for (let at = 0; at < units.length; at += 1) {
+      const unit = units[at] as Unit<Item, Result>
+      const answer = answers[at] as Answer
+      if (this.isBusy(answer)) (locked ??= []).push(unit)
+      else this.note(unit, answer)
+    }
+    return locked === null ? nothingLeft : { ...nothingLeft, locked }
   }
 
   private note({ members }: Unit<Item, Result>, answer: Answer): void {
@@ -276,10 +285,10 @@ function failAll<Item, Result>(units: readonly Unit<Item, Result>[], error: unkn
   for (const { members } of units) fail(members, error)
 }
 
+const none: readonly never[] = []
+
 /** Everything is settled. */
-function none<Item, Result>(): Left<Item, Result> {
-  return { locked: [], slow: [], inParts: [] }
-}
+const nothingLeft = { locked: none, slow: none, inParts: none }
 
 function isNone<Item, Result>({ locked, slow, inParts }: Left<Item, Result>): boolean {
   return locked.length + slow.length + inParts.length === 0

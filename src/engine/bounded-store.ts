@@ -14,6 +14,7 @@
 import { formatMs } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError, isOfOneRow } from '../core/error.ts'
 import type { Logger, Ports } from '../core/ports.ts'
+import { CallWatch, type WatchedCall } from './call-watch.ts'
 import type { BatchOptions, Store, StoreAdmin, StoreSecrets } from '../store.ts'
 
 type BoundedMethod =
@@ -51,57 +52,70 @@ const batchMethods: ReadonlySet<PropertyKey> = new Set(['start', 'commit', 'deli
 type Call = (...given: readonly unknown[]) => Promise<unknown>
 
 /** The same store, of which no call takes longer than `limitMs` says at that time. */
-export function boundedStore(store: Store, ports: Pick<Ports, 'clock' | 'logger'>, limitMs: () => number): Store {
-  const refusals = new Refusals(ports.logger)
-  const wrapped = new Map<PropertyKey, { readonly of: unknown; readonly call: unknown }>()
-
-  const bounded =
-    (name: string, method: Call): Call =>
-    (...given) =>
+export function boundedStore(
+  store: Store,
+  { clock, logger, watch = new CallWatch(clock) }: Pick<Ports, 'clock' | 'logger'> & { readonly watch?: CallWatch },
+  limitMs: () => number,
+): Store {
+  const refusals = new Refusals(logger)
+  const bounded = (name: string): Call => {
+    const isBatch = batchMethods.has(name)
+    return (...given) =>
       new Promise((resolve, reject) => {
-        const ms = Math.min(limitMs(), batchLimitMs(name, given))
-        let isOver = false
-        const cancel = ports.clock.after(ms, () => {
-          isOver = true
-          reject(unanswered(name, ms))
-        })
+        const ms = isBatch ? Math.min(limitMs(), batchLimitMs(given)) : limitMs()
+        const call = new BoundedCall(name, ms, reject)
+        watch.begin(call, ms)
         const answer = (value: unknown): void => {
-          if (isOver) return takeBack(name, value)
-          cancel()
+          if (call.isOver) return takeBack(name, value)
+          watch.answered(call)
           refusals.answered(name)
           resolve(value)
         }
         const refuse = (error: unknown): void => {
-          cancel()
+          watch.answered(call)
           refusals.heard(name, error)
           reject(error)
         }
         try {
-          Reflect.apply(method, store, given).then(answer, refuse)
+          // Looked up with every call: whoever has replaced a method of the store means all calls from then on.
+          Reflect.apply(Reflect.get(store, name, store) as Call, store, given).then(answer, refuse)
         } catch (error) {
           refuse(error)
         }
       })
-
-  const get = (key: PropertyKey): unknown => {
-    const value: unknown = Reflect.get(store, key, store)
-    if (typeof value !== 'function') return value
-    const known = wrapped.get(key)
-    if (known?.of === value) return known.call
-    const isBounded = typeof key === 'string' && Object.hasOwn(boundedMethods, key)
-    const call: unknown = isBounded ? bounded(key, value as Call) : value.bind(store)
-    wrapped.set(key, { of: value, call })
-    return call
   }
+  const calls = new Map(Object.keys(boundedMethods).map((name): [PropertyKey, Call] => [name, bounded(name)]))
+
   return new Proxy({} as Store, {
-    get: (_nothing, key) => get(key),
+    get: (_nothing, key) => {
+      const value: unknown = Reflect.get(store, key, store)
+      return typeof value === 'function' ? (calls.get(key) ?? (value.bind(store) as unknown)) : value
+    },
     has: (_nothing, key) => key in store,
     set: (_nothing, key, value) => Reflect.set(store, key, value, store),
   })
 }
 
-function batchLimitMs(name: string, [, options]: readonly unknown[]): number {
-  if (!batchMethods.has(name)) return Number.POSITIVE_INFINITY
+class BoundedCall implements WatchedCall {
+  overAt = 0
+  isOver = false
+  private readonly name: string
+  private readonly ms: number
+  private readonly reject: (error: unknown) => void
+
+  constructor(name: string, ms: number, reject: (error: unknown) => void) {
+    this.name = name
+    this.ms = ms
+    this.reject = reject
+  }
+
+  giveUp(): void {
+    this.isOver = true
+    this.reject(unanswered(this.name, this.ms))
+  }
+}
+
+function batchLimitMs([, options]: readonly unknown[]): number {
   return (options as BatchOptions | undefined)?.withinMs ?? Number.POSITIVE_INFINITY
 }
 

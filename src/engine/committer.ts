@@ -1,5 +1,6 @@
 // The way in which every transition of this process reaches the store: gathered, merged per run, answered in order.
-// A refusal is an error for the one who submitted it and for nobody else.
+// A refusal is an error for the one who submitted it and for nobody else. What the store refuses until somebody repairs it is
+// kept for that time, as when the store is away.
 
 import type { Acknowledged } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
@@ -7,6 +8,7 @@ import type { Ports } from '../core/ports.ts'
 import { mayMerge, mergeTransitions, sizeOf, startsSizeOf, type Transition } from '../core/transition.ts'
 import type { Committed, Store } from '../store.ts'
 import { Batcher, type BatcherOptions } from './batcher.ts'
+import { kept } from './bounded-store.ts'
 
 export type Committer = Batcher<Transition, Committed, Acknowledged>
 
@@ -26,7 +28,12 @@ export function createCommitter(
   return new Batcher(ports, {
     ...limits,
     flush: async (transitions, options) => {
-      const answers = await store.commit(transitions, options)
+      let answers: readonly Committed[]
+      try {
+        answers = await store.commit(transitions, options)
+      } catch (error) {
+        throw kept(error)
+      }
       const told = answers.find((answer) => answer.outcome === 'committed')
       if (told !== undefined) onTime(told.at)
       return answers

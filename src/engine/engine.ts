@@ -12,7 +12,8 @@ import type { Lease, Run } from '../core/run.ts'
 import type { Transition } from '../core/transition.ts'
 import type { BatchOptions, Delivered, NewRun, StartBusy, Started, Store, StoreLimits, StoreSecrets } from '../store.ts'
 import { Batcher } from './batcher.ts'
-import { boundedStore, kept } from './bounded-store.ts'
+import { boundedStore } from './bounded-store.ts'
+import { CallWatch } from './call-watch.ts'
 import { createCommitter, type Committer } from './committer.ts'
 import { Endings } from './endings.ts'
 import { MailReader } from './mail-reader.ts'
@@ -106,6 +107,7 @@ export class Engine {
   tokenKey: string | null
   readonly limits: Limits
   readonly unattended: Unattended
+  private readonly watch: CallWatch
   private readonly committer: Committer
   private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
   private readonly patience: Patience<NewRun>
@@ -119,7 +121,8 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     const { ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000, pollMs } = options
-    const store = boundedStore(options.store, ports, () => this.callMs)
+    this.watch = new CallWatch(ports.clock)
+    const store = boundedStore(options.store, { ...ports, watch: this.watch }, () => this.callMs)
     this.store = store
     this.ports = ports
     this.payloads = payloads
@@ -137,7 +140,7 @@ export class Engine {
     const onTime = (at: number): void => this.clock.observe(at)
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()
-    this.committer = createCommitter(keeping(store), ports, { onTime, limitMs, isAnswering })
+    this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering })
     this.transact = createTransact({ store, own: transaction, ports, onTime })
     this.patience = new Patience({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
@@ -270,6 +273,7 @@ export class Engine {
     this.starter.close()
     this.mailer.close()
     this.committer.close()
+    this.watch.stop()
     if (!ownsStore) return
     const { clock, logger } = this.ports
     await within(clock, lastlyMs, this.store.close(), () => {
@@ -295,16 +299,6 @@ function limitsOf(store: Store): StoreLimits | null {
 
 function secretsOf(store: Store): StoreSecrets | null {
   return 'tokenKey' in store ? (store as Store & StoreSecrets) : null
-}
-
-/** A commit that the store refuses until somebody repairs it is kept for that time, as when the store is away. */
-function keeping(store: Pick<Store, 'commit'>): Pick<Store, 'commit'> {
-  return {
-    commit: (transitions, options) =>
-      store.commit(transitions, options).catch((error: unknown) => {
-        throw kept(error)
-      }),
-  }
 }
 
 function itself<Item>(item: Item): Item {

@@ -58,10 +58,23 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('on %s', { timeout: 60_000 }, (
     expect(await run.result({ timeout: '20s' })).toEqual(['stubborn of after'])
   })
 
-  it('lets everybody of the crew claim and rescue, also the one with a single slot', () => {
-    const claimed = field.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
-    expect(claimed.map(({ hand }) => hand.split('.')[0])).toEqual(expect.arrayContaining(['w1', 'w2']))
-    expect(field.calls().filter(({ f }) => f === 'rescue').length).toBeGreaterThan(0)
+  it('lets everybody of the crew claim and rescue, also the one with a single slot', async () => {
+    const claimers = (): ReadonlySet<string | undefined> => {
+      const claims = field.calls().filter(({ f, ok, runs = [] }) => f === 'claim' && ok && runs.length > 0)
+      return new Set(claims.map(({ hand }) => hand.split('.')[0]))
+    }
+    // A backlog that lasts longer than anybody sleeps: on its own the one with more slots may be faster every time.
+    const pushMore = async (): Promise<ReadonlySet<string | undefined>> => {
+      if (claimers().size < 2) {
+        const backlog = Array.from({ length: 100 }, (_, n) => ({ n: `backlog ${n}`, ms: 50, failures: 0 }))
+        await Promise.all(backlog.map((input) => client.start(retry, input)))
+      }
+      return claimers()
+    }
+    await expect.poll(pushMore, { timeout: 30_000, interval: 500 }).toEqual(new Set(['w1', 'w2']))
+    await expect
+      .poll(() => field.calls().filter(({ f }) => f === 'rescue').length, { timeout: 30_000 })
+      .toBeGreaterThan(0)
   })
 
   it('strikes one after another in a storm, until it is over', async () => {

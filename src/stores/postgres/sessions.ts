@@ -75,12 +75,14 @@ export function sessions(dialect: Dialect, monotonic: () => number): Sessions {
   const asked = `asked as materialized (
       select * from json_to_recordset($2::text::json -> 'held'::text)
         as asked (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
-  const session = `($2::text::json ->> 'session'::text)`
+  // Read once: a generic plan would parse the whole request again for every row that it compares.
+  const who = `who as materialized (select $2::text::json ->> 'session'::text as id)`
+  const session = `(select id from who)`
   // The holder is judged when the row is locked: what a look before it found may be gone.
   const extend = statement(
     'beat.extend',
     `
-    with ${clock}, ${asked}, locked as materialized (
+    with ${clock}, ${who}, ${asked}, locked as materialized (
       select run.id, asked.extend, asked.begun from (select * from asked order by id) as asked cross join lateral (
         select run.id from ${schema}.runs as run
         where run.shard = $1::smallint and run.id = asked.id and run.token = asked.token and run.session = ${session}
@@ -98,7 +100,7 @@ export function sessions(dialect: Dialect, monotonic: () => number): Sessions {
   const look = statement(
     'beat.look',
     `
-    with ${clock}, ${asked}, judged as materialized (
+    with ${clock}, ${who}, ${asked}, judged as materialized (
       select asked.place, asked.inbox as known, run.inbox, run.wish,
         coalesce(run.session = ${session}, false) as mine,
         coalesce(run.session = ${session} and run.token = asked.token and ${isHeld}, false) as held,
@@ -113,7 +115,7 @@ export function sessions(dialect: Dialect, monotonic: () => number): Sessions {
   const strays = statement(
     'beat.strays',
     `
-    with ${clock}, ${asked}, mine as materialized (
+    with ${clock}, ${who}, ${asked}, mine as materialized (
       select run.id, run.token, run.status, run.wish, run.timeout_at, run.deleted_at, ${isHeld} as held
       from ${schema}.runs as run
       where run.shard = $1::smallint and run.session = ${session} and run.id <> all(array(select id from asked)))
