@@ -9,14 +9,16 @@ import { freshSchema } from '../support/postgres-shared.ts'
 /** A store with one run, whose doctor reads the feed only where a condition holds. */
 async function check(condition: string): Promise<readonly string[]> {
   const { url, schema } = await freshSchema()
-  const store = await openPostgresStore({ url, schema, storageTimeout: '200ms' })
+  const nothing = workflow('nothing', () => null)
+  const unhurried = await openPostgresStore({ url, schema })
+  const holdfast = await createHoldfast({ store: unhurried, workflows: [nothing] })
+  await holdfast.start(nothing)
+  await holdfast.close()
+  await unhurried.close()
+  const store = await openPostgresStore({ url, schema, storageTimeout: '1s' })
   const client = new Client({ connectionString: url })
   await client.connect()
   try {
-    const nothing = workflow('nothing', () => null)
-    const holdfast = await createHoldfast({ store, workflows: [nothing] })
-    await holdfast.start(nothing)
-    await holdfast.close()
     await client.query(`
       alter table "${schema}".feed rename to kept;
       create view "${schema}".feed as select * from "${schema}".kept where ${condition}`)
@@ -28,7 +30,7 @@ async function check(condition: string): Promise<readonly string[]> {
 }
 
 test('a check may take longer than the storage timeout and the patience with a silent network', async () => {
-  expect(await check('(select pg_sleep(1.5)) is not null')).toEqual([])
+  expect(await check('(select pg_sleep(2.5)) is not null')).toEqual([])
 })
 
 // With statistics from when there was next to nothing, a check of a thousand runs looked through a table for every row of
