@@ -147,8 +147,8 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   capabilities: nothing,
 }
 
-/** Calls that end runs, and so cancel those that are bound to them. */
-const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release'])
+/** Calls that end runs, or go on with an end, and so cancel those that are bound to them. */
+const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release', 'doChores'])
 
 /** Whoever is cancelled with its parent may come to its own end by the same call. */
 function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean {
