@@ -1,7 +1,16 @@
 // What an end or a broadcast leaves to be written later, because it is more than one transaction may write for others. A chore
 // is a row: whoever dies leaves it behind, and any worker goes on with it, page by page, each page in a short transaction of
-// its own. There is at most one for each target.
+// its own. There is at most one of each kind for each target.
 //
+// `end`    A run has ended, or was removed, and more wait on it than go into its last commit: runs that are told, and children
+//          that are cancelled. They are answered in pages, who has waited longest first; a wait goes with its answer, so that
+//          each gets exactly one.
+//            (none)     → after       an end answered the first page, up to this place
+//            after      → after       a page was answered
+//            after      → (none)      nobody waits any more; or the run lives again, because somebody retried it: then those
+//                                     who are left wait for its next end, and its children live on with it
+//          Nobody begins to wait meanwhile: whoever asks for the end of a run that is over is told at once. The next end of a
+//          run that was retried begins with all who wait by then, whatever the end before has left.
 // `mail`   A run has ended with more unread messages than go into its last commit. The run counts as ended at once. What is left
 //          of its mailbox is settled first in, first out; dead letters appear page by page.
 //            (none)     → position    an end found more unread than it settles: all up to this position is settled
@@ -19,22 +28,22 @@
 //          comes: who unsubscribes before that has unsubscribed before the broadcast, and who subscribes later, or again, gets it
 //          only if the topic retains it. Nobody gets it after it has expired.
 //
-// A `mail` chore is read and written under the lock of its run, a `topic` chore under the lock of its topic. Who goes on with one
+// Chores of a run are read and written under its lock, those of a topic under the lock of that. Who goes on with one
 // takes it for a few seconds, so that others take another one; a page that fails is tried again after that.
 
 import type { Broadcast } from './topic.ts'
 
 export interface Chore {
-  readonly kind: 'mail' | 'topic'
+  readonly kind: 'end' | 'mail' | 'topic'
   /** The id of a run, or the name of a topic. */
   readonly target: string
-  /** Of the last message that is settled; of the broadcast that is being passed on. */
+  /** Of the last message that is settled; of the broadcast that is being passed on; 0 of an end. */
   readonly position: number
-  /** The last subscriber who got it; null if nobody has, and always of mail. */
+  /** The last who got it; null if nobody has, and always of mail. */
   readonly after: Subscribed | null
 }
 
-/** A place in the order in which runs subscribed to a topic. */
+/** A place in the order in which runs began to wait on a topic, or on a run. */
 export interface Subscribed {
   readonly openedAt: number
   readonly runId: string
@@ -42,8 +51,12 @@ export interface Subscribed {
 
 /** How much one transaction may write for others. */
 export interface Pages {
-  /** Unread messages that are settled together with the end of their run. */
+  /** Unread messages that are settled together with the end of their run; and so many of those who wait on it are answered. */
   readonly withEnd: number
+  /** What all ends of one transaction may settle and answer, about; each of them one at least. */
+  readonly withEnds: number
+  /** Those who wait on a run that are answered by one page of a chore. */
+  readonly watchers: number
   /** Unread messages that are settled by one page of a chore. */
   readonly mail: number
   /** Subscribers who get a broadcast together with its commit, and by one page of a chore. */
@@ -52,7 +65,24 @@ export interface Pages {
   readonly passedOn: number
 }
 
-export const usualPages: Pages = { withEnd: 100, mail: 500, subscribers: 1_000, passedOn: 10 }
+export const usualPages: Pages = {
+  withEnd: 100,
+  withEnds: 1_000,
+  watchers: 500,
+  mail: 500,
+  subscribers: 1_000,
+  passedOn: 10,
+}
+
+/** How much of each one end does, if so many may come in one transaction. */
+export function withEachEnd({ withEnd, withEnds }: Pages, ends: number): number {
+  return Math.max(1, Math.min(withEnd, Math.floor(withEnds / Math.max(1, ends))))
+}
+
+/** The same in a transaction that has written so much for others already. */
+export function afterOthers(pages: Pages, written: number): Pages {
+  return { ...pages, withEnd: Math.max(1, Math.min(pages.withEnd, pages.withEnds - written)) }
+}
 
 /** For how long a chore belongs to who has taken it. Two at once would only wait for one another. */
 export const choreTakenMs = 5_000
@@ -86,6 +116,12 @@ export function choreOrder(a: ChoreRow, b: ChoreRow): number {
 
 function compared(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Tells whether who waits there comes at that place or after it. One run may wait twice at one place: told, and cancelled. */
+export function isFrom({ openedAt, runId }: Subscribed, place: Subscribed | null): boolean {
+  if (place === null) return true
+  return openedAt > place.openedAt || (openedAt === place.openedAt && runId >= place.runId)
 }
 
 /** Tells whether somebody who subscribed there comes after that place. */

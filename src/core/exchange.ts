@@ -51,7 +51,7 @@ export interface Unread {
   readonly after: number | null
 }
 
-/** Runs that wait on a topic, the longest first; equal ones by the id of who waits. */
+/** Who waits on a topic or a run, the longest first; equal ones by the id of who waits. */
 export interface Waiters {
   readonly waits: readonly WaitRow[]
   /** There may be others after these. */
@@ -71,8 +71,8 @@ export interface Books {
   unread(runId: string, after: number, most: number): Unread
   /** Whether a message of that id was ever put into the mailbox of that run. */
   hasMessage(runId: string, id: string): boolean
-  /** Those that wait on the end of that run, the longest first; equal ones by the id of who waits. */
-  waitsOnRun(runId: string): readonly WaitRow[]
+  /** The first `most` from that place on that wait on the end of that run, or fewer: they may be a million. */
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters
   /** The first `most` after that place that wait on a topic for this delivery. */
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters
   /** What is left to do for that run or topic. */
@@ -209,6 +209,20 @@ export function broadcast(
 
 const noWaiters: Waiters = { waits: [], more: false }
 
+/** Who has waited longest comes first. One run may be told of an end and be cancelled for it. */
+export function longestFirst(a: WaitRow, b: WaitRow): number {
+  return a.openedAt - b.openedAt || compared(a.runId, b.runId) || compared(a.effect, b.effect)
+}
+
+function compared(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** The first so many of a list, as a page. */
+export function firstWaiters(waits: readonly WaitRow[], most: number): Waiters {
+  return { waits: waits.slice(0, most), more: waits.length > most }
+}
+
 function placeOf({ openedAt, runId }: WaitRow): Subscribed {
   return { openedAt, runId }
 }
@@ -241,8 +255,10 @@ export function doChore(books: Books, taken: Chore): void {
   if (chore === undefined || !isSameChore(chore, taken)) return
   if (chore.kind === 'topic') return passOn(books, chore)
   const run = books.run(chore.target)
-  if (run === undefined || !isTerminal(run.status)) return books.deleteChore(chore)
-  settlePage(books, run, chore, books.pages.mail)
+  const isRemoved = chore.kind === 'end' && run !== undefined && run.deletedAt !== null
+  if (run === undefined || !(isTerminal(run.status) || isRemoved)) return books.deleteChore(chore)
+  if (chore.kind === 'end') answerPage(books, run, chore, books.pages.watchers)
+  else settlePage(books, run, chore, books.pages.mail)
 }
 
 /** A broadcast goes to the next page of its subscribers. */
@@ -286,18 +302,31 @@ export function hasParted(before: Pick<Run, 'status' | 'deletedAt'>, { status, d
 /** A run has come to its end, in whatever way, or was removed. Call it once, when its row and its last entry say so. */
 export function conclude(books: Books, run: Run): void {
   if (run.watched) {
-    for (const wait of books.waitsOnRun(run.id)) {
-      books.deleteWait(wait)
-      const other = books.run(wait.runId)
-      if (other === undefined || isTerminal(other.status)) continue
-      // A removed run will never come to its end: for those who wait it is not there.
-      if (wait.effect === 'tell') tellEnd(books, other, run.id, isTerminal(run.status) ? run : undefined)
-      else cancelChild(books, other, run)
-    }
+    answerPage(books, run, null, books.pages.withEnd)
     if (run.parentId !== null) forgetChild(books, run.parentId, run.id)
   }
   if (run.inbox === 0 || !isTerminal(run.status)) return
   settlePage(books, run, null, books.pages.withEnd)
+}
+
+/** Those who wait on a run that is over are told, or end with it: so many, and who is left is a chore. */
+function answerPage(books: Books, run: Run, chore: Chore | null, most: number): void {
+  const from = chore?.after ?? null
+  const { waits, more } = books.waitsOnRun(run.id, from, most)
+  for (const wait of waits) answer(books, run, wait)
+  const last = waits.at(-1)
+  const after = last === undefined ? from : placeOf(last)
+  if (more) books.setChore({ kind: 'end', target: run.id, position: 0, after })
+  else if (chore !== null) books.deleteChore(chore)
+}
+
+function answer(books: Books, run: Run, wait: WaitRow): void {
+  books.deleteWait(wait)
+  const other = books.run(wait.runId)
+  if (other === undefined || isTerminal(other.status)) return
+  // A removed run will never come to its end: for those who wait it is not there.
+  if (wait.effect === 'tell') tellEnd(books, other, run.id, isTerminal(run.status) ? run : undefined)
+  else cancelChild(books, other, run)
 }
 
 /** Unread messages of a run that has ended are given up: so many, and what is left is a chore. */

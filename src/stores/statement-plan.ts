@@ -214,11 +214,14 @@ export const statementPlan = {
     // Apart from the locks: somebody else may have gone on with the same chore, and runs may have subscribed or gone.
     { name: 'chore.look', kind: 'look', when: taken, backTo: ['chore.candidates'] },
     { name: 'chore.write', kind: 'write', when: 'a run gets something' },
+    // Of children that are cancelled because who started them has ended.
+    { name: 'chore.append', kind: 'write', when: newEntries },
     { name: 'chore.put', kind: 'write', when: toOthers },
     { name: 'chore.settle', kind: 'write', when: giveUps },
     { name: 'chore.waits', kind: 'write', when: newWaits },
     { name: 'chore.broadcasts', kind: 'write', when: toTopics },
     { name: 'chore.chores', kind: 'write', when: 'nobody has gone on with it meanwhile' },
+    { name: 'chore.feed', kind: 'write', when: newEntries },
     { name: 'chore.commit', kind: 'end', when: taken },
   ],
 

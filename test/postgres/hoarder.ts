@@ -30,6 +30,25 @@ export async function fill(url: string, schema: string, runId: string, count: nu
   }
 }
 
+/** Lets so many runs wait for the end of one, past the store; nothing else is known of them. */
+export async function crowd(url: string, schema: string, runId: string, count: number): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(`set search_path to ${escapeIdentifier(schema)}`)
+    await client.query('begin')
+    await client.query(
+      `insert into waits (shard, kind, target, run_id, effect, delivery, opened_at)
+       select 0, 'run', $1::text, gen_random_uuid(), 'tell', null, n from generate_series(1, $2::integer) as n`,
+      [runId, count],
+    )
+    await client.query('update runs set watched = true where id = $1::uuid', [runId])
+    await client.query('commit')
+  } finally {
+    await client.end()
+  }
+}
+
 /** How many dead letters there are. */
 export async function deadLetters(url: string, schema: string): Promise<number> {
   const client = new Client({ connectionString: url })

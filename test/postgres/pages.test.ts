@@ -11,7 +11,7 @@ import { createContractBench, type ContractBench, type Held } from '../../src/te
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { openExplainedStore, type Explained } from './explained-store.ts'
-import { deadLetters, fill, hoarder } from './hoarder.ts'
+import { crowd, deadLetters, fill, hoarder } from './hoarder.ts'
 import { holdfastAt, opened } from './proxied.ts'
 
 const minute = 60_000
@@ -22,8 +22,8 @@ interface Filled {
   readonly explain: (call: () => Promise<unknown>) => Promise<readonly Explained[]>
 }
 
-/** A run with so much unread mail, in tables of which no statistics tell. */
-async function filled(count: number, plans: 'auto' | 'generic'): Promise<Filled> {
+/** A run with so much unread mail, or so many who wait for it, in tables of which no statistics tell. */
+async function filled(count: number, plans: 'auto' | 'generic', by: typeof fill = fill): Promise<Filled> {
   const { url, schema } = await freshSchema()
   await opened({ url, schema })
   const explained = await openExplainedStore({ url, schema, pool: 'own', plans, monotonic: () => 0 })
@@ -37,7 +37,7 @@ async function filled(count: number, plans: 'auto' | 'generic'): Promise<Filled>
   await bench.commit(first, { append: [ending('succeeded')], status: 'succeeded' })
   await store.doChores()
   const held = await bench.hold()
-  await fill(url, schema, held.runId, count)
+  await by(url, schema, held.runId, count)
   return { bench, held, explain: (call) => explained.explain(call) }
 }
 
@@ -72,6 +72,22 @@ describe.each(['auto', 'generic'] as const)('over a full mailbox, with %s plans,
         expect(most(page, 'rows')).toBeLessThanOrEqual(usualPages.mail + 1)
         // Each leaves two indexes and enters another one.
         expect(most(page, 'buffers')).toBeLessThan(40 * usualPages.mail)
+      }
+    },
+    minute,
+  )
+
+  it(
+    'an end for which 60,000 wait is one small commit, and so is every page after it',
+    async () => {
+      const { bench, held, explain } = await filled(60_000, plans, crowd)
+      const end = await explain(() => bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' }))
+      expect(most(end, 'rows')).toBeLessThanOrEqual(usualPages.withEnd + 1)
+      expect((await bench.run(held.runId)).status).toBe('succeeded')
+      for (let pages = 0; pages < 3; pages += 1) {
+        const page = await explain(() => bench.store.doChores())
+        expect(most(page, 'rows')).toBeLessThanOrEqual(usualPages.watchers + 1)
+        expect(most(page, 'buffers')).toBeLessThan(40 * usualPages.watchers)
       }
     },
     minute,

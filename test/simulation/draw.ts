@@ -16,6 +16,7 @@ export type Concern =
   | 'manners'
   | 'shapes'
   | 'strangers'
+  | 'crowds'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -29,6 +30,7 @@ const concerns: readonly Concern[] = [
   'manners',
   'shapes',
   'strangers',
+  'crowds',
 ]
 
 export class Draw implements Random {

@@ -108,6 +108,20 @@ const choreCutShort: StoreMutation = (store) =>
     },
   })
 
+/** Of those who wait on a run that ends, only the first page ever hears of it. */
+const watchersDropped: StoreMutation = (store) =>
+  changed(store, {
+    commit: async (transitions): Promise<readonly Committed[]> => {
+      const answers = await store.commit(transitions)
+      const { topics } = insides(store).tables
+      for (const chore of topics.allChores().filter(({ kind }) => kind === 'end')) {
+        for (const wait of topics.waitsOn('run', chore.target)) topics.deleteWait(wait)
+        topics.deleteChore(chore)
+      }
+      return answers
+    },
+  })
+
 export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
   { name: 'end-untold', told: 'the end of a run is not told to who waits for it', budget: 600, mutation: endUntold },
@@ -133,5 +147,11 @@ export const exchangeCanaries: readonly Canary[] = [
     mutation: choresUndone,
   },
   { name: 'chore-cut-short', told: 'what is left to do is forgotten half done', budget: 600, mutation: choreCutShort },
+  {
+    name: 'watchers-dropped',
+    told: 'of those who wait on a run only a page hears of its end',
+    budget: 600,
+    mutation: watchersDropped,
+  },
   { name: 'message-wakes-nobody', told: 'a run sleeps on with a message', budget: 600, mutation: wakeUpLost },
 ]

@@ -67,6 +67,10 @@ function evaluate(node: Node, programs: readonly Program[]): unknown {
       return evaluateEarly(node, programs)
     case 'many':
       return { m: node.count }
+    case 'crowd':
+      return 'crowded'
+    case 'watch':
+      return 'raced'
   }
 }
 

@@ -1,6 +1,7 @@
 // Draws what goes wrong. Per seed whole classes of faults are on or off: a uniform mix of everything hides what only a pure
 // one shows.
 
+import { addCrowds } from './crowds.ts'
 import { Draw } from './draw.ts'
 import { clients, type Blow, type Scenario, type Skew, type Stranger, type Swarm } from './scenario.ts'
 import { addShapes } from './shapes.ts'
@@ -9,7 +10,7 @@ import { drawOperations, drawPrograms } from './workload.ts'
 export function drawScenario(seed: number): Scenario {
   const swarm = drawSwarm(Draw.of(seed, 'swarm'))
   const programDraw = Draw.of(seed, 'programs')
-  const programs = addShapes(Draw.of(seed, 'shapes'), drawPrograms(programDraw))
+  const programs = addCrowds(Draw.of(seed, 'crowds'), addShapes(Draw.of(seed, 'shapes'), drawPrograms(programDraw)))
   const processes = swarm.workers + clients
   const nemesis = Draw.of(seed, 'nemesis')
   const chaosMs = nemesis.pick([1, 2, 4, 6]) * swarm.leaseMs

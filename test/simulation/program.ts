@@ -53,6 +53,12 @@ export interface EarlyNode {
   readonly fate: 'awaited' | 'raced' | 'left'
 }
 
+/** Starts others that wait for the end of this run, and goes on. */
+export interface CrowdNode {
+  readonly do: 'crowd'
+  readonly members: readonly Pick<ChildNode, 'program' | 'onParentEnd'>[]
+}
+
 export const signalNames = ['red', 'blue'] as const
 export type SignalName = (typeof signalNames)[number]
 
@@ -81,6 +87,9 @@ export type Node =
   | WaitNode
   | ChildNode
   | EarlyNode
+  | CrowdNode
+  /** Waits for the end of the run that it was told of. */
+  | { readonly do: 'watch' }
 
 export interface Program {
   readonly nodes: readonly Node[]
@@ -95,6 +104,8 @@ export interface Program {
 export interface ProgramInput {
   readonly program: number
   readonly round: number
+  /** The run whose end it waits for, of one in a crowd. */
+  readonly of?: string
 }
 
 /** What a step returns. */
@@ -229,6 +240,14 @@ class Performance {
         return this.early(node, ctx)
       case 'many':
         return this.many(node.count, ctx)
+      case 'crowd':
+        for (const { program, onParentEnd } of node.members) {
+          const input = { program, round: 0, of: ctx.run.id }
+          ctx.child(this.workflows[this.hand.program(program).type], input, { onParentEnd })
+        }
+        return 'crowded'
+      case 'watch':
+        return this.watch(ctx)
     }
   }
 
@@ -267,6 +286,16 @@ class Performance {
     if (lateMs !== null) return { first, later: { r: (await ctx.race({ made, late: ctx.sleep(lateMs) })).tag } }
     await made
     return { first, later: 'slept' }
+  }
+
+  private async watch(ctx: Context): Promise<unknown> {
+    try {
+      return { r: (await ctx.waitFor(this.input.of ?? '')).status }
+    } catch (error) {
+      // Somebody has removed it.
+      if (isHoldfastError(error, 'RUN_NOT_FOUND')) return { r: error.code }
+      throw error
+    }
   }
 
   private async many(count: number, ctx: Context): Promise<unknown> {

@@ -36,6 +36,7 @@ export function isSame(a: Run, b: Run): boolean {
     a.due === b.due &&
     a.readiness === b.readiness &&
     a.inbox === b.inbox &&
+    a.watched === b.watched &&
     a.crashes === b.crashes &&
     a.undo === b.undo &&
     a.base === b.base &&

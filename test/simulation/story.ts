@@ -107,5 +107,9 @@ function tellNode(node: Node): string {
       return `made early and ${node.fate}: ${tellNode(node.wait)} [${tellNodes(node.part)}]`
     case 'many':
       return `${node.count} at once`
+    case 'crowd':
+      return `a crowd of ${node.members.map(({ program, onParentEnd }) => `${program} (${onParentEnd})`).join(', ')}`
+    case 'watch':
+      return 'wait for the end of who started it'
   }
 }

@@ -86,6 +86,13 @@ export const plants: readonly Plant[] = [
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'timed', due = 9000000000000`)],
   ['wants_its_waits', 'listening', setRun(`wants = '{"token":' || token || ',"names":["stop"]}'`)],
   ['end_told', 'listening', addWait('run', anEnded, 'null')],
+  [
+    'end_told',
+    'listening',
+    addWait('run', anEnded, 'null'),
+    `insert into chores (shard, kind, target, position, after_opened_at, after_run, due)
+     select 0, 'end', ${anEnded}, 0, 2, id, 1 from runs where id = ?`,
+  ],
   ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'queue'`), openBroadcast],
   [
     'leftovers_settled',

@@ -1,7 +1,7 @@
 // What must be true of waits on runs and topics: whoever waits has been told of what is there already. A run that waits is
 // woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
 
-import type { Chore } from '../chore.ts'
+import { isFrom, type Chore } from '../chore.ts'
 import type { WaitRow } from '../exchange.ts'
 import { isTerminal } from '../run.ts'
 import type { Broadcast } from '../topic.ts'
@@ -24,11 +24,16 @@ export interface ExchangeInvariant {
 const endTold: ExchangeInvariant = {
   name: 'end_told',
   kind: 'S',
-  about: 'Nobody waits for the end of a run that has ended.',
-  check({ waits }, states) {
+  about: 'Nobody waits for the end of a run that has ended, but who is still to be told by a chore.',
+  check({ waits, chores }, states) {
     const ended = new Set(states.filter(({ run }) => isTerminal(run.status)).map(({ run }) => run.id))
+    const left = new Map(chores.filter(({ kind }) => kind === 'end').map((chore) => [chore.target, chore.after]))
+    const isLeft = (wait: WaitRow): boolean => {
+      const after = left.get(wait.target)
+      return after !== undefined && isFrom(wait, after)
+    }
     return waits
-      .filter(({ kind, target }) => kind === 'run' && ended.has(target))
+      .filter((wait) => wait.kind === 'run' && ended.has(wait.target) && !isLeft(wait))
       .map(({ runId, target }) => ({ runId, told: `it waits for ${target}, which has ended` }))
   },
 }

@@ -52,8 +52,8 @@ export class MemoryBooks implements Books {
     return this.row(runId).mailbox?.has(id) ?? false
   }
 
-  waitsOnRun(runId: string): readonly WaitRow[] {
-    return this.tables.topics.waitsOn('run', runId)
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    return this.tables.topics.waitsOnRun(runId, from, most)
   }
 
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {

@@ -1,7 +1,15 @@
 // Who waits on runs and topics, what topics keep, and what is left to do for runs and topics.
 
-import { choreOrder, choreTakenMs, isAfter, type Chore, type ChoreRow, type Subscribed } from '../../core/chore.ts'
-import type { Waiters, WaitRow } from '../../core/exchange.ts'
+import {
+  choreOrder,
+  choreTakenMs,
+  isAfter,
+  isFrom,
+  type Chore,
+  type ChoreRow,
+  type Subscribed,
+} from '../../core/chore.ts'
+import { firstWaiters, longestFirst, type Waiters, type WaitRow } from '../../core/exchange.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 
 /** How many broadcasts are forgotten at once. */
@@ -17,13 +25,19 @@ export class Topics {
 
   waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
     const waits = [...(this.waits.get(`${kind} ${target}`)?.values() ?? [])]
-    return waits.sort((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+    return waits.sort(longestFirst)
+  }
+
+  /** The first so many from that place on. */
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('run', runId).filter((one) => isFrom(one, from))
+    return firstWaiters(all, most)
   }
 
   /** The first so many after that place. */
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
     const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
-    return { waits: all.slice(0, most), more: all.length > most }
+    return firstWaiters(all, most)
   }
 
   addWait(wait: WaitRow): void {

@@ -2,7 +2,7 @@
 // runs are taken in the order of their ids, then topics in that of their names, each shard after the one before; and only
 // what is read after that is relied upon. With several shards each statement names one.
 
-import { usualPages, type Chore } from '../../core/chore.ts'
+import { usualPages, withEachEnd, type Chore } from '../../core/chore.ts'
 import type { WaitRow } from '../../core/exchange.ts'
 import { shardFor } from '../../core/id.ts'
 import { broadcastMessageId, type Message } from '../../core/message.ts'
@@ -67,11 +67,19 @@ export function booksLoading(dialect: Dialect): Loading {
     })
   }
 
-  /** How much of each mailbox is looked at: a page of a chore, or what is settled with an end. */
-  function placedMailboxes(wants: Wants, more: number): readonly Placed[] {
+  /** How much is looked at of each mailbox, and of those who wait on a run: a page of a chore, or what goes with an end. */
+  function placedEnds(wants: Wants, most: AtOnce): readonly Placed[] {
     const after = wants.chore?.kind === 'mail' ? wants.chore.position : 0
-    const most = mailAtOnce(wants) + more
-    return placed(wants.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, most } }))
+    const from = wants.chore?.kind === 'end' ? wants.chore.after : null
+    const { openedAt: at, runId: run } = from ?? beforeAll
+    const { mail, waits } = most
+    return placed(wants.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, mail, at, run, waits } }))
+  }
+
+  /** One more than are dealt with, so that it is known whether there are more. */
+  function oneMore(wants: Wants): AtOnce {
+    const { mail, waits } = atOnce(wants)
+    return { mail: mail + 1, waits: waits + 1 }
   }
 
   async function lookBacklogs(x: Execution, end: Ender, wants: Wants) {
@@ -118,30 +126,37 @@ export function booksLoading(dialect: Dialect): Loading {
   }
 
   async function lookWaits(x: Execution, end: Ender, wants: Wants) {
+    const { waits: mostOnRun } = atOnce(wants)
+    // A page of mail is of no interest to those who wait.
+    const ends = mostOnRun === 0 ? [] : [...wants.ends]
     const [onRuns, onTopics] = await Promise.all([
-      ask(x, statements[end].waitsOnRuns, placed(wants.ends)),
+      ask(x, statements[end].waitsOnRuns, ends.length === 0 ? [] : placedEnds(wants, oneMore(wants))),
       ask(x, statements[end].waitsOnTopics, placedWaiters(wants, 1)),
     ])
     const waits = new Map<string, WaitRow[]>()
-    for (const id of wants.ends) waits.set(`run ${id}`, [])
+    for (const id of ends) waits.set(`run ${id}`, [])
     for (const key of wants.waiters.keys()) waits.set(key, [])
     for (const wait of onRuns.map(waitOf)) waits.get(`run ${wait.target}`)?.push(wait)
     for (const wait of onTopics.map(waitOf)) waits.get(`${wait.delivery ?? ''} ${wait.target}`)?.push(wait)
     const cutWaits = new Set<string>()
-    for (const [key, { most }] of wants.waiters) {
+    const cut = (key: string, most: number): void => {
       const list = waits.get(key) as WaitRow[]
-      if (list.length <= most) continue
+      if (list.length <= most) return
       list.length = most
       cutWaits.add(key)
     }
+    for (const id of ends) cut(`run ${id}`, mostOnRun)
+    for (const [key, { most }] of wants.waiters) cut(key, most)
     return { waits, cutWaits }
   }
 
   async function lookUnread(x: Execution, end: Ender, wants: Wants) {
-    const unread = new Map<string, Message[]>(Array.from(wants.ends, (id) => [id, []]))
+    const { mail: most } = atOnce(wants)
     const cutUnread = new Set<string>()
-    const most = mailAtOnce(wants)
-    for (const message of (await ask(x, statements[end].unread, placedMailboxes(wants, 1))).map(messageOf)) {
+    // Those who wait are answered without a look at the mail.
+    const unread = new Map<string, Message[]>(most === 0 ? [] : Array.from(wants.ends, (id) => [id, []]))
+    const asked = most === 0 ? [] : placedEnds(wants, oneMore(wants))
+    for (const message of (await ask(x, statements[end].unread, asked)).map(messageOf)) {
       const list = unread.get(message.runId) ?? []
       if (list.length < most) list.push(message)
       else cutUnread.add(message.runId)
@@ -196,7 +211,7 @@ export function booksLoading(dialect: Dialect): Loading {
 
   return {
     async candidates(x, end, wants) {
-      for (const row of await ask(x, statements[end].candidatesOfEnds, placedMailboxes(wants, 0))) {
+      for (const row of await ask(x, statements[end].candidatesOfEnds, placedEnds(wants, atOnce(wants)))) {
         if (row['name'] === null) wants.runs.add(row['run_id'] as string)
         else wants.giveUp(messageOf(row))
       }
@@ -243,8 +258,16 @@ export function booksLoading(dialect: Dialect): Loading {
 /** Before whoever has subscribed. */
 const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-0000-0000-000000000000' }
 
-/** A transaction in which many runs end settles less of each, so that all of them together are bounded. */
-function mailAtOnce({ chore, ends }: Wants): number {
-  if (chore?.kind === 'mail') return usualPages.mail
-  return Math.max(1, Math.min(usualPages.withEnd, Math.floor(1_000 / Math.max(1, ends.size))))
+/** How much of the mail of a run is settled, and how many of those who wait on it are answered. */
+interface AtOnce {
+  readonly mail: number
+  readonly waits: number
+}
+
+/** A transaction in which many runs end does less for each, so that all of them together are bounded. */
+function atOnce({ chore, ends }: Wants): AtOnce {
+  if (chore?.kind === 'mail') return { mail: usualPages.mail, waits: 0 }
+  if (chore?.kind === 'end') return { mail: 0, waits: usualPages.watchers }
+  const each = withEachEnd(usualPages, ends.size)
+  return { mail: each, waits: each }
 }

@@ -43,24 +43,30 @@ const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 const isBroadcast = `message.policy like '%"onTargetTerminated":"broadcast"%'`
 
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
-  const mailboxes = 'json_to_recordset($2::text::json) as asked (id uuid, after bigint, most bigint)'
+  const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
+  const runs = `json_to_recordset($2::text::json) as asked (${asked})`
   // In its order along the index of what is unread: so many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
         and message.position > asked.after
-      order by message.position limit asked.most`
+      order by message.position limit asked.mail`
+  // In its order along the index of those who wait on runs: so many, however many there are. What its condition says of the
+  // delivery, nobody else says: a wait that is looked up by its key is not looked for among those who have waited longer.
+  const waits = `
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text and wait.delivery is null
+        and (wait.opened_at, wait.run_id) >= (asked.at, asked.run)
+      order by wait.opened_at, wait.run_id, wait.effect limit asked.waits`
   return {
-    // Who waits on runs that may end, and what of their next page of mail would go to a topic then.
+    // The next page of who waits on runs that may end, and what of their next page of mail would go to a topic then.
     candidatesOfEnds: `
     select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
       null as policy, null::bigint as at
-    from ${mailboxes} cross join lateral (
-      select run_id from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text offset 0) as wait
+    from ${runs} cross join lateral (${waits}) as wait
     union all
     select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.policy, message.at
-    from ${mailboxes} cross join lateral (${unread}) as message where ${isBroadcast}`,
+    from ${runs} cross join lateral (${unread}) as message where ${isBroadcast}`,
 
     lockRuns: lockRuns(schema),
 
@@ -74,11 +80,10 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select * from ${schema}.topics as topic
       where topic.shard = $1::smallint and topic.name = asked.id for no key update) as topic`,
 
+    // The next page, and one more if there are more.
     waitsOnRuns: `
-    select ${waitColumns('wait')} from ${ids} cross join lateral (
-      select * from ${schema}.waits as wait
-      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id
-      order by wait.opened_at, wait.run_id offset 0) as wait`,
+    select ${waitColumns('wait')} from ${runs} cross join lateral (${waits}) as wait
+    order by wait.target, wait.opened_at, wait.run_id, wait.effect`,
 
     waitsOnTopics: `
     select ${waitColumns('wait')}
@@ -93,7 +98,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     unread: `
     select message.run_id, message.position, message.id, message.kind, message.name,
       case when ${isBroadcast} then message.data else '' end as data, message.policy, message.at
-    from ${mailboxes} cross join lateral (${unread}) as message
+    from ${runs} cross join lateral (${unread}) as message
     order by message.run_id, message.position`,
 
     chores: `

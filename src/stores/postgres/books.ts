@@ -2,10 +2,18 @@
 // decided since. Nothing is sent before all is decided; `books-writing.ts` sends it then. What was not looked at is never
 // made up: the rules are stopped with `Missing`, and run again once it was.
 
-import { isAfter, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
+import { isAfter, isFrom, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import type { Draft } from '../../core/entry.ts'
 import { bug } from '../../core/error.ts'
-import type { Books, Letter, Unread, Waiters, WaitRow } from '../../core/exchange.ts'
+import {
+  firstWaiters,
+  longestFirst,
+  type Books,
+  type Letter,
+  type Unread,
+  type Waiters,
+  type WaitRow,
+} from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
@@ -27,7 +35,7 @@ export interface Found {
   readonly cutUnread: ReadonlySet<string>
   /** By `run` and its id, `topic` or `queue` and the name of the topic. */
   readonly waits: ReadonlyMap<string, readonly WaitRow[]>
-  /** Topics and queues on which more wait than were looked at. */
+  /** Runs, topics and queues on which more wait than were looked at. */
   readonly cutWaits: ReadonlySet<string>
   /** The positions of topics that are locked. */
   readonly topics: ReadonlyMap<string, number>
@@ -142,9 +150,17 @@ export class PostgresBooks implements Books {
     return known
   }
 
-  waitsOnRun(runId: string): readonly WaitRow[] {
-    if (!this.found.waits.has(`run ${runId}`)) throw this.missingEnds()
-    return [...this.waitsOf('run', runId).values()].sort(longestFirst)
+  /** As many as were looked at, but for those who have gone since. */
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    const key = `run ${runId}`
+    const found = this.found.waits.get(key)
+    if (found === undefined) throw this.missingEnds()
+    const all = [...this.waitsOf('run', runId).values()].filter((one) => isFrom(one, from)).sort(longestFirst)
+    if (!this.found.cutWaits.has(key)) return firstWaiters(all, most)
+    // Who begins to wait with this transaction may stand behind some that were not looked at.
+    const last = found.at(-1)
+    const known = all.filter((one) => last !== undefined && longestFirst(one, last) <= 0)
+    return { waits: known.slice(0, most), more: true }
   }
 
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
@@ -375,8 +391,4 @@ function keyOf({ kind, target, runId, effect }: WaitRow): string {
 
 function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
   return kind === 'run' ? 'run' : (delivery ?? 'topic')
-}
-
-function longestFirst(a: WaitRow, b: WaitRow): number {
-  return a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1)
 }

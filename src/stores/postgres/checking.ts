@@ -255,7 +255,10 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
     end_told: `
       select w.run_id as id from ${waits} as w join ${runs} as r
         on r.shard = w.shard and r.id = case w.kind when 'run' then w.target::uuid end
-      where w.kind = 'run' and r.ended_at is not null`,
+      where w.kind = 'run' and r.ended_at is not null and not exists (
+        select 1 from ${schema}.chores as c
+        where c.shard = w.shard and c.kind = 'end' and c.target = w.target
+          and (c.after_run is null or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
 
     queue_not_stuck: `
       select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id

@@ -63,7 +63,7 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
   const planOf = (end: Ender): Statements => {
     const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
     // What is delivered appends nothing.
-    const isMail = end === 'deliver' || end === 'chore'
+    const isMail = end === 'deliver'
     const append: readonly StatementName[] = isMail ? [write] : [write, `${end}.append`]
     const last: readonly StatementName[] = isMail ? [] : [`${end}.feed`]
     return {

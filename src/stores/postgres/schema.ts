@@ -326,6 +326,14 @@ export const migrations: readonly Migration[] = [
   );
   insert into ${schema}.secrets (shard) values (0);
   `,
+
+  // Who waits on a run, in pages, which are chores of a new kind. Whoever deletes a wait says nothing of the delivery, and so
+  // looks it up by its key and not in here. A client of the version before would take such a chore for one of mail, and
+  // forget those who wait: it is admitted no more.
+  (schema) => `
+  create index waits_on_run on ${schema}.waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
+  update ${schema}.settings set value = '9' where shard = 0 and name = 'min-client';
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */

@@ -87,6 +87,7 @@ export class Wants {
     } else {
       this.runs.add(target)
       this.ends.add(target)
+      if (kind === 'end') this.targets.add(target)
     }
   }
 

@@ -21,6 +21,8 @@ export class Batch {
   /** Somebody in this process listens. */
   readonly hinting: boolean
   readonly hints: Hint[] = []
+  /** How much it has written for others so far: letters, what became of unread ones, and children that were cancelled. */
+  forOthers = 0
   private readonly journal: Value[] = []
   private readonly feed: FeedRange[] = []
   private entries = 0

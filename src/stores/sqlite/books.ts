@@ -2,11 +2,12 @@
 // is asked for and written at once, so that whatever the rules find is what they made of it; nobody else writes meanwhile.
 
 import { bug } from '../../core/error.ts'
-import { usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
+import { afterOthers, usualPages, type Chore, type Pages, type Subscribed } from '../../core/chore.ts'
 import {
   conclude,
   hasParted,
   firstUnread,
+  firstWaiters,
   type Books,
   type Letter,
   type Unread,
@@ -34,8 +35,12 @@ export const newMailSql = `
   select 1 from messages indexed by messages_named
   where shard = 0 and run_id = ? and name = ? and taken_by is null and position > ? limit 1`
 
+/** The longest waiting ones on a run, from a place on. */
 export const waitsSql = `
-  select * from waits where shard = 0 and kind = 'run' and target = ? order by opened_at, run_id`
+  select * from waits indexed by waits_on_run
+  where shard = 0 and kind = 'run' and target = ? and delivery is null
+    and opened_at >= ? and (opened_at > ? or run_id >= ?)
+  order by opened_at, run_id, effect limit ?`
 
 /** The longest waiting ones after somebody. */
 export const waitersSql = `
@@ -87,8 +92,10 @@ const putSql = `
   insert into messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
   values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
+/** Before whoever waits. */
+const beforeAll: Subscribed = { openedAt: Number.MIN_SAFE_INTEGER, runId: '' }
+
 export class SqliteBooks implements Books {
-  readonly pages = usualPages
   private readonly batch: Batch
 
   constructor(batch: Batch) {
@@ -97,6 +104,11 @@ export class SqliteBooks implements Books {
 
   get now(): number {
     return this.batch.now
+  }
+
+  /** The more was written for others before, the less an end does by itself. */
+  get pages(): Pages {
+    return afterOthers(usualPages, this.batch.forOthers)
   }
 
   run(id: string): Run | undefined {
@@ -125,15 +137,16 @@ export class SqliteBooks implements Books {
     return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
   }
 
-  waitsOnRun(runId: string): readonly WaitRow[] {
-    return this.batch.db.all(waitsSql, [runId]).map(waitOf)
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    const { openedAt, runId: first } = from ?? beforeAll
+    const values = [runId, openedAt, openedAt, first, most + 1]
+    return firstWaiters(this.batch.db.all(waitsSql, values).map(waitOf), most)
   }
 
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
-    const { openedAt, runId } = after ?? { openedAt: Number.MIN_SAFE_INTEGER, runId: '' }
+    const { openedAt, runId } = after ?? beforeAll
     const values = [topic, delivery, openedAt, openedAt, runId, most + 1]
-    const waits = this.batch.db.all(waitersSql, values).map(waitOf)
-    return { waits: waits.slice(0, most), more: waits.length > most }
+    return firstWaiters(this.batch.db.all(waitersSql, values).map(waitOf), most)
   }
 
   chore(kind: Chore['kind'], target: string): Chore | undefined {
@@ -164,6 +177,7 @@ export class SqliteBooks implements Books {
   put(letter: Letter): void {
     const run = this.run(letter.runId)
     if (run === undefined) throw bug('The exchange names a run that does not exist', { runId: letter.runId })
+    this.batch.forOthers += 1
     this.receive(letter, run)
   }
 
@@ -193,9 +207,11 @@ export class SqliteBooks implements Books {
       update messages set taken_by = (select seq from runs where shard = 0 and id = ?), fate = ?
       where shard = 0 and run_id = ? and position = ?`
     this.batch.db.run(sql, [runId, fate, runId, position])
+    this.batch.forOthers += 1
   }
 
   rewrite(before: Run, write: Rewrite): void {
+    this.batch.forOthers += 1
     this.change(before, write, null)
   }
 

@@ -201,7 +201,10 @@ export const checks: Readonly<Record<string, string>> = {
 
   end_told: `
     select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.target
-    where w.shard = 0 and w.kind = 'run' and r.ended_at is not null`,
+    where w.shard = 0 and w.kind = 'run' and r.ended_at is not null and not exists (
+      select 1 from chores as c
+      where c.shard = 0 and c.kind = 'end' and c.target = w.target
+        and (c.after_run is null or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
 
   queue_not_stuck: `
     select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.run_id

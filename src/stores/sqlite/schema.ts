@@ -245,6 +245,11 @@ export const migrations: readonly string[] = [
   ) strict;
   insert into secrets (shard, token_key) values (0, lower(hex(randomblob(32))));
   `,
+
+  // Who waits on a run, in pages. Deletes say nothing of the delivery, so that they look up a wait by its key.
+  `
+  create index waits_on_run on waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -258,6 +263,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
 ]
 
 /** The version of the schema that this code knows. */

@@ -12,6 +12,7 @@ import { claiming } from './claiming.ts'
 import { committing } from './committing.ts'
 import { continuing } from './continuing.ts'
 import { deadLetters } from './dead-letters.ts'
+import { endPages } from './end-pages.ts'
 import { ending } from './ending.ts'
 import { feed } from './feed.ts'
 import { fencing } from './fencing.ts'
@@ -82,6 +83,7 @@ export const storeContract: readonly ContractCase[] = [
   ...leftovers,
   ...deadLetters,
   ...chores,
+  ...endPages,
   ...waking,
   ...wantingMail,
   ...releasing,

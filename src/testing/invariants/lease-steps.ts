@@ -147,8 +147,8 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   capabilities: nothing,
 }
 
-/** Calls that end runs, and so cancel those that are bound to them. */
-const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release'])
+/** Calls that end runs, or go on with an end, and so cancel those that are bound to them. */
+const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release', 'doChores'])
 
 /** Whoever is cancelled with its parent may come to its own end by the same call. */
 function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean {
@@ -169,6 +169,8 @@ export const statusMachine: StepInvariant = {
 
 const lease = ['status', 'readiness', 'due', 'session', 'deadline', 'crashes'] as const
 const others = ['inbox', 'watched'] as const
+/** What changes besides of a child that is cancelled because who started it has ended. */
+const cancelling = ['status', 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt'] as const
 const writing = [...lease, ...others, 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt', 'endedAt'] as const
 
 /** The fields of the row that a call may change. */
@@ -179,7 +181,7 @@ const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {
   rescue: writing,
   release: writing,
   deliver: ['inbox', 'readiness', 'due'],
-  doChores: ['inbox', 'readiness', 'due'],
+  doChores: ['inbox', 'readiness', 'due', ...cancelling],
   beat: ['deadline', 'crashes'],
   start: [],
   load: [],

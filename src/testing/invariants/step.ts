@@ -40,7 +40,7 @@ export function isChanged(before: RunState, after: RunState): boolean {
 }
 
 /** Calls in which something may pass from one run to others. */
-const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'steer', 'rescue', 'release'])
+const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'steer', 'rescue', 'release', 'doChores'])
 
 /** What a message, and somebody who waits for its end, change of a row. */
 const told = ['inbox', 'watched', 'readiness', 'due'] as const

@@ -1,9 +1,11 @@
 // The books of the exchange as plain maps, for tests of its rules: nothing of a store but what the rules ask for.
 
 import type { Draft } from '../../../src/core/entry.ts'
-import { isAfter, usualPages, type Chore, type Pages, type Subscribed } from '../../../src/core/chore.ts'
+import { isAfter, isFrom, usualPages, type Chore, type Pages, type Subscribed } from '../../../src/core/chore.ts'
 import {
   firstUnread,
+  firstWaiters,
+  longestFirst,
   type Books,
   type Letter,
   type Unread,
@@ -76,18 +78,19 @@ export class PlainBooks implements Books {
     return this.mail.some((message) => message.runId === runId && message.id === id)
   }
 
-  waitsOnRun(runId: string): readonly WaitRow[] {
-    return this.waitsOn('run', runId)
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('run', runId).filter((one) => isFrom(one, from))
+    return firstWaiters(all, most)
   }
 
   waitersOf(topic: string, delivery: Broadcast['delivery'], after: Subscribed | null, most: number): Waiters {
     const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
-    return { waits: all.slice(0, most), more: all.length > most }
+    return firstWaiters(all, most)
   }
 
   private waitsOn(kind: WaitRow['kind'], target: string): readonly WaitRow[] {
     const waits = this.waits.filter((wait) => wait.kind === kind && wait.target === target)
-    return waits.toSorted((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+    return waits.toSorted(longestFirst)
   }
 
   chore(kind: Chore['kind'], target: string): Chore | undefined {

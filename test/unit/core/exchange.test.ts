@@ -5,6 +5,7 @@ import {
   bindChild,
   broadcast,
   conclude,
+  doChore,
   giveUp,
   refuseChild,
   unwatch,
@@ -91,6 +92,75 @@ describe('a run that watches another one', () => {
     unwatch(books, books.known('child'), endOf('parent'))
     conclude(books, books.end('parent', succeeded))
     expect(books.known('child').status).toBe('cancelling')
+  })
+})
+
+describe('an end with more who wait than one transaction may answer', () => {
+  const waiting = ['a', 'b', 'c', 'd', 'e']
+
+  /** One is answered with the end, and two by each page. */
+  function crowd(): PlainBooks {
+    const books = booksOf('x', ...waiting)
+    books.pages = { ...books.pages, withEnd: 1, watchers: 2 }
+    for (const id of waiting) watch(books, books.known(id), endOf('x'))
+    return books
+  }
+
+  function goOn(books: PlainBooks): void {
+    const chore = books.chore('end', 'x')
+    if (chore !== undefined) doChore(books, chore)
+  }
+
+  const toldBy = (books: PlainBooks): readonly string[] => books.mail.map(({ runId }) => runId)
+
+  it('tells the first with its commit and the others page by page, each once and in their order', () => {
+    const books = crowd()
+    conclude(books, books.end('x', succeeded))
+    expect(toldBy(books)).toEqual(['a'])
+    const first = books.chore('end', 'x')
+    expect(first).toEqual({ kind: 'end', target: 'x', position: 0, after: { openedAt: books.now, runId: 'a' } })
+    goOn(books)
+    expect(toldBy(books)).toEqual(['a', 'b', 'c'])
+    if (first !== undefined) doChore(books, first)
+    expect(toldBy(books), 'somebody else has gone on with it').toEqual(['a', 'b', 'c'])
+    goOn(books)
+    expect([toldBy(books), books.waits, books.chores.size]).toEqual([waiting, [], 0])
+  })
+
+  it('leaves those who were not told before somebody retried the run to its next end', () => {
+    const books = crowd()
+    conclude(books, books.end('x', { kind: 'failed', meta: null, data: '"no"' }))
+    books.add('x', { ...books.known('x'), status: 'pending', endedAt: null })
+    goOn(books)
+    expect([toldBy(books), books.chores.size, books.waits.length]).toEqual([['a'], 0, 4])
+    conclude(books, books.end('x', succeeded))
+    goOn(books)
+    goOn(books)
+    expect([toldBy(books), books.waits, books.chores.size]).toEqual([waiting, [], 0])
+    expect(books.mail.map(({ data }) => (JSON.parse(data) as { status: string }).status)).toEqual([
+      'failed',
+      ...waiting.slice(1).map(() => 'succeeded'),
+    ])
+  })
+
+  it('is told as it stands to those who wait for a removed run', () => {
+    const books = crowd()
+    conclude(books, books.add('x', { ...books.known('x'), deletedAt: books.now }))
+    goOn(books)
+    goOn(books)
+    expect(toldBy(books)).toEqual(waiting)
+    expect(books.mail.every(({ data }) => data === '{"status":"not-found"}')).toBe(true)
+  })
+
+  it('tells and cancels a child that waits for its parent, also if a page ends between the two', () => {
+    const books = booksOf('x', 'a')
+    books.pages = { ...books.pages, withEnd: 1 }
+    bindChild(books, books.known('x'), books.known('a'), { awaited: false, onParentEnd: 'cancel' })
+    watch(books, books.known('a'), endOf('x'))
+    conclude(books, books.end('x', succeeded))
+    expect([books.known('a').status, toldBy(books)]).toEqual(['cancelling', []])
+    goOn(books)
+    expect([toldBy(books), books.waits, books.chores.size]).toEqual([['a'], [], 0])
   })
 })
 

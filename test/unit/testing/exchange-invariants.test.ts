@@ -27,14 +27,26 @@ describe('a state', () => {
       openedAt: 1,
       since: 0,
     }
-    const found = (waits: readonly WaitRow[], changes: Partial<Run>): string[] =>
-      checkExchange({ waits, broadcasts: [], chores: [] }, [keyed('a', {}), keyed('b', changes)], now).map(
+    const found = (waits: readonly WaitRow[], changes: Partial<Run>, chores: readonly Chore[] = []): string[] =>
+      checkExchange({ waits, broadcasts: [], chores }, [keyed('a', {}), keyed('b', changes)], now).map(
         ({ name, runId }) => `${name} ${runId}`,
       )
     expect(found([wait], {})).toEqual([])
     expect(found([wait], over)).toEqual(['end_told a'])
     expect(found([{ ...wait, effect: 'cancel' }], over)).toEqual(['end_told a'])
     expect(found([{ ...wait, kind: 'topic' }], over)).toEqual([])
+    const chore: Chore = { kind: 'end', target: 'b', position: 0, after: null }
+    for (const after of [null, { openedAt: 0, runId: 'z' }, { openedAt: 1, runId: 'a' }]) {
+      expect(found([wait], over, [{ ...chore, after }]), 'it is still to be told').toEqual([])
+    }
+    for (const after of [
+      { openedAt: 1, runId: 'b' },
+      { openedAt: 2, runId: 'a' },
+    ]) {
+      expect(found([wait], over, [{ ...chore, after }]), 'the chore has gone past it').toEqual(['end_told a'])
+    }
+    expect(found([wait], over, [{ ...chore, kind: 'mail' }])).toEqual(['end_told a'])
+    expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_told a'])
   })
 
   it('in which a queue keeps something although somebody waits on it is found', () => {

@@ -3,12 +3,22 @@
 //
 // Without locks the same rules tell who would have to be locked. With locks, to reach anybody else means to begin again.
 
-import { isAfter, type Chore, type ChoreRow, type Pages, type Subscribed } from '../../../core/chore.ts'
+import {
+  afterOthers,
+  isAfter,
+  isFrom,
+  type Chore,
+  type ChoreRow,
+  type Pages,
+  type Subscribed,
+} from '../../../core/chore.ts'
 import type { Entry } from '../../../core/entry.ts'
 import {
   conclude,
   hasParted,
   firstUnread,
+  firstWaiters,
+  longestFirst,
   type Books,
   type Letter,
   type Unread,
@@ -104,8 +114,9 @@ export class LentBooks implements Books {
     return row.entry
   }
 
+  /** The more was written for others before, the less an end does by itself. */
   get pages(): Pages {
-    return this.x.pages
+    return afterOthers(this.x.pages, this.news.size + this.fates.size)
   }
 
   unread(runId: string, after: number, most: number): Unread {
@@ -138,19 +149,20 @@ export class LentBooks implements Books {
     return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
   }
 
-  waitsOnRun(runId: string): readonly WaitRow[] {
-    return this.waitsOn('run', runId)
+  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('run', runId).filter((one) => isFrom(one, from))
+    return firstWaiters(all, most)
   }
 
   waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters {
     const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
-    return { waits: all.slice(0, most), more: all.length > most }
+    return firstWaiters(all, most)
   }
 
   /** Read under the lock of its run or topic. */
   chore(kind: Chore['kind'], target: string): Chore | undefined {
-    if (kind === 'mail') this.row(target)
-    else this.topics.need(target)
+    if (kind === 'topic') this.topics.need(target)
+    else this.row(target)
     const text = choreText({ kind, target })
     const known = this.left.get(text)
     if (known !== undefined) return known ?? undefined
@@ -172,7 +184,7 @@ export class LentBooks implements Books {
     const seen = this.view.select(this.x.tables.waits, { at: ['target', [targetText(kind, target)]] })
     const open = seen.filter((wait) => !this.closed.has(waitText(wait)))
     const fresh = [...this.opened.values()].filter((wait) => wait.kind === kind && wait.target === target)
-    return [...open, ...fresh].sort((a, b) => a.openedAt - b.openedAt || (a.runId < b.runId ? -1 : 1))
+    return [...open, ...fresh].sort(longestFirst)
   }
 
   topicPosition(topic: string): number {

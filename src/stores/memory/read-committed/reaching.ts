@@ -88,7 +88,7 @@ async function write(x: Execution, method: keyof typeof statements, books: LentB
   const { messages, waits, chores } = x.tables
   await rewrites.update(x, statements[method].write)
   // Nothing that is delivered writes a journal.
-  if (method !== 'deliver' && method !== 'chore') await rewrites.appends.append(x, `${method}.append`)
+  if (method !== 'deliver') await rewrites.appends.append(x, `${method}.append`)
   await take(x, taken)
   if (put.length > 0) await x.run(statements[method].put, (tx) => tx.insert(messages, put))
   if (fates.size > 0) {
@@ -114,7 +114,7 @@ async function write(x: Execution, method: keyof typeof statements, books: LentB
       }
     })
   }
-  if (method !== 'deliver' && method !== 'chore') await rewrites.appends.feed(x, `${method}.feed`)
+  if (method !== 'deliver') await rewrites.appends.feed(x, `${method}.feed`)
 }
 
 /** A message that was taken stays known, so that delivering it again changes nothing. */

@@ -104,6 +104,35 @@ describe('what was not looked at', () => {
   })
 })
 
+describe('those who wait on a run', () => {
+  const on = (runId: string, openedAt: number): WaitRow => ({
+    ...wait(runId, openedAt),
+    kind: 'run',
+    target: 'x',
+    delivery: null,
+  })
+
+  it('are never taken from behind some that were not looked at', () => {
+    const books = new PostgresBooks(
+      found({ waits: new Map([['run x', [on('a', 1), on('b', 2)]]]), cutWaits: new Set(['run x']) }),
+      5,
+    )
+    books.addWait(on('new', 5))
+    books.deleteWait(on('a', 1))
+    expect(books.waitsOnRun('x', null, 10)).toEqual({ waits: [on('b', 2)], more: true })
+    books.deleteWait(on('b', 2))
+    expect(books.waitsOnRun('x', null, 10)).toEqual({ waits: [], more: true })
+  })
+
+  it('are all there if all were looked at, those who have come with this transaction among them', () => {
+    const books = new PostgresBooks(found({ waits: new Map([['run x', [on('a', 1), on('b', 2)]]]) }), 5)
+    books.addWait(on('new', 5))
+    const from = { openedAt: 2, runId: 'b' }
+    expect(books.waitsOnRun('x', from, 10)).toEqual({ waits: [on('b', 2), on('new', 5)], more: false })
+    expect(books.waitsOnRun('x', from, 1)).toEqual({ waits: [on('b', 2)], more: true })
+  })
+})
+
 describe('what was decided', () => {
   it('about a wait that is given up and begun again is both, in this order', () => {
     const books = new PostgresBooks(

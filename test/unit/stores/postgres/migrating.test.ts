@@ -47,7 +47,7 @@ describe('migrating', () => {
     expect(await relationsIn(place)).toEqual(tableNames)
     const before = await rows(`select * from ${quoted}.settings order by name`)
     expect(before.map(({ name, value }) => [name, value])).toEqual([
-      ['min-client', '1'],
+      ['min-client', '9'],
       ['shards', '4'],
     ])
     const sent: string[] = []

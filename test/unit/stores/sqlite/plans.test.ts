@@ -140,9 +140,9 @@ describe('the plan of', () => {
     expect(plan.filter((line) => walksAll.test(line) || line.includes('TEMP B-TREE'))).toEqual([])
   })
 
-  it('those who wait on something are looked up, and only they are sorted', () => {
-    const index = 'sqlite_autoindex_waits_1 (shard=? AND kind=? AND target=?)'
-    expect(planOf(waitsSql)).toEqual([`SEARCH waits USING INDEX ${index}`, 'USE TEMP B-TREE FOR ORDER BY'])
+  it('those who wait on a run are walked in their order, from the place where the page before ended', () => {
+    const index = 'waits_on_run (shard=? AND kind=? AND target=? AND opened_at>?)'
+    expect(planOf(waitsSql)).toEqual([`SEARCH waits USING INDEX ${index}`])
   })
 
   it('leasing and moving deadlines look up what is listed, and never walk', () => {
