@@ -214,6 +214,24 @@ const exchanged: readonly Call[] = [
     run: ({ store, broadcast, unique }, _, turn) =>
       store.deliver([broadcast({ topic: jobs, id: unique(`job of ${turn}`) })]),
   },
+  {
+    name: 'send to a queue, a topic and 10 mailboxes that are bounded',
+    size: 20,
+    async run({ store, broadcast, message, unique }, backlog, turn) {
+      const bound = { mostKept: 2, mostUnread: 1 }
+      const sent = [jobs, prices(turn)].map((topic) => broadcast({ topic, id: unique(`more of ${turn}`), ...bound }))
+      const letters = ofEach(backlog, 'asleep', 10).map((runId) =>
+        message(runId, { id: unique(`more of ${turn}`), ...bound }),
+      )
+      await store.deliver(letters)
+      return store.deliver([...letters, ...sent])
+    },
+  },
+  committed('wait on a topic and a queue that are bounded', 10, (turn) =>
+    reaching({
+      watches: [prices(turn), idlers].map((topic) => ({ kind: 'topic' as const, ...topic, mostSubscribers: 5 })),
+    }),
+  ),
   committed('wait on a queue that keeps much', 1, () => reaching({ watches: [{ kind: 'topic', ...jobs }] })),
   committed('wait on a topic that keeps some', 10, (turn) =>
     reaching({ watches: [{ kind: 'topic', ...prices(turn) }] }),

@@ -5,11 +5,12 @@
 import { isAfter, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import type { Draft } from '../../core/entry.ts'
 import { bug } from '../../core/error.ts'
-import type { Books, Letter, Unread, Waiters, WaitRow } from '../../core/exchange.ts'
+import type { Books, KeptBroadcast, Letter, Unread, Waiters, WaitRow } from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
+import { Crowds } from '../crowds.ts'
 import { Missing } from './wants.ts'
 
 type LastEntry = ReturnType<Books['lastEntry']>
@@ -37,12 +38,24 @@ export interface Found {
   readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
   /** Backlogs of which there is more than was looked at. */
   readonly cutBacklogs: ReadonlySet<string>
+  /** By topic and position, of those that tell whether a topic is full. */
+  readonly kept: ReadonlyMap<string, KeptBroadcast>
+  /** By topic, of those that were asked for. */
+  readonly crowds: ReadonlyMap<string, Crowd>
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
   /** By kind and target, of those that were asked for. */
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** What a chore passes on, and what comes after it. */
   readonly passedOn: readonly Broadcast[]
+}
+
+/** Who waits on a topic. */
+export interface Crowd {
+  /** How many that live, counted up to the bound. */
+  readonly waiting: number
+  /** Those of the runs that are locked who are among them. */
+  readonly among: ReadonlySet<string>
 }
 
 /** A message that is put into a mailbox, and what becomes of it. */
@@ -66,6 +79,7 @@ export class PostgresBooks implements Books {
   readonly now: number
   readonly pages = usualPages
   private readonly found: Found
+  private readonly crowds: Crowds
   private readonly rows: Map<string, Run>
   private readonly lasts = new Map<string, LastEntry>()
   private readonly waits = new Map<string, Map<string, WaitRow>>()
@@ -89,8 +103,9 @@ export class PostgresBooks implements Books {
   /** Runs that somebody holds, and that have got mail. */
   readonly mailed = new Set<string>()
 
-  constructor(found: Found, now: number) {
+  constructor(found: Found, now: number, crowds = new Crowds()) {
     this.found = found
+    this.crowds = crowds
     this.now = now
     this.rows = new Map(found.runs)
   }
@@ -173,6 +188,20 @@ export class PostgresBooks implements Books {
 
   deleteChore(chore: Chore): void {
     this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: true })
+  }
+
+  broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
+    for (const sent of this.sent.values()) if (sent.topic === topic && sent.position === position) return sent
+    return this.found.kept.get(`${topic} ${position}`)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    if (this.crowds.admits(topic, most)) return false
+    const found = this.found.crowds.get(topic)
+    if (found === undefined) throw new Missing((wants) => wants.crowds.set(topic, most))
+    const added = [...this.addedWaits.values()].filter((wait) => wait.kind === 'topic' && wait.target === topic)
+    if (found.among.has(runId) || added.some((wait) => wait.runId === runId)) return false
+    return this.crowds.isFull(topic, most, found.waiting + added.length)
   }
 
   broadcastsFrom(): readonly Broadcast[] {
