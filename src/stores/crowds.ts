@@ -1,6 +1,6 @@
 // When the subscribers of a topic are counted. A count walks all of them, up to the bound, and each of a hundred thousand that
 // subscribe one after the other would walk those before it: 100,000 of them cost minutes. So a process counts, lets an eighth of
-// what is left subscribe uncounted, and counts again: about ninety times on the way to a full topic, and each time when it is
+// what is left subscribe uncounted, and counts again: 76 times on the way to a full topic, and each time when it is
 // about to be full. One process never goes past the bound; of several, each may by that eighth at most.
 
 /** How many topics are remembered. One that is forgotten is counted anew. */

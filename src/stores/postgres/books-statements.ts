@@ -137,12 +137,12 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select * from json_to_recordset($2::text::json) as asked (topic text, most bigint, runs json))
     select asked.topic, null as run_id, case when everybody.waiting < asked.most then everybody.waiting else (
       select count(*) from (
-        select 1 from ${schema}.waits as wait
+        select 1 from ${schema}.waits as wait left join lateral (
+          select run.id from ${schema}.runs as run
+          where run.shard = $1::smallint and run.id = wait.run_id
+            and (run.ended_at is not null or run.deleted_at is not null) limit 1) as gone on true
         where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
-          and not exists (
-            select from ${schema}.runs as run
-            where run.shard = $1::smallint and run.id = wait.run_id
-              and (run.ended_at is not null or run.deleted_at is not null))
+          and gone.id is null
         limit asked.most) as live) end as waiting
     from asked cross join lateral (
       select count(*) as waiting from (
