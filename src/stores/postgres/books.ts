@@ -3,7 +3,6 @@
 // made up: the rules are stopped with `Missing`, and run again once it was.
 
 import { isAfter, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
-import type { Draft } from '../../core/entry.ts'
 import { bug } from '../../core/error.ts'
 import type { Books, KeptBroadcast, Letter, Unread, Waiters, WaitRow } from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
@@ -11,7 +10,8 @@ import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 import { Crowds } from '../crowds.ts'
-import { Missing } from './wants.ts'
+import type { Appended, Put } from './decided.ts'
+import { Missing, type Crowd } from './wants.ts'
 
 type LastEntry = ReturnType<Books['lastEntry']>
 
@@ -48,31 +48,6 @@ export interface Found {
   readonly chores: ReadonlyMap<string, Chore | undefined>
   /** What a chore passes on, and what comes after it. */
   readonly passedOn: readonly Broadcast[]
-}
-
-/** Who waits on a topic. */
-export interface Crowd {
-  /** How many that live, counted up to the bound. */
-  readonly waiting: number
-  /** Those of the runs that are locked who are among them. */
-  readonly among: ReadonlySet<string>
-}
-
-/** A message that is put into a mailbox, and what becomes of it. */
-export interface Put {
-  readonly message: Message
-  readonly outcome: Reception
-  takenBy: number | null
-  fate: Fate | null
-}
-
-/** Entries that are appended, in order; none if the run was inserted with its first entry, of which the feed is to tell. */
-export interface Appended {
-  readonly runId: string
-  /** After which. */
-  readonly seq: number
-  readonly append: readonly Draft[]
-  readonly transition: string | null
 }
 
 export class PostgresBooks implements Books {

@@ -29,6 +29,14 @@ export interface WantedBacklog {
   readonly readers: Set<string>
 }
 
+/** Who waits on a topic. */
+export interface Crowd {
+  /** How many that live, counted up to the bound. */
+  readonly waiting: number
+  /** Those of the runs that are locked who are among them. */
+  readonly among: ReadonlySet<string>
+}
+
 export class Wants {
   /** Runs to be locked. */
   readonly runs = new Set<string>()
