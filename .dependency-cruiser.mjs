@@ -47,6 +47,7 @@ const files = {
   'stores/storage-limit.ts': { src: [] },
   'stores/load-driver.ts': { src: ['core'] },
   'stores/checking-rows.ts': { src: [] },
+  'stores/crowds.ts': { src: [] },
   'stores/sql-handle.ts': { src: ['core'] },
 }
 
@@ -89,6 +90,7 @@ const forbidden = [
         'stores/storage-limit.ts',
         'stores/load-driver.ts',
         'stores/checking-rows.ts',
+        'stores/crowds.ts',
         'stores/sql-handle.ts',
         ...(foundations[store] ?? []),
       ],

@@ -40,7 +40,10 @@ export type HoldfastOptions = {
   readonly codec?: Codec
   /** Where large payloads go instead of the journal. */
   readonly offload?: Offload
-  /** How much one call may ask for. @default 100,000 operations, 50 tags, priorities within a million of 0 */
+  /**
+   * How much one call may ask for, and how much may lie unread. @default 100,000 operations, unread messages, kept broadcasts and
+   * subscribers, 50 tags, priorities within a million of 0
+   */
   readonly limits?: Partial<Limits>
   /**
    * What the secrets of tokens are made with, for who keeps it outside of the database: at least 32 characters that nobody can

@@ -363,7 +363,10 @@ export type Refusal =
  * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes
  * nothing and answers as the first time, whatever has become of the run.
  */
-export type NewMessage = Letter
+export interface NewMessage extends Letter {
+  /** It is refused if so many messages lie unread in the mailbox of its run. @default any number */
+  readonly mostUnread?: number
+}
 
 export interface Change {
   readonly position: number

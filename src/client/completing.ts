@@ -1,6 +1,7 @@
 // Completing a wait from outside with a token that its run has issued. A token that is not one, or that was changed, tells
 // nothing about any run: not even whether there is one.
 
+import { bug } from '../core/error.ts'
 import { mailPlace } from '../core/place.ts'
 import type { RunStatus } from '../core/run.ts'
 import { isSecretOf, readToken, tokenSignal, type Token } from '../core/token.ts'
@@ -42,6 +43,8 @@ export async function completeToken(
   const data = await payloads.keep(payloads.encode(value, place), place)
   const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
   if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
+  // Tokens are as many as the run has issued: whoever fills its mailbox with signals keeps nobody from completing one.
+  if (delivered.outcome === 'full') throw bug('A completion was refused that has no bound', { runId })
   if (delivered.repeated === true) return { outcome: 'already-completed', runId }
   if (delivered.outcome !== 'target-terminated') return { outcome: delivered.outcome, runId }
   return { outcome: 'target-terminated', runId, status: delivered.status }

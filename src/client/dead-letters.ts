@@ -131,8 +131,9 @@ async function toTopic(engine: Engine, letter: DeadLetter, topic: Topic): Promis
   }
   const id = replayedId(letter)
   const data = await movedTo(engine, letter, topicPlace(engine.payloads.namespace, letter.name, id))
-  const sent = await engine.send({ id, topic: topic.rules, data, policy: topic.policy, expiresInMs: null })
-  return broadcastOutcome(id, sent)
+  const { rules, policy } = topic
+  const mail = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
+  return broadcastOutcome(engine.limits, mail, await engine.send(mail))
 }
 
 async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise<SignalOutcome> {
@@ -143,8 +144,9 @@ async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise
   const { name, policy } = letter
   const to = { kind: 'topic-signal', runId, name, id: replayedId(letter) } as const
   const data = await movedTo(engine, letter, mailPlace(engine.payloads.namespace, to))
-  const delivered = await engine.send({ ...to, data, policy })
-  const outcome = signalOutcome(runId, to.id, delivered)
+  const { limits } = engine
+  const delivered = await engine.send({ ...to, data, policy, mostUnread: limits.mailbox })
+  const outcome = signalOutcome(limits, runId, to.id, delivered)
   // It ended meanwhile, and has the letter now: one of them is enough.
   if (outcome.outcome === 'target-terminated') await lettersOf(engine).settleDeadLetter(letter, 'replayed')
   return outcome

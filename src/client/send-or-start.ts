@@ -69,7 +69,7 @@ async function once(
   }
   const letter = await letterTo(engine, run.id, content)
   const delivered = await engine.send(letter, start.options.abortSignal)
-  const outcome = signalOutcome(run.id, signalId, delivered)
+  const outcome = signalOutcome(engine.limits, run.id, signalId, delivered)
   // Its key is free by now. What its topic has passed on to others must not be sent a second time.
   const isFree = taken === 'key' && outcome.outcome === 'target-terminated'
   if (isFree && letter.policy?.onTargetTerminated !== 'broadcast') return { again: true, letter }

@@ -4,15 +4,15 @@
 import { isTopic, checkSignalName, type Topic } from '../core/declared-topic.ts'
 import { someTime, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
-import type { Letter } from '../core/exchange.ts'
 import { checkKey } from '../core/key.ts'
+import { atMost, type Limits } from '../core/limits.ts'
 import { isPassedOnId } from '../core/message.ts'
 import { mailPlace, topicPlace } from '../core/place.ts'
 import type { RunStatus } from '../core/run.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Mail } from '../engine/mail.ts'
-import type { Delivered, NewBroadcast } from '../store.ts'
+import type { Delivered, NewBroadcast, NewMessage } from '../store.ts'
 import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts'
 import { knownId, resolve, type Target } from './target.ts'
 
@@ -81,12 +81,12 @@ export async function contentOf(
 }
 
 /** The content as a message to that run. */
-export async function letterTo({ payloads }: Engine, runId: string, content: Content): Promise<Letter> {
+export async function letterTo({ payloads, limits }: Engine, runId: string, content: Content): Promise<NewMessage> {
   const { id, name, topic, value } = content
   const kind = topic === null ? 'signal' : 'topic-signal'
   const place = mailPlace(payloads.namespace, { kind, runId, name, id })
   const data = await payloads.keep(payloads.encode(value, place), place)
-  return { id, runId, kind, name, data, policy: topic?.policy ?? null }
+  return { id, runId, kind, name, data, policy: topic?.policy ?? null, mostUnread: limits.mailbox }
 }
 
 async function readySignal(
@@ -104,11 +104,11 @@ async function readySignal(
     mail,
     abortSignal,
     outcome: async (delivered) => {
-      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return signalOutcome(runId, content.id, delivered)
+      const told = (id: string, of: Delivered): SignalOutcome => signalOutcome(engine.limits, id, content.id, of)
+      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return told(runId, delivered)
       const now = await abortable('signal()', abortSignal, () => resolve(engine, target))
-      if (now === null || now === runId) return signalOutcome(runId, content.id, delivered)
-      const again = await engine.send(await letterTo(engine, now, content), abortSignal)
-      return signalOutcome(now, content.id, again)
+      if (now === null || now === runId) return told(runId, delivered)
+      return told(now, await engine.send(await letterTo(engine, now, content), abortSignal))
     },
   }
 }
@@ -121,7 +121,7 @@ export async function readyBroadcast(
 ): Promise<Ready<BroadcastOutcome>> {
   const mail = await broadcastOf(engine, topic, payload, options)
   const { abortSignal } = options
-  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(mail.id, delivered) }
+  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, mail, delivered) }
 }
 
 export async function broadcastOf(
@@ -141,10 +141,10 @@ export async function broadcastOf(
   const { id, value } = await contentOf(engine, topic, payload, options.id)
   const expiresInMs =
     options.expiresIn === undefined ? null : toMs(options.expiresIn, 'broadcast(…, { expiresIn })', someTime)
-  const { payloads } = engine
+  const { payloads, limits } = engine
   const place = topicPlace(payloads.namespace, topic.name, id)
   const data = await payloads.keep(payloads.encode(value, place), place)
-  return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs }
+  return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs, mostKept: limits.retained }
 }
 
 /** Sends what is ready. Called for several in one turn, they go to the store together, in that order. */
@@ -177,8 +177,10 @@ export async function checkedSignal(
   return readySignal(engine, target, await contentOf(engine, named, payload, options.id), abortSignal)
 }
 
-export function signalOutcome(runId: string, signalId: string, delivered: Delivered): SignalOutcome {
+/** Throws MAILBOX_FULL if it was not accepted. */
+export function signalOutcome(limits: Limits, runId: string, signalId: string, delivered: Delivered): SignalOutcome {
   if (delivered.outcome === 'target-not-found') return { outcome: 'target-not-found' }
+  if (delivered.outcome === 'full') throw mailboxFull(limits, runId, signalId)
   const repeated = delivered.repeated === true ? ({ repeated: true } as const) : {}
   if (delivered.outcome === 'target-terminated') {
     return { outcome: 'target-terminated', runId, status: delivered.status, ...repeated }
@@ -187,10 +189,34 @@ export function signalOutcome(runId: string, signalId: string, delivered: Delive
   return { outcome: 'queued', runId, signalId, ...repeated }
 }
 
-export function broadcastOutcome(signalId: string, delivered: Delivered): BroadcastOutcome {
+/** Throws TOPIC_FULL if it was not accepted. */
+export function broadcastOutcome(
+  limits: Limits,
+  { id: signalId, topic }: Pick<NewBroadcast, 'id' | 'topic'>,
+  delivered: Delivered,
+): BroadcastOutcome {
+  if (delivered.outcome === 'full') throw topicFull(limits, topic.name, signalId)
   const repeated = 'repeated' in delivered && delivered.repeated ? ({ repeated: true } as const) : {}
   if (delivered.outcome !== 'delivered') return { outcome: 'queued', signalId, ...repeated }
   return { outcome: 'delivered', runs: delivered.runs ?? 0, ...repeated }
+}
+
+function mailboxFull(limits: Limits, runId: string, signalId: string): HoldfastError {
+  return new HoldfastError(
+    'MAILBOX_FULL',
+    `The mailbox of run ${runId} is full: it takes ${atMost(limits, 'mailbox')} unread messages. Send it again once the run has ` +
+      'read some of them, or raise the limit.',
+    { details: { runId, signalId, limit: 'mailbox', most: limits.mailbox } },
+  )
+}
+
+function topicFull(limits: Limits, topic: string, signalId: string): HoldfastError {
+  return new HoldfastError(
+    'TOPIC_FULL',
+    `The topic "${topic}" is full: it keeps ${atMost(limits, 'retained')} broadcasts for those who come later. Send it again once ` +
+      'some of them were taken or have aged, or raise the limit.',
+    { details: { topic, signalId, limit: 'retained', most: limits.retained } },
+  )
 }
 
 function checkSignalId(id: string): string {

@@ -79,13 +79,13 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
       const content = await contentOf(engine, named, payload, options.id)
       if (!isRunId(runId)) return { outcome: 'target-not-found' }
       const [delivered] = await within.deliver([await letterTo(engine, runId, content)])
-      return signalOutcome(runId, content.id, delivered as Delivered)
+      return signalOutcome(engine.limits, runId, content.id, delivered as Delivered)
     },
     async broadcast(topic, payload, options = {}) {
       refuseAbortSignal(options)
       const mail = await broadcastOf(engine, topic, payload, options)
       const [delivered] = await within.deliver([mail])
-      return broadcastOutcome(mail.id, delivered as Delivered)
+      return broadcastOutcome(engine.limits, mail, delivered as Delivered)
     },
     async cancel(reference, options = {}) {
       refuseAbortSignal(options)

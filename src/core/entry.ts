@@ -2,7 +2,7 @@
 // `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
 // itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
 
-import type { Ended, MessageKind, Refused } from './message.ts'
+import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
 import type { PauseReason, Undo } from './run.ts'
 import type { Condition } from './wait.ts'
 
@@ -234,6 +234,8 @@ export interface WokenBy {
   readonly ended?: { readonly status: Ended['status']; readonly reason: string | null }
   /** Why that run could not be started. */
   readonly refused?: Refused
+  /** Why the run could not subscribe to that topic. */
+  readonly crowded?: Crowded
 }
 
 export interface ProgressMeta {

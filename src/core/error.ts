@@ -31,6 +31,8 @@ const families = {
   RUN_CANCELLING: 'conflict',
   RUN_RESUMED: 'conflict',
   CHILD_REFUSED: 'conflict',
+  MAILBOX_FULL: 'conflict',
+  TOPIC_FULL: 'conflict',
   STALE_WRITE: 'conflict',
   LEASE_LOST: 'conflict',
   RUN_FAILED: 'failure',

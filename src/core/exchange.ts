@@ -10,7 +10,15 @@
 
 import { hasExpired, isSameChore, type Chore, type Pages, type Subscribed } from './chore.ts'
 import type { Entry } from './entry.ts'
-import { broadcastMessageId, passedOnId, type Ended, type Fate, type Message, type Refused } from './message.ts'
+import {
+  broadcastMessageId,
+  passedOnId,
+  type Crowded,
+  type Ended,
+  type Fate,
+  type Message,
+  type Refused,
+} from './message.ts'
 import type { Rewrite } from './rewrite.ts'
 import { isTerminal, type Run } from './run.ts'
 import { cancelForParent } from './steering.ts'
@@ -58,6 +66,9 @@ export interface Waiters {
   readonly more: boolean
 }
 
+/** What tells whether somebody may still get a broadcast. */
+export type KeptBroadcast = Pick<Broadcast, 'delivery' | 'at' | 'expiresAt' | 'takenBy'>
+
 /** The rows that the rules read and write. Every run and topic that they name is locked. */
 export interface Books {
   readonly now: number
@@ -80,6 +91,10 @@ export interface Books {
   /** The position of the last broadcast of a topic; 0 if there was none. */
   topicPosition(topic: string): number
   broadcast(topic: string, id: string): Broadcast | undefined
+  /** The broadcast of that position, as far as it tells whether somebody may still get it. */
+  broadcastAt(topic: string, position: number): KeptBroadcast | undefined
+  /** Whether so many live runs wait on a topic, and this one is not among them. A store may count now and then. */
+  isCrowded(topic: string, runId: string, most: number): boolean
   /** The first two with `topic` delivery from that position on. */
   broadcastsFrom(topic: string, position: number): readonly Broadcast[]
   /** What a topic keeps of that delivery and nobody has taken, and that has not expired; the oldest first. */
@@ -112,7 +127,7 @@ export interface Books {
 /** A run waits on the end of another run, or on a topic, from here on. What it has missed is put into its mailbox now. */
 export function watch(books: Books, run: Run, watched: Watched): void {
   if (watched.kind === 'run') return watchRun(books, run, watched.runId)
-  const { name, delivery, retainMs } = watched
+  const { name, delivery, retainMs, mostSubscribers } = watched
   const backlog = delivery === 'topic' && retainMs === 0 ? [] : books.backlog(name, delivery)
   if (delivery === 'queue') {
     const [first] = backlog
@@ -120,7 +135,11 @@ export function watch(books: Books, run: Run, watched: Watched): void {
       books.takeBroadcast(first, run.id)
       return books.put(broadcastLetter(run.id, first))
     }
-  } else {
+  }
+  if (mostSubscribers !== undefined && books.isCrowded(name, run.id, mostSubscribers)) {
+    return refuseWait(books, run, name, { subscribers: mostSubscribers })
+  }
+  if (delivery === 'topic') {
     for (const broadcast of backlog) {
       const letter = broadcastLetter(run.id, broadcast)
       const isKept = broadcast.at > books.now - retainMs
@@ -169,6 +188,14 @@ export interface ChildBond {
 export function refuseChild(books: Books, parent: Run, childId: string, refused: Refused): void {
   const data = JSON.stringify(refused)
   books.put({ id: `refused:${childId}`, runId: parent.id, kind: 'refused', name: childId, data, policy: null })
+}
+
+/** A topic has no room for a run that would wait on it: its wait is over with that. */
+function refuseWait(books: Books, run: Run, topic: string, crowded: Crowded): void {
+  // A run may be refused again, and is told again.
+  const id = `refused:${topic}:${(books.run(run.id) ?? run).inbox + 1}`
+  const data = JSON.stringify(crowded)
+  books.put({ id, runId: run.id, kind: 'refused', name: topic, data, policy: null })
 }
 
 /** Something is sent to a topic; with its commit it goes to `most` subscribers at most. */

@@ -11,12 +11,36 @@ export interface Limits {
   readonly tags: number
   /** How far the priority of a run may be from 0, either way; at most 2,147,483,647. @default 1_000_000 */
   readonly priority: number
+  /**
+   * How many messages may lie unread in the mailbox of a run before signals to it are refused: MAILBOX_FULL. What the engine
+   * itself tells a run, and what a topic passes on to it, always has a place. @default 100_000
+   */
+  readonly mailbox: number
+  /** How many runs may wait on one topic before another that would is refused: TOPIC_FULL. @default 100_000 */
+  readonly subscribers: number
+  /** How many broadcasts a topic may keep for those who come later before more are refused: TOPIC_FULL. @default 100_000 */
+  readonly retained: number
 }
 
-export const defaultLimits: Limits = { batch: 100_000, tags: 50, priority: 1_000_000 }
+export const defaultLimits: Limits = {
+  batch: 100_000,
+  tags: 50,
+  priority: 1_000_000,
+  mailbox: 100_000,
+  subscribers: 100_000,
+  retained: 100_000,
+}
 
-/** What a database keeps a priority in. */
-const highest: Limits = { batch: Number.MAX_SAFE_INTEGER, tags: 10_000, priority: 2 ** 31 - 1 }
+/** What a database keeps a priority, or the position of a message, in. */
+const largest = 2 ** 31 - 1
+const highest: Limits = {
+  batch: Number.MAX_SAFE_INTEGER,
+  tags: 10_000,
+  priority: largest,
+  mailbox: largest,
+  subscribers: largest,
+  retained: largest,
+}
 const names = Object.keys(defaultLimits) as readonly (keyof Limits)[]
 
 /** The limits that are given, and the default ones for the others. Throws INVALID_OPTION. */
@@ -39,7 +63,7 @@ export function checkLimits(given: Partial<Limits>): Limits {
 }
 
 /** `at most 50 (limits.tags of createHoldfast())`, for the errors of whoever asks for more. */
-export function atMost(limits: Limits, name: keyof Limits): string {
+export function atMost<Name extends keyof Limits>(limits: Pick<Limits, Name>, name: Name): string {
   return `at most ${digits(limits[name])} (limits.${name} of createHoldfast())`
 }
 

@@ -11,7 +11,7 @@ export interface Message {
   readonly kind: MessageKind
   /** What a wait asks for: the name of a signal or a topic, or the id of another run. */
   readonly name: string
-  /** The payload after the codec; of a run that has ended, the text of an `Ended`; of a refused child, of a `Refused`. */
+  /** The payload after the codec; of a run that has ended, the text of an `Ended`; of what was refused, of a `Refused` or a `Crowded`. */
   readonly data: string
   readonly policy: MessagePolicy | null
   /** The run's `inbox` after this message: first in, first out. */
@@ -28,7 +28,10 @@ export type MessageKind =
   | 'broadcast'
   /** A run that this one watches has ended, or never existed. */
   | 'ended'
-  /** A run that this one wanted to start could not be: `name` is the id that it would have had. */
+  /**
+   * A run that this one wanted to start could not be: `name` is the id that it would have had. Or a topic has no room for another
+   * subscriber: `name` is the topic.
+   */
   | 'refused'
 
 /** How many messages are read at once: of a whole mailbox, or of each name that was asked for. */
@@ -57,6 +60,8 @@ export type Delivered =
   /** The run is over. What becomes of the message is what its policy says. */
   | { readonly outcome: 'target-terminated'; readonly status: RunStatus; readonly repeated?: true }
   | { readonly outcome: 'target-not-found' }
+  /** As much as its sender allows lies unread in the mailbox or the topic: it was not accepted, and its id is not known. */
+  | { readonly outcome: 'full' }
 
 /** What became of a message when it was put into the mailbox of a run. */
 export type Reception = 'delivered' | 'queued' | 'target-terminated'
@@ -90,6 +95,11 @@ export type Ended =
 export interface Refused {
   readonly taken: 'id' | 'idempotency-key' | 'key'
   readonly by: string
+}
+
+/** Why a run could not subscribe to a topic: so many others have. */
+export interface Crowded {
+  readonly subscribers: number
 }
 
 /**

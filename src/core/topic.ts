@@ -51,6 +51,8 @@ export interface NewBroadcast {
   readonly policy: MessagePolicy | null
   /** Nobody gets it after that time, counted from the commit; null for never. */
   readonly expiresInMs: number | null
+  /** It is refused if its topic keeps so many that somebody may still get. @default any number */
+  readonly mostKept?: number
 }
 
 /** For how long a topic knows the ids of what was sent to it, at least. */

@@ -94,19 +94,27 @@ function judged(condition: Condition, facts: Facts): Winner | null {
       condition.kind === 'delay' && facts.registeredAt === null ? null : dueOf(condition, facts.registeredAt ?? 0)
     return due !== null && due <= facts.now ? { tag, trueAt: due, message: null } : null
   }
-  const message = firstOf(facts.messages, name)
+  const message = firstOf(facts.messages, name, condition.kind === 'signal' ? facts.registeredAt : 0)
   if (message !== undefined) return { tag, trueAt: message.at, message }
   if (condition.kind !== 'start' || facts.registeredAt === null) return null
   return { tag, trueAt: facts.registeredAt, message: null }
 }
 
 /** What was sent to this run comes before what was sent to anybody; each first in, first out. */
-function firstOf(messages: readonly Message[], name: string): Message | undefined {
+function firstOf(messages: readonly Message[], name: string, registeredAt: number | null): Message | undefined {
   let passedOn: Message | undefined
   for (const message of messages) {
-    if (message.name !== name) continue
+    if (message.name !== name || isStale(message, registeredAt)) continue
     if (message.kind !== 'broadcast') return message
     passedOn ??= message
   }
   return passedOn
+}
+
+/**
+ * A topic that refused a wait says so with the commit that registered it. If something else ended that wait, this is left: it
+ * says nothing about a wait that was registered later.
+ */
+function isStale({ kind, at }: Message, registeredAt: number | null): boolean {
+  return kind === 'refused' && (registeredAt === null || at < registeredAt)
 }

@@ -3,7 +3,13 @@
 import type { TopicRules } from './topic.ts'
 
 /** What a run may watch. */
-export type Watched = { readonly kind: 'run'; readonly runId: string } | ({ readonly kind: 'topic' } & TopicRules)
+export type Watched = { readonly kind: 'run'; readonly runId: string } | WatchedTopic
+
+export interface WatchedTopic extends TopicRules {
+  readonly kind: 'topic'
+  /** The run is refused if so many others have subscribed; its mailbox tells it. @default any number */
+  readonly mostSubscribers?: number
+}
 
 /** Under which name somebody waits on it. */
 export function targetOf(watched: Watched): string {

@@ -247,7 +247,8 @@ export class Engine {
   }
 
   /** Commits a transition of a run that this process holds. */
-  readonly commit = (transition: Transition): Promise<Acknowledged> => this.committer.submit(transition)
+  readonly commit = (transition: Transition): Promise<Acknowledged> =>
+    this.committer.submit(bounded(transition, this.limits))
 
   /** What lies in the mailbox of a run, under these names or under any. Whoever asks in the same turn is answered by one load. */
   readonly mailbox: Host['mailbox'] = (runId, names) => this.mailReader.read(runId, names)
@@ -299,6 +300,16 @@ function limitsOf(store: Store): StoreLimits | null {
 
 function secretsOf(store: Store): StoreSecrets | null {
   return 'tokenKey' in store ? (store as Store & StoreSecrets) : null
+}
+
+/** Says of every topic that the run would wait on how many may. */
+function bounded(transition: Transition, { subscribers }: Limits): Transition {
+  const { reach = null } = transition
+  if (reach === null || !reach.watches.some(({ kind }) => kind === 'topic')) return transition
+  const watches = reach.watches.map((watched) =>
+    watched.kind === 'topic' ? { ...watched, mostSubscribers: subscribers } : watched,
+  )
+  return { ...transition, reach: { ...reach, watches } }
 }
 
 function itself<Item>(item: Item): Item {

@@ -7,7 +7,7 @@ import { corrupt } from '../core/codec.ts'
 import type { Host } from '../core/definition.ts'
 import type { WokenBy, WokenMeta } from '../core/entry.ts'
 import { targetOf, type Watched } from '../core/watched.ts'
-import type { Ended, Message, Refused } from '../core/message.ts'
+import type { Crowded, Ended, Message, Refused } from '../core/message.ts'
 import { endPlace, messagePlace, type Place } from '../core/place.ts'
 import { byArrival, mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
 import type { Writer } from '../core/writer.ts'
@@ -146,7 +146,8 @@ function broughtBy(namespace: string, message: Message): Sent {
   const { id, kind, name, data } = message
   const by: WokenBy = { id, kind, name }
   const from = messagePlace(namespace, message)
-  if (kind === 'refused') return { by: { ...by, refused: parse(message, from) as Refused }, data: null, from }
+  if (kind === 'refused')
+    return { by: { ...by, ...refusalOf(parse(message, from) as Refused | Crowded) }, data: null, from }
   if (kind !== 'ended') return { by, data, from }
   const ended = parse(message, from) as Ended
   const { status } = ended
@@ -156,6 +157,11 @@ function broughtBy(namespace: string, message: Message): Sent {
     data: ended.data,
     from: endPlace(namespace, name, ended),
   }
+}
+
+/** A child that could not be started, or a topic that has no room. */
+function refusalOf(said: Refused | Crowded): Pick<WokenBy, 'refused' | 'crowded'> {
+  return 'subscribers' in said ? { crowded: said } : { refused: said }
 }
 
 /** What the engine itself wrote, as long as nobody else did. */
@@ -184,9 +190,10 @@ function withdrawal({ resting, dependants }: Owner, call: WaitCall, message: Mes
   return { takes: message?.id ?? null, watches, unwatches }
 }
 
-/** Who is told of an end, or gets the one thing that a queue had, waits there no more. */
+/** Who is told of an end, gets the one thing that a queue had, or was refused, waits there no more. */
 function usesUp({ kind }: Message, watched: Watched): boolean {
-  return watched.kind === 'run' ? kind !== 'signal' : kind === 'broadcast' && watched.delivery === 'queue'
+  if (watched.kind === 'run') return kind !== 'signal'
+  return kind === 'refused' || (kind === 'broadcast' && watched.delivery === 'queue')
 }
 
 /** What has to be watched for these to come true, each once. */

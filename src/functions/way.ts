@@ -5,6 +5,8 @@ import type { Definition } from '../core/definition.ts'
 import { isTopic, type Topic } from '../core/declared-topic.ts'
 import type { WokenMeta } from '../core/entry.ts'
 import { HoldfastError, messageOf } from '../core/error.ts'
+import { atMost } from '../core/limits.ts'
+import type { Crowded } from '../core/message.ts'
 import type { NewRun } from '../core/new-run.ts'
 import { validate, type Schema } from '../core/schema.ts'
 import type { TopicRules } from '../core/topic.ts'
@@ -75,11 +77,21 @@ export function signalWay(sender: string | Topic, schema: Schema | undefined): W
   return {
     tag: 'signal',
     ask: { kind: 'signal', name, topic: sender.rules },
-    read: (_, value) => {
+    read: ({ by }, value) => {
+      if (by?.crowded !== undefined) throw topicCrowded(name, by.crowded)
       const accepted = sender.validate(value)
       return accepted instanceof Promise ? accepted.then(checked) : checked(accepted)
     },
   }
+}
+
+function topicCrowded(topic: string, { subscribers }: Crowded): HoldfastError {
+  return new HoldfastError(
+    'TOPIC_FULL',
+    `No more runs can wait on the topic "${topic}": it takes ${atMost({ subscribers }, 'subscribers')}. ` +
+      'Wait again later, or raise the limit.',
+    { details: { topic, limit: 'subscribers', most: subscribers } },
+  )
 }
 
 /** The end of any run, as data. */

@@ -8,6 +8,7 @@ import {
   HoldfastError,
   isHoldfastError,
   jsonCodec,
+  topic,
   workflow,
   type Codec,
   type ErrorCode,
@@ -107,6 +108,18 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     const holdfast = await open({ workflows: [greet] })
     const run = await holdfast.start(greet, 'Ada')
     return thrownBy(() => holdfast.resume(run))
+  },
+  MAILBOX_FULL: async () => {
+    const holdfast = await open({ workflows: [waits], limits: { mailbox: 1 } })
+    const run = await holdfast.start(waits)
+    await holdfast.signal(run, 'one')
+    return thrownBy(() => holdfast.signal(run, 'two'))
+  },
+  TOPIC_FULL: async () => {
+    const holdfast = await open({ limits: { retained: 1 } })
+    const jobs = topic<number>('jobs', { delivery: 'queue' })
+    await holdfast.broadcast(jobs, 1)
+    return thrownBy(() => holdfast.broadcast(jobs, 2))
   },
   STALE_WRITE: () => loggedAfter('stale'),
   LEASE_LOST: () => loggedAfter('lease-lost'),

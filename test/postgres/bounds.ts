@@ -1,7 +1,7 @@
 // What a statement may cost: so many pages for itself and so many for each run that the call is about. Two to three times
 // what was measured over 775,000 runs: it is not the number that matters, but that it stays when the tables grow.
 
-import type { Call } from './calls.ts'
+import type { Call } from './call.ts'
 import type { Explained } from './explained-store.ts'
 
 interface Bound {

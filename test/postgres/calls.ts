@@ -2,34 +2,9 @@
 
 import type { Reach } from '../../src/core/transition.ts'
 import type { RunFilter } from '../../src/store.ts'
-import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { ending, inMs, waiting } from '../../src/testing/contract/drafts.ts'
 import { holders, type Backlog } from './backlog.ts'
-
-export interface Call {
-  readonly name: string
-  /** How many runs it is about. */
-  readonly size: number
-  /** No index knows what it looks for: it goes from the newest on until it has enough, and takes as long as that takes. */
-  readonly walks?: boolean
-  /** `turn` makes what it starts its own. */
-  run(bench: ContractBench, backlog: Backlog, turn: string): Promise<unknown>
-}
-
-const charge = { type: 'charge', version: 1 }
-const ship = { type: 'ship', version: 1 }
-
-/** Runs of a session of their own. */
-async function heldBy({ store, newRun }: ContractBench, session: string, size: number): Promise<readonly Held[]> {
-  const lease = { session, token: 1 }
-  const runs = Array.from({ length: size }, () => newRun({ ...charge, lease, leaseMs: 60_000 }))
-  await store.start(runs)
-  return runs.map(({ id }) => ({ runId: id, lease, seq: 1 }))
-}
-
-function ofEach(backlog: Backlog, kind: 'asleep' | 'ready' | 'timed', size: number, from = 2): readonly string[] {
-  return Array.from({ length: size }, (_, index) => backlog.id(kind, from + index))
-}
+import { charge, committed, heldBy, ofEach, ship, type Call } from './call.ts'
 
 const working: readonly Call[] = [
   ...[1, 100].map((size): Call => ({
@@ -214,6 +189,24 @@ const exchanged: readonly Call[] = [
     run: ({ store, broadcast, unique }, _, turn) =>
       store.deliver([broadcast({ topic: jobs, id: unique(`job of ${turn}`) })]),
   },
+  {
+    name: 'send to a queue, a topic and 10 mailboxes that are bounded',
+    size: 20,
+    async run({ store, broadcast, message, unique }, backlog, turn) {
+      const bound = { mostKept: 2, mostUnread: 1 }
+      const sent = [jobs, prices(turn)].map((topic) => broadcast({ topic, id: unique(`more of ${turn}`), ...bound }))
+      const letters = ofEach(backlog, 'asleep', 10).map((runId) =>
+        message(runId, { id: unique(`more of ${turn}`), ...bound }),
+      )
+      await store.deliver(letters)
+      return store.deliver([...letters, ...sent])
+    },
+  },
+  committed('wait on a topic and a queue that are bounded', 10, (turn) =>
+    reaching({
+      watches: [prices(turn), idlers].map((topic) => ({ kind: 'topic' as const, ...topic, mostSubscribers: 5 })),
+    }),
+  ),
   committed('wait on a queue that keeps much', 1, () => reaching({ watches: [{ kind: 'topic', ...jobs }] })),
   committed('wait on a topic that keeps some', 10, (turn) =>
     reaching({ watches: [{ kind: 'topic', ...prices(turn) }] }),
@@ -378,19 +371,3 @@ const listed: readonly Call[] = Object.entries(filters).flatMap(([name, filterOf
 })
 
 export const calls: readonly Call[] = [...working, ...exchanged, ...asked, ...listed]
-
-function committed(
-  name: string,
-  size: number,
-  changes: (turn: string) => Parameters<ContractBench['transition']>[1],
-): Call {
-  return {
-    name,
-    size,
-    async run(bench, _, turn) {
-      const { store, transition, unique } = bench
-      const held = await heldBy(bench, unique(`worker of ${turn}`), size)
-      return store.commit(held.map((one) => transition(one, { id: unique(`${turn} ${name}`), ...changes(turn) })))
-    },
-  }
-}

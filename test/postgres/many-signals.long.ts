@@ -23,7 +23,7 @@ describe('a million signals to one run', { timeout: 1_200_000 }, () => {
     const { url, schema } = await freshSchema()
     // What is left unread is settled when the run ends, in the same transaction: that takes its time.
     const store = await openPostgresStore({ url, schema, storageTimeout: '3min' })
-    const holdfast = await createHoldfast({ store, workflows: [hoarder, other] })
+    const holdfast = await createHoldfast({ store, workflows: [hoarder, other], limits: { mailbox: 2 * signals } })
     await holdfast.work({ concurrency: 10, signals: false })
     const run = await holdfast.start(hoarder, 0)
     const before = process.memoryUsage().rss

@@ -7,7 +7,8 @@ import { createContractBench } from '../../src/testing/contract/bench.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
 import { Backlog, type BacklogSizes } from './backlog.ts'
 import { excess } from './bounds.ts'
-import { calls, type Call } from './calls.ts'
+import type { Call } from './call.ts'
+import { calls } from './calls.ts'
 import { openExplainedStore, type ExplainedStore, type ExplainedStoreOptions } from './explained-store.ts'
 
 /** From this version on a list of ids is always looked up in the index, also by a plan that was made for an empty table. */

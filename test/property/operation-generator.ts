@@ -210,7 +210,8 @@ export class OperationGenerator {
 
   private reach(run: Run, rows: readonly Run[]): Reach {
     const watched = (): Watched => {
-      if (this.chance(2)) return { kind: 'topic', ...this.pick(topics) }
+      const bound = this.chance(3) ? { mostSubscribers: 1 + this.below(3) } : {}
+      if (this.chance(2)) return { kind: 'topic', ...this.pick(topics), ...bound }
       return { kind: 'run', runId: this.chance(10) ? this.unique('nobody') : this.pick(rows).id }
     }
     const some = <Item>(make: () => Item): Item[] => Array.from({ length: this.below(3) }, make)
@@ -284,7 +285,8 @@ export class OperationGenerator {
     const messages = Array.from({ length: 1 + this.below(3) }, (): NewMessage | NewBroadcast => {
       if (this.chance(3)) return this.broadcast()
       if (this.sentMessages.length > 0 && this.chance(5)) return this.pick(this.sentMessages)
-      const message = this.letter(rows.length === 0 ? this.unique('nobody') : this.pick(rows).id)
+      const letter = this.letter(rows.length === 0 ? this.unique('nobody') : this.pick(rows).id)
+      const message = this.chance(3) ? { ...letter, mostUnread: 1 + this.below(4) } : letter
       this.sentMessages.push(message)
       return message
     })
@@ -294,7 +296,8 @@ export class OperationGenerator {
   private broadcast(): NewBroadcast {
     if (this.sentBroadcasts.length > 0 && this.chance(6)) return this.pick(this.sentBroadcasts)
     const told = { topic: this.pick(topics), policy: this.pick(policies), expiresInMs: this.maybe(80, 3) }
-    const broadcast = { id: this.unique('b'), data: '1', ...told }
+    const bound = this.chance(3) ? { mostKept: 1 + this.below(4) } : {}
+    const broadcast = { id: this.unique('b'), data: '1', ...told, ...bound }
     this.sentBroadcasts.push(broadcast)
     return broadcast
   }

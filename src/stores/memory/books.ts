@@ -12,7 +12,7 @@ import {
 } from '../../core/exchange.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
-import type { Run } from '../../core/run.ts'
+import { isTerminal, type Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 import { bug } from '../../core/error.ts'
 import type { Row } from './row.ts'
@@ -70,6 +70,22 @@ export class MemoryBooks implements Books {
 
   broadcast(topic: string, id: string): Broadcast | undefined {
     return this.tables.topics.broadcasts(topic).find((one) => one.id === id)
+  }
+
+  broadcastAt(topic: string, position: number): Broadcast | undefined {
+    return this.tables.topics.broadcasts(topic).find((one) => one.position === position)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    const { topics, rows } = this.tables
+    if (topics.waiting(topic) < most) return false
+    const waits = topics.waitsOn('topic', topic)
+    if (waits.some((wait) => wait.runId === runId)) return false
+    const isLive = (wait: WaitRow): boolean => {
+      const row = rows.get(wait.runId)
+      return row !== undefined && !isTerminal(row.status) && row.deletedAt === null
+    }
+    return waits.filter(isLive).length >= most
   }
 
   broadcastsFrom(topic: string, position: number): readonly Broadcast[] {

@@ -1,7 +1,8 @@
 // Mailboxes and topics: what is sent to a run, and what is sent to whoever waits on a name.
 
-import { broadcast, giveUp } from '../../core/exchange.ts'
+import { giveUp } from '../../core/exchange.ts'
 import type { Reception } from '../../core/message.ts'
+import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type RunStatus } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
 import { MemoryBooks } from './books.ts'
@@ -9,9 +10,7 @@ import type { Tables } from './tables.ts'
 
 export function deliverOne(tables: Tables, sent: NewMessage | NewBroadcast, now: number): Delivered {
   const books = new MemoryBooks(tables, now)
-  if (!('topic' in sent)) return deliverLetter(tables, books, sent)
-  const { id, topic, data, policy, expiresInMs } = sent
-  return broadcast(books, topic, { id, data, policy, expiresAt: expiresInMs === null ? null : now + expiresInMs })
+  return 'topic' in sent ? sendToTopic(books, sent) : deliverLetter(tables, books, sent)
 }
 
 function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): Delivered {
@@ -20,7 +19,10 @@ function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): 
   const known = row.mailbox?.get(letter.id)
   if (known !== undefined) return { ...answerOf(known.outcome, row.status), repeated: true }
   if (row.deletedAt !== null) return { outcome: 'target-not-found' }
-  if (!isTerminal(row.status)) return answerOf(books.receive(letter), row.status)
+  if (!isTerminal(row.status)) {
+    if (isMailboxFull(row, letter.mostUnread, (most) => row.unread(most))) return { outcome: 'full' }
+    return answerOf(books.receive(letter), row.status)
+  }
   if (letter.policy !== null) {
     books.put(letter)
     // Only this one: what else is unread may be left to a chore.

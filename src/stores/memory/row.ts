@@ -110,6 +110,16 @@ export class Row {
     return [...this.mailbox.values()].filter(({ takenBy }) => takenBy === null).map(({ message }) => ({ ...message }))
   }
 
+  /** How many messages nobody has taken, counted up to that many. */
+  unread(most: number): number {
+    let count = 0
+    for (const { takenBy } of this.mailbox?.values() ?? []) {
+      if (takenBy === null) count += 1
+      if (count >= most) break
+    }
+    return count
+  }
+
   /** A message of one of these names came after a position, and nobody has taken it. */
   hasMail(after: number, names: readonly string[]): boolean {
     for (const { message, takenBy } of this.mailbox?.values() ?? []) {

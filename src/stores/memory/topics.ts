@@ -40,6 +40,11 @@ export class Topics {
     return firstWaiters(all, most)
   }
 
+  /** How many wait on a topic, those that are over by now among them. */
+  waiting(topic: string): number {
+    return this.waits.get(`topic ${topic}`)?.size ?? 0
+  }
+
   addWait(wait: WaitRow): void {
     const target = `${wait.kind} ${wait.target}`
     let waits = this.waits.get(target)

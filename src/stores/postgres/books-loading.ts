@@ -204,6 +204,28 @@ export function booksLoading(dialect: Dialect): Loading {
     return broadcasts
   }
 
+  /** What of each topic tells whether it is full: as many as are sent to it. */
+  async function lookKept(x: Execution, end: Ender, wants: Wants) {
+    const asked = Array.from(wants.kept.values(), (json) => ({ shard: shardOfTopic(json.topic), json }))
+    const rows = await ask(x, statements[end].kept, asked)
+    return new Map(rows.map(broadcastOf).map((one) => [`${one.topic} ${one.position}`, one] as const))
+  }
+
+  async function lookCrowds(x: Execution, end: Ender, wants: Wants) {
+    const crowds = new Map<string, { waiting: number; readonly among: Set<string> }>()
+    const asked = Array.from(wants.crowds, ([topic, most]) => {
+      crowds.set(topic, { waiting: 0, among: new Set() })
+      return { shard: shardOfTopic(topic), json: { topic, most, runs: [...wants.runs] } }
+    })
+    for (const row of await ask(x, statements[end].crowds, asked)) {
+      const crowd = crowds.get(row['topic'] as string)
+      if (crowd === undefined) continue
+      if (row['run_id'] === null) crowd.waiting = Number(row['waiting'])
+      else crowd.among.add(row['run_id'] as string)
+    }
+    return crowds
+  }
+
   async function lookLasts(x: Execution, end: Ender, wants: Wants) {
     const rows = await ask(x, statements[end].lasts, placed(wants.targets))
     return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
@@ -240,9 +262,12 @@ export function booksLoading(dialect: Dialect): Loading {
         lookBacklogs(x, end, wants),
         lookChores(x, end, wants),
         lookPassedOn(x, end, wants),
+        lookKept(x, end, wants),
+        lookCrowds(x, end, wants),
       ])
-      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, kept, chores, passedOn] = await sent
-      const { backlogs, cut, received } = kept
+      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, backlog, chores, passedOn, kept, crowds] =
+        await sent
+      const { backlogs, cut, received } = backlog
       for (const broadcast of passedOn.slice(0, 1)) {
         const subscribed = waits.get(`topic ${broadcast.topic}`) ?? []
         for (const { runId } of subscribed) received.push({ runId, id: broadcastMessageId(broadcast) })
@@ -250,7 +275,7 @@ export function booksLoading(dialect: Dialect): Loading {
       const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()
       const messages = await lookMessages(x, end, [...wanted, ...received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
-      return { ...between, chores, passedOn }
+      return { ...between, chores, passedOn, kept, crowds }
     },
   }
 }

@@ -33,6 +33,8 @@ export function loadingStatements(
     messages: statement(`${end}.look`, texts.messages),
     chores: statement(`${end}.look`, texts.chores),
     broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
+    kept: statement(`${end}.look`, texts.kept),
+    crowds: statement(`${end}.look`, texts.crowds),
   })
   return Object.fromEntries(enders.map((end) => [end, of(end)])) as Record<Ender, LoadingStatements>
 }
@@ -116,6 +118,48 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and broadcast.delivery = 'topic'
       order by broadcast.position limit 2) as broadcast
     order by broadcast.position`,
+
+    // What tells whether a topic is full: as far back from its last broadcast as it may keep, one for each that is sent. Not
+    // what it says, which may be long.
+    kept: `
+    select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
+      broadcast.expires_at, broadcast.taken_by, broadcast.told
+    from json_to_recordset($2::text::json) as asked (topic text, most integer, sends integer) cross join lateral (
+      select position from ${schema}.topics as topic
+      where topic.shard = $1::smallint and topic.name = asked.topic and topic.position >= asked.most - asked.sends
+      offset 0) as topic
+    cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
+        and broadcast.position > topic.position - asked.most
+        and broadcast.position <= topic.position - asked.most + asked.sends
+      order by broadcast.position limit asked.sends) as broadcast`,
+
+    // How many wait, counted up to the bound; and who of some runs is among them. Runs that end while they wait leave their waits
+    // behind until a broadcast meets them: they do not count, unless they live in another shard, where nobody looks.
+    crowds: `
+    with asked as materialized (
+      select * from json_to_recordset($2::text::json) as asked (topic text, most bigint, runs json))
+    select asked.topic, null as run_id, case when everybody.waiting < asked.most then everybody.waiting else (
+      select count(*) from (
+        select 1 from ${schema}.waits as wait left join lateral (
+          select run.id from ${schema}.runs as run
+          where run.shard = $1::smallint and run.id = wait.run_id
+            and (run.ended_at is not null or run.deleted_at is not null) limit 1) as gone on true
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
+          and gone.id is null
+        limit asked.most) as live) end as waiting
+    from asked cross join lateral (
+      select count(*) as waiting from (
+        select 1 from ${schema}.waits as wait
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
+        limit asked.most) as wait) as everybody
+    union all
+    select wait.target, wait.run_id::text, null
+    from asked cross join lateral json_array_elements_text(asked.runs) as locked (id) cross join lateral (
+      select target, run_id from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
+        and wait.run_id = locked.id::uuid and wait.effect = 'tell' offset 0) as wait`,
 
     broadcasts: `
     select ${broadcastColumns('broadcast')}

@@ -3,12 +3,12 @@
 // made up: the rules are stopped with `Missing`, and run again once it was.
 
 import { isAfter, isFrom, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
-import type { Draft } from '../../core/entry.ts'
 import { bug } from '../../core/error.ts'
 import {
   firstWaiters,
   longestFirst,
   type Books,
+  type KeptBroadcast,
   type Letter,
   type Unread,
   type Waiters,
@@ -18,7 +18,9 @@ import { receptionOf, type Fate, type Message, type Reception } from '../../core
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
-import { Missing } from './wants.ts'
+import { Crowds } from '../crowds.ts'
+import type { Appended, Put } from './decided.ts'
+import { Missing, type Crowd } from './wants.ts'
 
 type LastEntry = ReturnType<Books['lastEntry']>
 
@@ -45,6 +47,10 @@ export interface Found {
   readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
   /** Backlogs of which there is more than was looked at. */
   readonly cutBacklogs: ReadonlySet<string>
+  /** By topic and position, of those that tell whether a topic is full. */
+  readonly kept: ReadonlyMap<string, KeptBroadcast>
+  /** By topic, of those that were asked for. */
+  readonly crowds: ReadonlyMap<string, Crowd>
   /** By run and id, of those that were asked for: whether they are there. */
   readonly messages: ReadonlyMap<string, boolean>
   /** By kind and target, of those that were asked for. */
@@ -53,27 +59,11 @@ export interface Found {
   readonly passedOn: readonly Broadcast[]
 }
 
-/** A message that is put into a mailbox, and what becomes of it. */
-export interface Put {
-  readonly message: Message
-  readonly outcome: Reception
-  takenBy: number | null
-  fate: Fate | null
-}
-
-/** Entries that are appended, in order; none if the run was inserted with its first entry, of which the feed is to tell. */
-export interface Appended {
-  readonly runId: string
-  /** After which. */
-  readonly seq: number
-  readonly append: readonly Draft[]
-  readonly transition: string | null
-}
-
 export class PostgresBooks implements Books {
   readonly now: number
   readonly pages = usualPages
   private readonly found: Found
+  private readonly crowds: Crowds
   private readonly rows: Map<string, Run>
   private readonly lasts = new Map<string, LastEntry>()
   private readonly waits = new Map<string, Map<string, WaitRow>>()
@@ -97,8 +87,9 @@ export class PostgresBooks implements Books {
   /** Runs that somebody holds, and that have got mail. */
   readonly mailed = new Set<string>()
 
-  constructor(found: Found, now: number) {
+  constructor(found: Found, now: number, crowds = new Crowds()) {
     this.found = found
+    this.crowds = crowds
     this.now = now
     this.rows = new Map(found.runs)
   }
@@ -189,6 +180,20 @@ export class PostgresBooks implements Books {
 
   deleteChore(chore: Chore): void {
     this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: true })
+  }
+
+  broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
+    for (const sent of this.sent.values()) if (sent.topic === topic && sent.position === position) return sent
+    return this.found.kept.get(`${topic} ${position}`)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    if (this.crowds.admits(topic, most)) return false
+    const found = this.found.crowds.get(topic)
+    if (found === undefined) throw new Missing((wants) => wants.crowds.set(topic, most))
+    const added = [...this.addedWaits.values()].filter((wait) => wait.kind === 'topic' && wait.target === topic)
+    if (found.among.has(runId) || added.some((wait) => wait.runId === runId)) return false
+    return this.crowds.isFull(topic, most, found.waiting + added.length)
   }
 
   broadcastsFrom(): readonly Broadcast[] {

@@ -3,8 +3,9 @@
 // that live need no more than that; what goes to a topic, or is given up because its run is over, goes by the rules.
 
 import { usualPages } from '../../core/chore.ts'
-import { broadcast, giveUp, type Letter } from '../../core/exchange.ts'
+import { giveUp, type Letter } from '../../core/exchange.ts'
 import { receptionOf, type Reception } from '../../core/message.ts'
+import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
 import type { PostgresBooks } from './books.ts'
@@ -20,7 +21,7 @@ export type Sending = NewMessage | NewBroadcast
 
 export interface Delivering {
   /** Puts letters into mailboxes of one shard; null, and nothing has changed, if that is not all there is to do. */
-  put(x: Execution, shard: number, letters: readonly Letter[]): Promise<readonly Delivered[] | null>
+  put(x: Execution, shard: number, letters: readonly NewMessage[]): Promise<readonly Delivered[] | null>
   /** Delivers anything to anybody, by the rules. */
   exchange(x: Execution, sent: readonly Sending[], wants: Wants, how?: Manner): Promise<readonly Delivered[]>
 }
@@ -31,6 +32,11 @@ interface Fresh extends Omit<Letter, 'policy'> {
   readonly position: number
   readonly outcome: Reception
 }
+
+type RunsById = ReadonlyMap<string, Run>
+
+/** How many messages are unread, by run and bound; nothing if they cannot be so many. */
+type Depths = Map<string, number>
 
 interface Look extends Seen {
   /** What their senders were told, by run and id. */
@@ -50,6 +56,24 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = "runId" and message.id = sent.id offset 0) as message`,
   )
+  // Under the lock. The oldest tells first whether there can be so many: mostly there cannot, and nothing is counted.
+  const countUnread = statement(
+    'deliver.look',
+    `
+    select asked.id::text as run_id, asked.most, counted.unread
+    from json_to_recordset($2::text::json) as asked (id uuid, most bigint, inbox bigint, last bigint)
+    cross join lateral (
+      select coalesce((
+        select position from ${schema}.messages as message
+        where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
+        order by message.position limit 1), asked.inbox + 1) as position) as oldest
+    cross join lateral (
+      select count(*) as unread from (
+        select 1 from ${schema}.messages as message
+        where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
+        limit asked.most) as message) as counted
+    where oldest.position <= asked.last - asked.most + 1`,
+  )
   const put = statement(
     ['deliver.bump', 'deliver.insert'],
     `
@@ -65,6 +89,29 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
     from json_to_recordset($3::text::json) as fresh (
       "runId" uuid, position integer, id text, kind text, name text, data text, policy text, outcome text)`,
   )
+
+  /** Of runs that have ever got as many messages as they may leave unread: how many they have not read, counted up to that. */
+  async function lookDepths(x: Execution, letters: readonly NewMessage[], runs: RunsById): Promise<Depths> {
+    const asked = new Map<
+      string,
+      { readonly id: string; readonly most: number; readonly inbox: number; last: number }
+    >()
+    for (const { runId: id, mostUnread: most } of letters) {
+      const inbox = runs.get(id)?.inbox
+      if (inbox === undefined || most === undefined) continue
+      const known = asked.get(depthKey(id, most))
+      if (known === undefined) asked.set(depthKey(id, most), { id, most, inbox, last: inbox })
+      else known.last += 1
+    }
+    const deep = [...asked.values()].filter(({ most, last }) => last >= most)
+    const depths = new Map<string, number>()
+    for (const [shard, some] of byShard(dialect, deep, ({ id }) => id)) {
+      for (const row of await x.execute(countUnread, [shard, JSON.stringify(some)])) {
+        depths.set(depthKey(row['run_id'] as string, Number(row['most'])), Number(row['unread']))
+      }
+    }
+    return depths
+  }
 
   async function lookFor(x: Execution, shard: number, letters: readonly Letter[]): Promise<Look> {
     const sent = letters.map(({ runId, id }) => ({ runId, id }))
@@ -96,6 +143,7 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
       const runs = new Map(locked.map((row) => [row['id'] as string, runOf(row)]))
       const known = new Map(told)
       if (letters.some((letter) => isGivenUp(letter, runs.get(letter.runId), known))) return null
+      const depths = await lookDepths(x, letters, runs)
       const fresh: Fresh[] = []
       const woken = new Set<string>()
       const answers = letters.map((letter): Delivered => {
@@ -103,13 +151,16 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
         const run = runs.get(runId)
         const answer = answered(run, known.get(`${runId} ${id}`))
         if (answer !== null || run === undefined) return answer ?? { outcome: 'target-not-found' }
+        if (isFull(letter, run, depths)) return { outcome: 'full' }
         const outcome = receptionOf(run, letter.name)
         const position = run.inbox + 1
+        deepen(depths, letter)
         const readiness = outcome === 'delivered' ? 'ready' : run.readiness
         runs.set(runId, { ...run, inbox: position, readiness })
         known.set(`${runId} ${id}`, outcome)
         const policy = letter.policy === null ? null : JSON.stringify(letter.policy)
-        fresh.push({ ...letter, policy, position, outcome })
+        const { kind, name, data } = letter
+        fresh.push({ id, runId, kind, name, data, policy, position, outcome })
         if (outcome === 'delivered') woken.add(runId)
         return answerOf(outcome, run.status)
       })
@@ -135,10 +186,15 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
         within,
         way,
         look: () => lookEverywhere(x, sent.filter(isLetter)),
-        decide: (books, { known: told }, _made, guard) => {
+        prepare: (books) => {
+          const letters = sent.filter(isLetter)
+          return lookDepths(x, letters, new Map(books.all().map((run) => [run.id, run])))
+        },
+        decide: (books, { known: told }, depthsFound, guard) => {
           const known = new Map(told)
+          const depths = new Map(depthsFound)
           const deliver = (one: Sending): Delivered =>
-            isLetter(one) ? deliverLetter(books, one, known) : deliverBroadcast(books, one)
+            isLetter(one) ? deliverLetter(books, one, known, depths) : sendToTopic(books, one)
           return sent.map((one, index) => guard.decide(index, () => deliver(one)) as Delivered)
         },
       }),
@@ -149,13 +205,17 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
 export function wantsOfSending(sent: readonly Sending[]): Wants {
   const wants = new Wants()
   for (const one of sent) {
-    if (isLetter(one)) wants.runs.add(one.runId)
-    else wants.broadcast(one.topic, one.id, usualPages.subscribers)
+    if (isLetter(one)) {
+      wants.runs.add(one.runId)
+      continue
+    }
+    wants.broadcast(one.topic, one.id, usualPages.subscribers)
+    wants.keptOf(one)
   }
   return wants
 }
 
-export function isLetter(sent: Sending): sent is Letter {
+export function isLetter(sent: Sending): sent is NewMessage {
   return !('topic' in sent)
 }
 
@@ -167,6 +227,22 @@ function isGivenUp(
 ): boolean {
   if (policy === null || run === undefined || run.deletedAt !== null) return false
   return isTerminal(run.status) && !known.has(`${runId} ${id}`)
+}
+
+/** It has no place among what its run has not read. */
+function isFull({ runId, mostUnread }: NewMessage, run: Run, depths: Depths): boolean {
+  return isMailboxFull(run, mostUnread, (most) => depths.get(depthKey(runId, most)) ?? 0)
+}
+
+function depthKey(runId: string, most: number): string {
+  return `${runId} ${most}`
+}
+
+/** One more lies there. */
+function deepen(depths: Depths, { runId, mostUnread = 0 }: NewMessage): void {
+  const key = depthKey(runId, mostUnread)
+  const unread = depths.get(key)
+  if (unread !== undefined) depths.set(key, unread + 1)
 }
 
 /** The answer to a letter that changes nothing; null if it is to be put into the mailbox. */
@@ -181,21 +257,23 @@ function answerOf(outcome: Reception, status: RunStatus) {
   return outcome === 'target-terminated' ? ({ outcome, status } as const) : ({ outcome } as const)
 }
 
-function deliverLetter(books: PostgresBooks, letter: Letter, known: Map<string, Reception>): Delivered {
+function deliverLetter(
+  books: PostgresBooks,
+  letter: NewMessage,
+  known: Map<string, Reception>,
+  depths: Depths,
+): Delivered {
   const { runId, id } = letter
   const run = books.run(runId)
   const answer = answered(run, known.get(`${runId} ${id}`))
   if (run === undefined || (answer !== null && !isGivenUp(letter, run, known))) {
     return answer ?? { outcome: 'target-not-found' }
   }
+  if (answer === null && isFull(letter, run, depths)) return { outcome: 'full' }
+  deepen(depths, letter)
   const outcome = books.receive(letter)
   known.set(`${runId} ${id}`, outcome)
   const put = books.puts.get(`${runId} ${id}`)
   if (outcome === 'target-terminated' && put !== undefined) giveUp(books, put.message)
   return answerOf(outcome, run.status)
-}
-
-function deliverBroadcast(books: PostgresBooks, { id, topic, data, policy, expiresInMs }: NewBroadcast): Delivered {
-  const expiresAt = expiresInMs === null ? null : books.now + expiresInMs
-  return broadcast(books, topic, { id, data, policy, expiresAt })
 }

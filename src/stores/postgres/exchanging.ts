@@ -8,6 +8,7 @@
 
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
+import { Crowds } from '../crowds.ts'
 import { PostgresBooks, type Found } from './books.ts'
 import { booksLoading } from './books-loading.ts'
 import type { Ender } from './books-statements.ts'
@@ -61,6 +62,7 @@ export function exchanging(dialect: Dialect): Exchanging {
   const loading = booksLoading(dialect)
   const writing = booksWriting(dialect)
   const aside = settingAside(dialect)
+  const crowds = new Crowds()
 
   async function load<OwnLook extends Seen>(
     x: Execution,
@@ -96,7 +98,7 @@ export function exchanging(dialect: Dialect): Exchanging {
       for (;;) {
         try {
           const { found, seen, guard } = await load(x, deal)
-          const books = new PostgresBooks(found, seen.now)
+          const books = new PostgresBooks(found, seen.now, crowds)
           if (!isPrepared) made = await deal.prepare?.(books, seen, guard)
           isPrepared = true
           const answer = deal.decide(books, seen, made, guard)

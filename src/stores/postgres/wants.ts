@@ -5,7 +5,7 @@
 import { usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import type { Watched } from '../../core/watched.ts'
 import { passedOnId, type Message } from '../../core/message.ts'
-import type { Delivery, TopicRules } from '../../core/topic.ts'
+import type { Delivery, NewBroadcast, TopicRules } from '../../core/topic.ts'
 
 /** Those who wait on a topic, of one delivery. */
 export interface WantedWaiters {
@@ -29,6 +29,14 @@ export interface WantedBacklog {
   readonly readers: Set<string>
 }
 
+/** Who waits on a topic. */
+export interface Crowd {
+  /** How many that live, counted up to the bound. */
+  readonly waiting: number
+  /** Those of the runs that are locked who are among them. */
+  readonly among: ReadonlySet<string>
+}
+
 export class Wants {
   /** Runs to be locked. */
   readonly runs = new Set<string>()
@@ -42,6 +50,10 @@ export class Wants {
   readonly backlogs = new Map<string, WantedBacklog>()
   /** By topic. */
   readonly broadcastIds = new Map<string, Set<string>>()
+  /** By topic and how much it may keep: how often something is sent to it. */
+  readonly kept = new Map<string, { readonly topic: string; readonly most: number; sends: number }>()
+  /** By topic: up to how many subscribers are counted. */
+  readonly crowds = new Map<string, number>()
   /** By run. */
   readonly messageIds = new Map<string, Set<string>>()
   /** A chore that somebody goes on with, as it was when it was taken. */
@@ -69,6 +81,15 @@ export class Wants {
     this.topics.add(name)
     collect(this.broadcastIds, name, id)
     this.listeners(name, delivery, most)
+  }
+
+  /** Something is sent to a topic that may keep only so much. */
+  keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
+    if (most === undefined || (delivery === 'topic' && retainMs === 0)) return
+    const key = `${topic} ${most}`
+    const known = this.kept.get(key)
+    if (known === undefined) this.kept.set(key, { topic, most, sends: 1 })
+    else known.sends += 1
   }
 
   /** Who gets what is sent to a topic: one of a queue, and otherwise so many. */

@@ -11,6 +11,14 @@ import type { Row, Value } from './driver.ts'
 /** [run, first seq, last seq] */
 export type FeedRange = readonly [runId: string, first: number, last: number]
 
+export interface Depth {
+  readonly seq: number
+  readonly inbox: number
+  /** Counted up to that many. */
+  readonly most: number
+  readonly unread: number
+}
+
 /** How many values an entry has. */
 const width = 8
 
@@ -23,6 +31,8 @@ export class Batch {
   readonly hints: Hint[] = []
   /** How much it has written for others so far: letters, what became of unread ones, and children that were cancelled. */
   forOthers = 0
+  /** How many messages of a run are unread, as they were counted when its row said this. */
+  readonly depths = new Map<string, Depth>()
   private readonly journal: Value[] = []
   private readonly feed: FeedRange[] = []
   private entries = 0

@@ -9,6 +9,7 @@ import {
   firstUnread,
   firstWaiters,
   type Books,
+  type KeptBroadcast,
   type Letter,
   type Unread,
   type Waiters,
@@ -48,6 +49,38 @@ export const waitersSql = `
   where shard = 0 and kind = 'topic' and target = ? and delivery is not null and delivery = ?
     and opened_at >= ? and (opened_at > ? or run_id > ?)
   order by opened_at, run_id limit ?`
+
+/** What tells whether somebody may still get it: not what it says, which may be long. */
+export const broadcastAtSql = `
+  select topic, position, id, delivery, '' as data, null as policy, at, expires_at, taken_by, told
+  from broadcasts indexed by sqlite_autoindex_broadcasts_1 where shard = 0 and topic = ? and position = ?`
+
+/** The first of what a run has not read. */
+export const oldestSql = `
+  select position from messages indexed by messages_unread
+  where shard = 0 and run_id = ? and taken_by is null order by position limit 1`
+
+/** How much a run has not read, counted up to so much. */
+export const depthSql = `
+  select count(*) as unread from (
+    select 1 from messages indexed by messages_unread where shard = 0 and run_id = ? and taken_by is null limit ?)`
+
+export const subscriptionSql = `
+  select 1 from waits where shard = 0 and kind = 'topic' and target = ? and run_id = ? and effect = 'tell'`
+
+/** Of those who wait on a topic, so many at most. */
+export const subscribersSql = `
+  select count(*) as waiting from (
+    select 1 from waits indexed by waits_longest
+    where shard = 0 and kind = 'topic' and target = ? and delivery is not null limit ?)`
+
+/** The same of those that live. Runs that end while they wait leave their waits behind until a broadcast meets them. */
+export const liveSubscribersSql = `
+  select count(*) as waiting from (
+    select 1 from waits as wait indexed by waits_longest
+    where wait.shard = 0 and wait.kind = 'topic' and wait.target = ? and wait.delivery is not null and exists (
+      select 1 from runs as run
+      where run.shard = 0 and run.id = wait.run_id and run.ended_at is null and run.deleted_at is null) limit ?)`
 
 export const broadcastsFromSql = `
   select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'topic' order by position limit 2`
@@ -162,6 +195,34 @@ export class SqliteBooks implements Books {
   broadcast(topic: string, id: string): Broadcast | undefined {
     const row = this.batch.db.get(broadcastSql, [topic, id])
     return row === undefined ? undefined : broadcastOf(row)
+  }
+
+  broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
+    const row = this.batch.db.get(broadcastAtSql, [topic, position])
+    return row === undefined ? undefined : broadcastOf(row)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    const { db } = this.batch
+    if (db.crowds.admits(topic, most)) return false
+    const isAmong = db.get(subscriptionSql, [topic, runId]) !== undefined
+    const count = (sql: string): number => Number(db.get(sql, [topic, most])?.['waiting'] ?? 0)
+    const all = count(subscribersSql)
+    return !isAmong && db.crowds.isFull(topic, most, all < most ? all : count(liveSubscribersSql))
+  }
+
+  /** How many messages a run has not read, counted up to that many; 0 if they cannot be so many. */
+  depth({ id, seq, inbox }: Run, most: number): number {
+    const { db, depths } = this.batch
+    const known = depths.get(id)
+    // Nothing leaves a mailbox without an entry: since then, all that came is unread.
+    if (known?.seq === seq && known.most === most) return known.unread + inbox - known.inbox
+    // Mostly the oldest one is so near that the others behind it are fewer.
+    const oldest = db.get(oldestSql, [id])?.['position'] as number | undefined
+    if (oldest === undefined || inbox - oldest + 1 < most) return 0
+    const unread = Number(db.get(depthSql, [id, most])?.['unread'])
+    depths.set(id, { seq, inbox, most, unread })
+    return unread
   }
 
   broadcastsFrom(topic: string, position: number): readonly Broadcast[] {

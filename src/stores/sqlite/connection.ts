@@ -2,6 +2,7 @@
 // library throws leaves here as one of our own errors. SQLite never waits for a lock in here: it would stop the process.
 
 import { isStoreAway } from '../../core/error.ts'
+import { Crowds } from '../crowds.ts'
 import type { Driver, Row, Statement, Value } from './driver.ts'
 import { closed, translated } from './translate.ts'
 
@@ -18,6 +19,8 @@ const takeLock = 'delete from sessions where false'
 const lentMark = 'holdfast_lent'
 
 export class Connection {
+  /** What this process has counted through this connection. */
+  readonly crowds = new Crowds()
   private readonly driver: Driver
   private readonly statements = new Map<string, Statement>()
   private readonly inserts = new Map<string, string>()

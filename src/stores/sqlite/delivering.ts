@@ -1,8 +1,9 @@
 // What is sent to runs and to topics. A message's position is the run's `inbox` after it, which only grows: first in, first
 // out. What is sent to a topic goes to those who wait on it, by the rules of the exchange.
 
-import { broadcast, giveUp } from '../../core/exchange.ts'
+import { giveUp } from '../../core/exchange.ts'
 import type { Reception } from '../../core/message.ts'
+import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
 import type { Batch } from './batch.ts'
@@ -10,10 +11,7 @@ import { SqliteBooks } from './books.ts'
 
 export function deliverOne(batch: Batch, sent: NewMessage | NewBroadcast): Delivered {
   const books = new SqliteBooks(batch)
-  if (!('topic' in sent)) return deliverLetter(batch, books, sent)
-  const { id, topic, data, policy, expiresInMs } = sent
-  const expiresAt = expiresInMs === null ? null : batch.now + expiresInMs
-  return broadcast(books, topic, { id, data, policy, expiresAt })
+  return 'topic' in sent ? sendToTopic(books, sent) : deliverLetter(batch, books, sent)
 }
 
 function deliverLetter(batch: Batch, books: SqliteBooks, letter: NewMessage): Delivered {
@@ -27,6 +25,7 @@ function deliverLetter(batch: Batch, books: SqliteBooks, letter: NewMessage): De
     if (letter.policy !== null) giveUpLetter(books, letter, run)
     return { outcome: 'target-terminated', status: run.status }
   }
+  if (isMailboxFull(run, letter.mostUnread, (most) => books.depth(run, most))) return { outcome: 'full' }
   return answerOf(books.receive(letter, run), run)
 }
 

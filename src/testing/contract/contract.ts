@@ -28,6 +28,7 @@ import { parting } from './parting.ts'
 import { pausing } from './pausing.ts'
 import { payloadKeys } from './payload-keys.ts'
 import { queueing } from './queueing.ts'
+import { quotas } from './quotas.ts'
 import { reading } from './reading.ts'
 import { releasing } from './releasing.ts'
 import { removing } from './removing.ts'
@@ -105,4 +106,5 @@ export const storeContract: readonly ContractCase[] = [
   ...feed,
   ...hints,
   ...transactions,
+  ...quotas,
 ]

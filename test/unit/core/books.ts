@@ -105,6 +105,15 @@ export class PlainBooks implements Books {
     this.chores.delete(`${kind} ${target}`)
   }
 
+  broadcastAt(topic: string, position: number): Broadcast | undefined {
+    return this.broadcasts.find((one) => one.topic === topic && one.position === position)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    const waits = this.waitsOn('topic', topic)
+    return waits.length >= most && !waits.some((wait) => wait.runId === runId)
+  }
+
   broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
     const isMeant = (one: Broadcast): boolean =>
       one.topic === topic && one.delivery === 'topic' && one.position >= position

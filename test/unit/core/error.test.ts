@@ -22,6 +22,8 @@ const expected: Record<ErrorCode, string> = {
   RUN_CANCELLING: 'conflict',
   RUN_RESUMED: 'conflict',
   CHILD_REFUSED: 'conflict',
+  MAILBOX_FULL: 'conflict',
+  TOPIC_FULL: 'conflict',
   STALE_WRITE: 'conflict',
   LEASE_LOST: 'conflict',
   RUN_FAILED: 'failure',

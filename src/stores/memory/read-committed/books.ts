@@ -27,7 +27,7 @@ import {
 } from '../../../core/exchange.ts'
 import { receptionOf, type Fate, type Message } from '../../../core/message.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
-import type { Run } from '../../../core/run.ts'
+import { isTerminal, type Run } from '../../../core/run.ts'
 import type { Broadcast, Delivery } from '../../../core/topic.ts'
 import { Appends } from './appending.ts'
 import { Overtaken, type Execution } from './execution.ts'
@@ -193,6 +193,18 @@ export class LentBooks implements Books {
 
   broadcast(topic: string, id: string): Broadcast | undefined {
     return this.topics.known(topic, id, this.view)
+  }
+
+  broadcastAt(topic: string, position: number): Broadcast | undefined {
+    return this.topics.at(topic, position, this.view)
+  }
+
+  isCrowded(topic: string, runId: string, most: number): boolean {
+    const waits = this.waitsOn('topic', topic)
+    if (waits.length < most || waits.some((wait) => wait.runId === runId)) return false
+    // They are not locked for that: who ends meanwhile made room a moment later.
+    const rows = this.view.select(this.x.tables.runs, { at: ['id', waits.map((wait) => wait.runId)] })
+    return rows.filter(({ status, deletedAt }) => !isTerminal(status) && deletedAt === null).length >= most
   }
 
   broadcastsFrom(topic: string, position: number): readonly Broadcast[] {

@@ -2,8 +2,9 @@
 // So a run that is being parked is either found asleep and woken, or its holder finds the counter moved. What is sent to a
 // topic takes the topic, and those who wait on it, in the same way.
 
-import { broadcast, giveUp } from '../../../core/exchange.ts'
+import { giveUp } from '../../../core/exchange.ts'
 import { receptionOf } from '../../../core/message.ts'
+import { isMailboxFull, sendToTopic } from '../../../core/quota.ts'
 import { isTerminal } from '../../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../../store.ts'
 import type { LentBooks } from './books.ts'
@@ -29,9 +30,8 @@ export function deliverMessages(x: Execution, messages: readonly New[]): Promise
   })
 }
 
-function send(books: LentBooks, { id, topic, data, policy, expiresInMs }: NewBroadcast): Delivered {
-  const expiresAt = expiresInMs === null ? null : books.now + expiresInMs
-  return broadcast(books, topic, { id, data, policy: structuredClone(policy), expiresAt })
+function send(books: LentBooks, sent: NewBroadcast): Delivered {
+  return sendToTopic(books, { ...sent, policy: structuredClone(sent.policy) })
 }
 
 function put(books: LentBooks, letter: NewMessage): Delivered {
@@ -41,6 +41,8 @@ function put(books: LentBooks, letter: NewMessage): Delivered {
   if (known !== undefined) return { ...told(known.outcome, row), repeated: true }
   if (row.deletedAt !== null) return { outcome: 'target-not-found' }
   if (!isTerminal(row.status)) {
+    const unread = (most: number): number => books.unread(row.id, 0, most).messages.length
+    if (isMailboxFull(row, letter.mostUnread, unread)) return { outcome: 'full' }
     const outcome = receptionOf(row, letter.name)
     books.put(letter)
     return told(outcome, row)
@@ -52,6 +54,6 @@ function put(books: LentBooks, letter: NewMessage): Delivered {
   return told('target-terminated', row)
 }
 
-function told(outcome: Delivered['outcome'], { status }: RunRow): Exclude<Delivered, { outcome: 'target-not-found' }> {
+function told(outcome: Delivered['outcome'], { status }: RunRow): Extract<Delivered, { repeated?: true }> {
   return outcome === 'delivered' || outcome === 'queued' ? { outcome } : { outcome: 'target-terminated', status }
 }

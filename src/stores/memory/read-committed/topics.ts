@@ -45,6 +45,12 @@ export class Topics {
     return this.all(topic, view).filter((one) => one.delivery === delivery && !isOver(one, now) && !this.isTaken(one))
   }
 
+  at(topic: string, position: number, view: Snapshot): Broadcast | undefined {
+    this.need(topic)
+    const found = this.all(topic, view).find((one) => one.position === position)
+    return found === undefined ? undefined : { ...found, takenBy: this.taken.get(sentText(found)) ?? found.takenBy }
+  }
+
   from(topic: string, position: number, view: Snapshot): readonly Broadcast[] {
     this.need(topic)
     return this.all(topic, view)

@@ -38,6 +38,8 @@ function found(changes: Partial<Found> = {}): Found {
     cutBacklogs: new Set(),
     messages: new Map(),
     chores: new Map(),
+    kept: new Map(),
+    crowds: new Map(),
     passedOn: [],
     ...changes,
   }

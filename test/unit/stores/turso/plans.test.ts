@@ -11,6 +11,12 @@ import {
   newMailSql,
   queueSql,
   unreadSql,
+  broadcastAtSql,
+  depthSql,
+  liveSubscribersSql,
+  oldestSql,
+  subscribersSql,
+  subscriptionSql,
   waitersSql,
 } from '../../../../src/stores/sqlite/books.ts'
 import { promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
@@ -57,6 +63,20 @@ describe('on Turso', () => {
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],
     ['the first of a mailbox', firstMailSql, ['messages_unread (shard=? AND run_id=?)']],
     ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
+    ['the oldest of what is unread', oldestSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['how much is unread', depthSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['how many wait on a topic', subscribersSql, ['waits_longest (shard=? AND kind=? AND target=?)']],
+    ['how many of those live', liveSubscribersSql, ['waits_longest (shard=? AND kind=? AND target=?)', byId]],
+    [
+      'who has subscribed',
+      subscriptionSql,
+      ['sqlite_autoindex_waits_1 (shard=? AND kind=? AND target=? AND run_id=? AND effect=?)'],
+    ],
+    [
+      'a broadcast by its place',
+      broadcastAtSql,
+      ['sqlite_autoindex_broadcasts_1 (shard=? AND topic=? AND position=?)'],
+    ],
     ['who waits on a topic', waitersSql, ['waits_longest (shard=? AND kind=? AND target=? AND opened_at>=?)']],
     ['the next chore', dueChoreSql, ['chores_due (shard=? AND due<=?)']],
     [

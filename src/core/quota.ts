@@ -1,0 +1,44 @@
+// How much may lie unread before more is refused. Each sender says its bound with what it sends, so that every process can
+// have its own, and a store that knows nothing of bounds refuses nothing. Only what comes from outside is refused: what the
+// engine itself tells a run (ends, refused children, copies of a broadcast that was accepted) always has a place.
+//
+// Mailbox. A run's `inbox` counts all messages ever. A run that never got as many as the bound cannot have so many unread, so
+// the usual delivery costs a comparison; only beyond that a store counts what is unread, and no further than the bound.
+//
+// Topic. Broadcasts have positions, and go in their order: those of a queue are taken from the front, those that are retained
+// age from the front. So the topic is full if the one that many positions back can still be got by somebody: one look-up by
+// its key. That is exact as long as those of a topic expire alike.
+
+import { hasExpired } from './chore.ts'
+import { broadcast, type Books } from './exchange.ts'
+import type { Delivered } from './message.ts'
+import type { Run } from './run.ts'
+import type { NewBroadcast, TopicRules } from './topic.ts'
+
+/** Tells whether a run takes no more. `unread` counts what is unread, and need not count further than the bound. */
+export function isMailboxFull(
+  { inbox }: Pick<Run, 'inbox'>,
+  most: number | undefined,
+  unread: (most: number) => number,
+): boolean {
+  return most !== undefined && inbox >= most && unread(most) >= most
+}
+
+/** Something is sent to a topic from outside. */
+export function sendToTopic(books: Books, sent: NewBroadcast): Delivered {
+  const { id, topic, data, policy, expiresInMs, mostKept } = sent
+  // What is known is answered as the first time, whatever lies there now.
+  if (mostKept !== undefined && isTopicFull(books, topic, mostKept) && books.broadcast(topic.name, id) === undefined) {
+    return { outcome: 'full' }
+  }
+  return broadcast(books, topic, { id, data, policy, expiresAt: expiresInMs === null ? null : books.now + expiresInMs })
+}
+
+function isTopicFull(books: Books, { name, delivery, retainMs }: TopicRules, most: number): boolean {
+  if (delivery === 'topic' && retainMs === 0) return false
+  const position = books.topicPosition(name) - most + 1
+  if (position < 1) return false
+  const kept = books.broadcastAt(name, position)
+  if (kept === undefined || kept.delivery !== delivery || hasExpired(kept, books.now)) return false
+  return delivery === 'queue' ? kept.takenBy === null : kept.at > books.now - retainMs
+}
