@@ -47,6 +47,8 @@ export interface ConclusionOwner extends Stage {
   bodyEnded(): void
   /** Says which calls of a body that has returned nobody awaits. */
   warnOfForgotten(): void
+  /** Says which calls of it have failed without anybody hearing of it. */
+  warnOfSwallowed(): void
   /** Calls back when no child is being prepared any more, and all that the body has made has begun: at once if that is so. */
   whenBegun(next: () => void): void
   /** Calls back when each step has ended that the body has called: at once if there is none. */
@@ -92,11 +94,17 @@ export class Conclusion {
     owner.warnOfForgotten()
     // Most bodies leave nothing behind.
     const hasNothing = owner.settler.size === 0 && owner.preparing === 0 && owner.dependants.areOver
-    if (hasNothing && owner.history.next() === undefined) return this.succeed(value)
+    if (hasNothing && owner.history.next() === undefined) {
+      owner.warnOfSwallowed()
+      return this.succeed(value)
+    }
     const end = (): void => {
       const unasked = owner.settler.unasked()
       if (unasked !== undefined) this.drifted(unasked)
-      else owner.leaveBy({ leave: () => this.succeed(value), stop: null })
+      else {
+        owner.warnOfSwallowed()
+        owner.leaveBy({ leave: () => this.succeed(value), stop: null })
+      }
     }
     // What the body has called takes place, whether it awaits that or not.
     owner.whenBegun(() => owner.whenStepsEnd(() => this.outlast(end)))

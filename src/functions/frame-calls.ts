@@ -11,8 +11,9 @@ import type { Execution, FunctionBody } from './execution.ts'
 import type { History } from './history.ts'
 import { JournalText } from './journal-text.ts'
 import { MadeWaits } from './made-waits.ts'
-import { warnOfForgotten, warnOfStrayCode, warnOfUnbegun } from './misuse.ts'
+import { warnOfForgotten, warnOfStrayCode, warnOfSwallowed, warnOfUnbegun } from './misuse.ts'
 import { Patches } from './patches.ts'
+import type { Unheard } from './promises.ts'
 import type { Replay } from './replay.ts'
 import type { Resting } from './resting.ts'
 import { isEndName } from './scope.ts'
@@ -52,6 +53,8 @@ export abstract class FrameCalls extends JournalText {
   private afterPreparing: (() => void) | null = null
   /** Waits that the body has made and not awaited, of those that begin when they are. */
   private offers: Map<string, FoundCall> | null = null
+  /** Calls that failed before anybody asked what comes of them. */
+  private failed: Unheard[] | null = null
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
 
@@ -200,6 +203,24 @@ export abstract class FrameCalls extends JournalText {
       if (failure !== null) warnOfUnbegun(this.host, this.run, failure.error)
     }
     if (forgotten.length > 0) warnOfForgotten(this.host, this.run, this.body.places.fill(forgotten))
+  }
+
+  unheard(failure: Unheard): void {
+    this.failed ??= []
+    this.failed.push(failure)
+  }
+
+  failedUnheard(call: Call, error: unknown): void {
+    if (isEndName(call.name)) return
+    const { promise, kind, name, place } = call
+    this.unheard({ promise, what: `${kind} "${name}"`, place: place ?? this.body.places.placeOf(call), error })
+  }
+
+  /** The body has returned, and its steps have ended: says which of its calls have failed without anybody hearing of it. */
+  warnOfSwallowed(): void {
+    const swallowed = this.failed?.filter(({ promise }) => !promise.isHeard) ?? none
+    this.failed = null
+    if (swallowed.length > 0) warnOfSwallowed(this.host, this.run, swallowed)
   }
 
   whenStepsEnd(next: () => void): void {
