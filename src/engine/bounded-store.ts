@@ -8,6 +8,9 @@
 //   rescue, doChores, release       do nothing a second time
 //   listen                          is taken back when its answer comes late
 //
+// A store in this process answers without a turn of the event loop, so a loop of awaited calls would keep timers from firing, and
+// heartbeats with them. So now and then an answer to a client comes with the next turn.
+//
 // Left alone are transactions of users, which last as long as their work does; `migrate` and `check`, which read or write
 // everything; and `close`.
 
@@ -50,9 +53,25 @@ const batchMethods: ReadonlySet<PropertyKey> = new Set(['start', 'commit', 'deli
 
 type Call = (...given: readonly unknown[]) => Promise<unknown>
 
+/** For so long the answers that clients get may follow from each other without a turn of the event loop. */
+const turnMs = 10
+
 /** The same store, of which no call takes longer than `limitMs` says at that time. */
-export function boundedStore(store: Store, ports: Pick<Ports, 'clock' | 'logger'>, limitMs: () => number): Store {
+export function boundedStore(
+  store: Store,
+  ports: Pick<Ports, 'clock' | 'logger' | 'turns'>,
+  limitMs: () => number,
+): Store {
   const refusals = new Refusals(ports.logger)
+  let turnedAt = ports.clock.monotonic()
+  /** Hands an answer on: at once, or with the next turn if the last that was so is some time ago. That costs one turn in 10 ms. */
+  const hand = (name: string, give: () => void): void => {
+    if (workersMethods.has(name)) return give()
+    const now = ports.clock.monotonic()
+    if (now - turnedAt < turnMs) return give()
+    turnedAt = now
+    ports.turns.next(give)
+  }
   const wrapped = new Map<PropertyKey, { readonly of: unknown; readonly call: unknown }>()
 
   const bounded =
@@ -69,7 +88,7 @@ export function boundedStore(store: Store, ports: Pick<Ports, 'clock' | 'logger'
           if (isOver) return takeBack(name, value)
           cancel()
           refusals.answered(name)
-          resolve(value)
+          hand(name, () => resolve(value))
         }
         const refuse = (error: unknown): void => {
           cancel()

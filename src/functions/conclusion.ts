@@ -75,6 +75,8 @@ export class Conclusion {
   /** How the run is to end; null while that is open. */
   ending: Ending | null = null
   private continuing: Continuing | null = null
+  /** It stands in the journal that there is something to undo. */
+  private isConfirmed = false
   /** What of the journal cannot be read here; null if nothing is known of that kind. */
   private unread: { readonly error: HoldfastError; readonly meta: Unreadable } | null = null
   readonly owner: ConclusionOwner
@@ -180,6 +182,16 @@ export class Conclusion {
     owner.unwind()
   }
 
+  /** Whoever gave the run up could not know that there is something to undo. */
+  confirmFailing(): void {
+    const { owner, ending } = this
+    const { failing } = owner.history
+    if (this.isConfirmed || ending?.status !== 'failed' || failing?.meta?.unsure !== true) return
+    this.isConfirmed = true
+    const data = owner.encodeFailure(ending.error, 'failing', null)
+    owner.writer.append({ kind: 'failing', name: null, meta: failedMeta(ending.cause, []), data })
+  }
+
   /** The journal says that the run fails, but not yet that everything is undone. */
   goOnFailing(error: unknown, cause: number | null): void {
     this.ending ??= { status: 'failed', error, cause }
@@ -232,6 +244,7 @@ export class Conclusion {
     const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
     const { reason, note } = wish
+    this.owner.steps.noteBegun()
     writer.append({ kind: 'paused', name: null, meta: { reason, note }, data: null })
     this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))
     this.send({ status: 'paused', due: null, continues: null, obeys: 'pause' })
