@@ -64,13 +64,13 @@ export function boundedStore(
 ): Store {
   const refusals = new Refusals(ports.logger)
   let turnedAt = ports.clock.monotonic()
-  /** Hands an answer on: at once, or with the next turn if the last that was so is some time ago. That costs one turn in 10 ms. */
-  const hand = (name: string, give: () => void): void => {
-    if (workersMethods.has(name)) return give()
+  /** The event loop is to turn before an answer of that call is handed on: that costs clients one turn in 10 ms at most. */
+  const mustTurn = (name: string): boolean => {
+    if (workersMethods.has(name)) return false
     const now = ports.clock.monotonic()
-    if (now - turnedAt < turnMs) return give()
+    if (now - turnedAt < turnMs) return false
     turnedAt = now
-    ports.turns.next(give)
+    return true
   }
   const wrapped = new Map<PropertyKey, { readonly of: unknown; readonly call: unknown }>()
 
@@ -88,7 +88,8 @@ export function boundedStore(
           if (isOver) return takeBack(name, value)
           cancel()
           refusals.answered(name)
-          hand(name, () => resolve(value))
+          if (mustTurn(name)) ports.turns.next(() => resolve(value))
+          else resolve(value)
         }
         const refuse = (error: unknown): void => {
           cancel()
