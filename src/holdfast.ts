@@ -178,11 +178,12 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const pauseCheckMs = toMs(options.pauseCheckInterval ?? '1h', 'createHoldfast({ pauseCheckInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
   const limits = checkLimits(options.limits ?? {})
+  // Before anything is opened that would have to be closed.
+  const definitions = collectDefinitions(workflows)
   const system = systemPorts(logger)
   const ports: Ports = { ...system, ...options.ports, logger: harmless(system.logger) }
   const ownsStore = typeof options.store === 'string'
   const store = typeof options.store === 'string' ? await openStore(options.store, ports) : checkStore(options.store)
-  const definitions = collectDefinitions(workflows)
   const transaction = checkTransaction(options.transaction, store)
   const payloads = new Payloads(codec, offload, store.capabilities.namespace)
   const tokenKey = checkTokenKey(options.tokenKey)

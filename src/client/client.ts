@@ -20,6 +20,7 @@ import {
   checkChildOptions,
   checkId,
   checkStartOptions,
+  checkWorkflow,
   describeRun,
   startedMeta,
   type ChildOptions,
@@ -88,6 +89,7 @@ export class Client {
   ): ReadyStart | Promise<ReadyStart> {
     const { engine } = this
     engine.assertOpen()
+    if (typeof workflow !== 'string') checkWorkflow(workflow)
     if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
     const definition = this.choose(workflow, input, options)
     const described = describeRun(options, definition, engine.limits)

@@ -65,6 +65,15 @@ export const startOptionNames: readonly string[] = [
   'abortSignal',
 ]
 
+export function checkWorkflow(workflow: unknown): void {
+  if (typeof workflow === 'object' && workflow !== null && 'type' in workflow && typeof workflow.type === 'string')
+    return
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `A start needs a workflow, made by workflow(), or the name of one. Got ${shown(workflow)}.`,
+  )
+}
+
 export function checkStartOptions(options: StartOptions, type: string): void {
   checkOptions(options, startOptionNames, `start of ${shown(type)}`)
   checkAbortSignal(options.abortSignal)
@@ -119,7 +128,7 @@ export function describeRun(options: StartOptions | undefined, definition: Defin
     idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key'),
     parentId: parent === undefined ? null : checkParent(idOf(parent)),
     tags: tagsOf(options?.tags, definition, limits),
-    metadata: checkMetadata({ ...definition.metadata, ...options?.metadata }, 'The metadata of a run'),
+    metadata: metadataOf(options?.metadata, definition),
     priority,
     due: dueOf(options?.runAt),
     timeoutMs: timeout === undefined ? null : toMs(timeout, 'start(…, { timeout })', someTime),
@@ -132,6 +141,13 @@ function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly 
   // Checked before the two lists become one: of a text its letters would be tags.
   if (Array.isArray(given)) return checkTags([...tags, ...(given as unknown[])], 'The tags of a run', limits)
   throw new HoldfastError('INVALID_OPTION', `The tags of a run must be a list. Got ${shown(given)}.`)
+}
+
+function metadataOf(given: unknown, { metadata }: Definition): string | null {
+  const what = 'The metadata of a run'
+  // Checked before the two become one: of a list the elements would be members.
+  if (given !== undefined) checkMetadata(given, what)
+  return checkMetadata({ ...metadata, ...(given as object | undefined) }, what)
 }
 
 function keyOf({ key, scope }: StartOptions, { type, unique }: Definition): Pick<NewRun, 'key' | 'keyScope'> {

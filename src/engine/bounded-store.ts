@@ -8,6 +8,9 @@
 //   rescue, doChores, release       do nothing a second time
 //   listen                          is taken back when its answer comes late
 //
+// A store in this process answers without a turn of the event loop, so a loop of awaited calls would keep timers from firing, and
+// heartbeats with them. So now and then an answer to a client comes with the next turn.
+//
 // Left alone are transactions of users, which last as long as their work does; `migrate` and `check`, which read or write
 // everything; and `close`.
 
@@ -51,15 +54,32 @@ const batchMethods: ReadonlySet<PropertyKey> = new Set(['start', 'commit', 'deli
 
 type Call = (...given: readonly unknown[]) => Promise<unknown>
 
+/** For so long the answers that clients get may follow from each other without a turn of the event loop. */
+const turnMs = 10
+
 /** The same store, of which no call takes longer than `limitMs` says at that time. */
 export function boundedStore(
   store: Store,
-  { clock, logger, watch = new CallWatch(clock) }: Pick<Ports, 'clock' | 'logger'> & { readonly watch?: CallWatch },
+  {
+    clock,
+    logger,
+    turns,
+    watch = new CallWatch(clock),
+  }: Pick<Ports, 'clock' | 'logger' | 'turns'> & { readonly watch?: CallWatch },
   limitMs: () => number,
 ): Store {
   const refusals = new Refusals(logger)
+  let turnedAt = clock.monotonic()
+  /** The event loop is to turn before an answer of that call is handed on: that costs clients one turn in 10 ms at most. */
+  const mustTurn = (): boolean => {
+    const now = clock.monotonic()
+    if (now - turnedAt < turnMs) return false
+    turnedAt = now
+    return true
+  }
   const bounded = (name: string): Call => {
     const isBatch = batchMethods.has(name)
+    const isWorkers = workersMethods.has(name)
     return (...given) =>
       new Promise((resolve, reject) => {
         const ms = isBatch ? Math.min(limitMs(), batchLimitMs(given)) : limitMs()
@@ -69,7 +89,8 @@ export function boundedStore(
           if (call.isOver) return takeBack(name, value)
           watch.answered(call)
           refusals.answered(name)
-          resolve(value)
+          if (!isWorkers && mustTurn()) turns.next(() => resolve(value))
+          else resolve(value)
         }
         const refuse = (error: unknown): void => {
           watch.answered(call)

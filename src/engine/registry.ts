@@ -94,6 +94,13 @@ export class Registry {
 export function collectDefinitions(
   workflows: readonly Definition[] | Readonly<Record<string, unknown>>,
 ): readonly Definition[] {
+  if (typeof workflows !== 'object' || workflows === null || isDefinition(workflows)) {
+    const told = isDefinition(workflows) ? `the workflow "${workflows.type}" itself` : shown(workflows)
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `createHoldfast({ workflows }) takes a list, workflows: [a, b], or a module of them. Got ${told}.`,
+    )
+  }
   const found = Object.values(workflows)
   // A module may export one workflow under two names, for example also as its default.
   if (!Array.isArray(workflows)) return [...new Set(found.filter(isDefinition))]

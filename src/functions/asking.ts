@@ -20,8 +20,27 @@ export function checkSchema(options: ReceiveOptions<unknown>, where: string): Sc
   throw new HoldfastError('INVALID_OPTION', `The schema of ${where} must be a Standard Schema, such as one of zod.`)
 }
 
-export function checkWaits(waits: Readonly<Record<string, unknown>> | readonly unknown[], what: string): void {
-  for (const [key, wait] of Object.entries(waits ?? {})) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)
+/** The time of a Date, or that time. Throws INVALID_DURATION. */
+export function timeOf(time: unknown): number {
+  const at = time instanceof Date ? time.getTime() : time
+  // What is no time for a Date is none for a store, either.
+  if (typeof at === 'number' && !Number.isNaN(new Date(at).getTime())) return at
+  const hint = typeof time === 'string' ? ' Write new Date(…) for a point in time, or ctx.sleep for a duration.' : ''
+  throw new HoldfastError(
+    'INVALID_DURATION',
+    `ctx.sleepUntil needs a valid Date or milliseconds since 1970. Got ${shown(time)}.${hint}`,
+  )
+}
+
+/** An empty list is one, since it may have been made; nothing at all was forgotten. */
+export function checkWaits(waits: unknown, what: string): void {
+  if (typeof waits !== 'object' || waits === null) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `${what} needs waits, such as { paid: ctx.signal('paid'), late: ctx.sleep('1h') }. Got ${shown(waits)}.`,
+    )
+  }
+  for (const [key, wait] of Object.entries(waits)) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)
 }
 
 export function childAsk(

@@ -8,13 +8,20 @@ import type { Call } from './call.ts'
 /** Names may be made anew for each run: of so many the place is remembered. */
 const mostPlaces = 1_000
 
+/** Calls that are neither a step nor a wait go by what a warning calls them. */
+type CallKind = Call['kind'] | 'other'
+
 /** Where the calls of a workflow stand, each as it was first seen in this process. */
 export class CallPlaces {
   // One for each kind: no text is made of kind and name with every call.
-  private readonly places = { step: new Map<string, string | null>(), wait: new Map<string, string | null>() }
+  private readonly places = {
+    step: new Map<string, string | null>(),
+    wait: new Map<string, string | null>(),
+    other: new Map<string, string | null>(),
+  }
 
   /** Takes note of a call whose method is under way. */
-  note<Target extends object>(kind: Call['kind'], name: string, target: Target, method: keyof Target): void {
+  note<Target extends object>(kind: CallKind, name: string, target: Target, method: keyof Target): void {
     const places = this.places[kind]
     if (places.size >= mostPlaces || isLate(name) || places.has(name)) return
     places.set(name, callerOf(target, method))
@@ -26,7 +33,7 @@ export class CallPlaces {
   }
 
   /** What was not seen under its own name may have been under that of the first of its kind. */
-  private placeOf({ kind, name }: FoundCall): string | null {
+  placeOf({ kind, name }: { readonly kind: CallKind; readonly name: string }): string | null {
     const first = name.replace(/#\d+$/, '').replace(/^.*\//, '')
     return this.places[kind].get(name) ?? this.places[kind].get(first) ?? null
   }

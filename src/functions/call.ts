@@ -5,6 +5,7 @@ import type { RetryPolicy } from '../core/retry.ts'
 import type { WokenMeta } from '../core/entry.ts'
 import { mailOf, type Condition } from '../core/wait.ts'
 import type { Attempt, StepTools } from '../core/attempt.ts'
+import { CallPromise } from './promises.ts'
 import type { Way } from './way.ts'
 
 export type Call = StepCall | WaitCall
@@ -38,7 +39,7 @@ export type Perform = (tools: StepTools, tx?: unknown) => unknown
 class Pending {
   readonly name: string
   /** What the body awaits. */
-  readonly promise: Promise<unknown>
+  readonly promise: CallPromise<unknown>
   /** The outcome that the body has not seen yet. */
   outcome: CallOutcome | null = null
   /** It has its turn among the outcomes that the body has not seen, though not yet its outcome. */
@@ -53,7 +54,7 @@ class Pending {
 
   constructor(name: string) {
     this.name = name
-    this.promise = new Promise((resolve, reject) => {
+    this.promise = new CallPromise((resolve, reject) => {
       this.fulfil = resolve
       this.refuse = reject
     })
@@ -61,8 +62,7 @@ class Pending {
 
   settle({ failed, value }: CallOutcome): void {
     if (!failed) return this.fulfil(value)
-    // A body may begin a step now and await it later. If it fails in between, that must not end the process.
-    this.promise.catch(() => undefined)
+    this.promise.silence()
     this.refuse(value)
   }
 }
@@ -79,6 +79,8 @@ export class StepCall extends Pending {
   readonly isolation: Isolation | undefined
   /** Attempts that failed so far. */
   failures = 0
+  /** It can be undone, and a holder that died may have begun it. */
+  mayHaveBegun = false
   /** How many of them failed only because other transactions were in the way, as far as this process knows. */
   conflicts = 0
   /** The attempt that is running. */

@@ -47,6 +47,8 @@ export interface ConclusionOwner extends Stage {
   bodyEnded(): void
   /** Says which calls of a body that has returned nobody awaits. */
   warnOfForgotten(): void
+  /** Says which calls of it have failed without anybody hearing of it. */
+  warnOfSwallowed(): void
   /** Calls back when no child is being prepared any more, and all that the body has made has begun: at once if that is so. */
   whenBegun(next: () => void): void
   /** Calls back when each step has ended that the body has called: at once if there is none. */
@@ -73,6 +75,8 @@ export class Conclusion {
   /** How the run is to end; null while that is open. */
   ending: Ending | null = null
   private continuing: Continuing | null = null
+  /** It stands in the journal that there is something to undo. */
+  private isConfirmed = false
   /** What of the journal cannot be read here; null if nothing is known of that kind. */
   private unread: { readonly error: HoldfastError; readonly meta: Unreadable } | null = null
   readonly owner: ConclusionOwner
@@ -92,11 +96,17 @@ export class Conclusion {
     owner.warnOfForgotten()
     // Most bodies leave nothing behind.
     const hasNothing = owner.settler.size === 0 && owner.preparing === 0 && owner.dependants.areOver
-    if (hasNothing && owner.history.next() === undefined) return this.succeed(value)
+    if (hasNothing && owner.history.next() === undefined) {
+      owner.warnOfSwallowed()
+      return this.succeed(value)
+    }
     const end = (): void => {
       const unasked = owner.settler.unasked()
       if (unasked !== undefined) this.drifted(unasked)
-      else owner.leaveBy({ leave: () => this.succeed(value), stop: null })
+      else {
+        owner.warnOfSwallowed()
+        owner.leaveBy({ leave: () => this.succeed(value), stop: null })
+      }
     }
     // What the body has called takes place, whether it awaits that or not.
     owner.whenBegun(() => owner.whenStepsEnd(() => this.outlast(end)))
@@ -172,6 +182,16 @@ export class Conclusion {
     owner.unwind()
   }
 
+  /** Whoever gave the run up could not know that there is something to undo. */
+  confirmFailing(): void {
+    const { owner, ending } = this
+    const { failing } = owner.history
+    if (this.isConfirmed || ending?.status !== 'failed' || failing?.meta?.unsure !== true) return
+    this.isConfirmed = true
+    const data = owner.encodeFailure(ending.error, 'failing', null)
+    owner.writer.append({ kind: 'failing', name: null, meta: failedMeta(ending.cause, []), data })
+  }
+
   /** The journal says that the run fails, but not yet that everything is undone. */
   goOnFailing(error: unknown, cause: number | null): void {
     this.ending ??= { status: 'failed', error, cause }
@@ -224,6 +244,7 @@ export class Conclusion {
     const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
     const { reason, note } = wish
+    this.owner.steps.noteBegun()
     writer.append({ kind: 'paused', name: null, meta: { reason, note }, data: null })
     this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))
     this.send({ status: 'paused', due: null, continues: null, obeys: 'pause' })

@@ -266,3 +266,31 @@ export interface Context<Input = unknown> {
     use: (resource: Resource) => Promise<Result>,
   ): Promise<Result>
 }
+
+/** What a body calls. */
+export const contextMethods: readonly (keyof Context)[] = [
+  'isCancelled',
+  'step',
+  'transaction',
+  'branch',
+  'sleep',
+  'sleepUntil',
+  'signal',
+  'race',
+  'all',
+  'waitFor',
+  'child',
+  'start',
+  'token',
+  'expose',
+  'until',
+  'now',
+  'random',
+  'uuid',
+  'log',
+  'progress',
+  'withResource',
+  'patched',
+  'continueAsNew',
+  'continueAs',
+]

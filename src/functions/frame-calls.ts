@@ -11,8 +11,9 @@ import type { Execution, FunctionBody } from './execution.ts'
 import type { History } from './history.ts'
 import { JournalText } from './journal-text.ts'
 import { MadeWaits } from './made-waits.ts'
-import { warnOfForgotten, warnOfStrayCode, warnOfUnbegun } from './misuse.ts'
+import { warnOfForgotten, warnOfStrayCode, warnOfSwallowed, warnOfUnbegun } from './misuse.ts'
 import { Patches } from './patches.ts'
+import type { Unheard } from './promises.ts'
 import type { Replay } from './replay.ts'
 import type { Resting } from './resting.ts'
 import { isEndName } from './scope.ts'
@@ -30,6 +31,7 @@ export abstract class FrameCalls extends JournalText {
   abstract readonly resting: Resting
   abstract readonly sites: CallSites | null
   abstract readonly isWriting: boolean
+  abstract readonly parallel: number
   abstract readonly isHalting: boolean
   abstract readonly isLive: boolean
   abstract readonly isCancelled: boolean
@@ -52,6 +54,10 @@ export abstract class FrameCalls extends JournalText {
   private afterPreparing: (() => void) | null = null
   /** Waits that the body has made and not awaited, of those that begin when they are. */
   private offers: Map<string, FoundCall> | null = null
+  /** Calls that failed before anybody asked what comes of them. */
+  private failed: Unheard[] | null = null
+  /** Steps without an outcome that the body had called before a holder died. */
+  private openBefore = 0
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
 
@@ -108,9 +114,24 @@ export abstract class FrameCalls extends JournalText {
     // Code that goes on beside a body that has ended begins nothing.
     if (this.execution.hasEnded) return
     this.enter(call)
+    if (this.history.isBeforeCrash) this.suspect(call)
     if (call.undo !== undefined && this.history.mayUndo) this.undoables.recall(call)
     if (this.history.has('step', call.name)) return
     this.steps.enter(call, this.isWriting && this.replay.isOver && !this.isHalting)
+  }
+
+  /** Takes note of a step that a holder which died may have begun: so many at once, in the order of the calls. */
+  private suspect(call: StepCall): void {
+    const { history } = this
+    if (!history.mayHaveBegun(call.name)) return
+    // Whatever was tried before may have been tried again, whichever came first.
+    const isFresh = history.failedAttempt(call.name) === undefined
+    if (isFresh && (this.openBefore += 1) > this.parallel) return
+    // What a transaction had not committed was rolled back.
+    if (call.undo === undefined || call.isTransaction) return
+    call.mayHaveBegun = true
+    history.suspect(call.name)
+    this.steps.suspect(call)
   }
 
   enterWait(call: WaitCall): void {
@@ -200,6 +221,24 @@ export abstract class FrameCalls extends JournalText {
       if (failure !== null) warnOfUnbegun(this.host, this.run, failure.error)
     }
     if (forgotten.length > 0) warnOfForgotten(this.host, this.run, this.body.places.fill(forgotten))
+  }
+
+  unheard(failure: Unheard): void {
+    this.failed ??= []
+    this.failed.push(failure)
+  }
+
+  failedUnheard(call: Call, error: unknown): void {
+    if (isEndName(call.name)) return
+    const { promise, kind, name, place } = call
+    this.unheard({ promise, what: `${kind} "${name}"`, place: place ?? this.body.places.placeOf(call), error })
+  }
+
+  /** The body has returned, and its steps have ended: says which of its calls have failed without anybody hearing of it. */
+  warnOfSwallowed(): void {
+    const swallowed = this.failed?.filter(({ promise }) => !promise.isHeard) ?? none
+    this.failed = null
+    if (swallowed.length > 0) warnOfSwallowed(this.host, this.run, swallowed)
   }
 
   whenStepsEnd(next: () => void): void {

@@ -13,21 +13,23 @@ import { shown } from '../core/suggest.ts'
 import { tokenSignal, tokenText } from '../core/token.ts'
 import type { StepTools } from '../core/attempt.ts'
 import { StepCall, type Perform } from './call.ts'
-import type {
-  ChildOptions,
-  Context,
-  Falsy,
-  InputOf,
-  Services,
-  ReceiveOptions,
-  StepOptions,
-  TransactionStepOptions,
-  UntilOptions,
+import {
+  contextMethods,
+  type ChildOptions,
+  type Context,
+  type Falsy,
+  type InputOf,
+  type Services,
+  type ReceiveOptions,
+  type StepOptions,
+  type TransactionStepOptions,
+  type UntilOptions,
 } from './context.ts'
 import { issueToken } from './issuing.ts'
 import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
-import { checkSchema, checkWaits, childAsk, stepAsk } from './asking.ts'
-import { never, quietly, refused, rejecting } from './promises.ts'
+import { checkSchema, checkWaits, childAsk, stepAsk, timeOf } from './asking.ts'
+import { knowing } from './knowing.ts'
+import { never, rejecting } from './promises.ts'
 import { awaitBegun, beginWait, registerWait, type NewWait } from './registering.ts'
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
@@ -72,7 +74,7 @@ class FunctionContext<Input> implements Context<Input> {
       if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
       return this.enter(name, perform, options as TransactionStepOptions | undefined, false) as Promise<Result>
     } catch (error) {
-      return refused(error)
+      return this.promised('step', null, () => Promise.reject(error as Error))
     }
   }
 
@@ -81,7 +83,7 @@ class FunctionContext<Input> implements Context<Input> {
     perform: (tx: never, step: StepTools) => Result | PromiseLike<Result>,
     options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result> {
-    return rejecting(() => {
+    return this.promised('transaction', null, () => {
       checkName(name, 'A transaction')
       if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
       if (this.stage.host.transact === null) throw noTransactions(name)
@@ -110,7 +112,7 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result> {
-    return quietly(this.branchOut(name, body))
+    return this.promised('branch', name, () => this.branchOut(name, body))
   }
 
   private async branchOut<Result>(
@@ -129,11 +131,7 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   sleepUntil(time: Date | number): Wait<TimeReached> {
-    const at = typeof time === 'number' ? time : time.getTime()
-    // What is no time for a Date is none for a store, either.
-    if (Number.isNaN(new Date(at).getTime())) {
-      throw new HoldfastError('INVALID_DURATION', 'ctx.sleepUntil needs a valid Date or milliseconds since 1970.')
-    }
+    const at = timeOf(time)
     // Times are whole milliseconds in every store, and none fires early.
     return this.wait('sleep', [timeWay({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
   }
@@ -156,7 +154,7 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   all(waits: readonly Wait<unknown>[] | Readonly<Record<string, Wait<unknown>>>): Promise<never> {
-    return rejecting(() => {
+    return this.promised('all', null, () => {
       this.outsideStep('all')
       checkWaits(waits, 'ctx.all')
       if (Array.isArray(waits)) return Promise.all(waits) as Promise<never>
@@ -180,7 +178,7 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   start(workflow: Definition, input?: unknown, options?: ChildOptions): Promise<{ readonly id: string }> {
-    return rejecting(() => {
+    return this.promised('start', null, () => {
       const ask = childAsk('start', workflow, input, options)
       return this.wait<{ readonly id: string }>(workflow.type, [startWay(ask)], 'start').then()
     })
@@ -210,7 +208,7 @@ class FunctionContext<Input> implements Context<Input> {
     check: (step: StepTools) => Result | PromiseLike<Result>,
     options: UntilOptions = {},
   ): Promise<Exclude<Awaited<Result>, Falsy>> {
-    return rejecting(() => {
+    return this.promised('until', name, () => {
       this.outsideStep('until')
       return until(this, name, check, untilMs(name, options, this.stage.host))
     })
@@ -262,7 +260,7 @@ class FunctionContext<Input> implements Context<Input> {
     release: (resource: Resource) => unknown,
     use: (resource: Resource) => Promise<Result>,
   ): Promise<Result> {
-    return rejecting(() => {
+    return this.promised('withResource', null, () => {
       this.outsideStep('withResource')
       return this.stage.admits() ? this.stage.resources.use(acquire, release, use) : never()
     })
@@ -281,13 +279,24 @@ class FunctionContext<Input> implements Context<Input> {
   continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...[input]: InputOf<Other>): Promise<never> {
     const { type, validate }: Partial<Definition> = workflow ?? {}
     if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
-    return refused(notAWorkflow('ctx.continueAs'))
+    return this.promised('continueAs', null, () => Promise.reject(notAWorkflow('ctx.continueAs')))
   }
 
   private begin(target: Definition | null, input: unknown): Promise<never> {
-    return rejecting(() => {
-      this.outsideStep(target === null ? 'continueAsNew' : 'continueAs')
+    const method = target === null ? 'continueAsNew' : 'continueAs'
+    return this.promised(method, null, () => {
+      this.outsideStep(method)
       return this.stage.admits() ? this.stage.continueAs(target, input) : never()
+    })
+  }
+
+  /** What a call of the body gives back: it rejects and never throws, and if it fails unheard, that is said. */
+  private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
+    const { stage } = this
+    const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
+    stage.places.note<Context>('other', what, this, method)
+    return rejecting(make, (promise, error) => {
+      stage.unheard({ promise, what, place: stage.places.placeOf({ kind: 'other', name: what }), error })
     })
   }
 
@@ -380,3 +389,5 @@ class FunctionContext<Input> implements Context<Input> {
     return history.hasNote(identity) || !this.stage.admits() || !isWriting ? null : identity
   }
 }
+
+knowing(FunctionContext.prototype, contextMethods, (called) => called instanceof FunctionContext)

@@ -3,6 +3,7 @@
 import type { Host, Isolation } from '../core/definition.ts'
 import type { FoundCall } from '../core/entry.ts'
 import { HoldfastError, messageOf } from '../core/error.ts'
+import type { Unheard } from './promises.ts'
 import type { Run } from '../core/run.ts'
 import type { RecordedEntry } from './history.ts'
 import { shown } from '../core/suggest.ts'
@@ -75,6 +76,22 @@ export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: reado
     { run: id, type },
   )
 }
+
+/** The run succeeds as if the body had caught them, because it went on without looking. */
+export function warnOfSwallowed({ ports }: Host, { id, type }: Run, failures: readonly Unheard[]): void {
+  const list = failures
+    .slice(0, mostNamed)
+    .map(({ what, place, error }) => `${what}${place === null ? '' : ` at ${place}`}: ${messageOf(error)}`)
+  const more = failures.length > mostNamed ? `; and ${failures.length - mostNamed} more` : ''
+  ports.logger.warn(
+    `Calls of run ${id} failed, and its body returned without awaiting them: ${list.join('; ')}${more}. The run succeeds all ` +
+      'the same. Await every promise that the body makes, or catch its error.',
+    { run: id, type, error: failures[0]?.error },
+  )
+}
+
+/** Of so many calls a warning tells. */
+const mostNamed = 20
 
 /** Whoever awaits it is told; nobody does. */
 export function warnOfUnbegun({ ports }: Host, { id, type }: Run, error: unknown): void {

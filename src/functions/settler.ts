@@ -23,6 +23,8 @@ export interface SettlerOwner {
   stir(): void
   /** Knows which errors the body got, and which entries tell of them. */
   readonly steps: { remember(error: unknown, seq: number): void }
+  /** That call has failed, and nobody has asked what comes of it. */
+  failedUnheard(call: Call, error: unknown): void
   /** The payload of that entry cannot be read, or not be fetched if that is null. */
   unreadable(error: unknown, at: RecordedPlace | null): void
   decode(text: string, entry: Pick<Entry, 'seq' | 'kind' | 'name'>): unknown
@@ -219,8 +221,10 @@ export class Settler {
 
   private settle(call: Call, outcome: CallOutcome): void {
     this.remove(call)
+    if (outcome.seq !== null) this.owner.history.shows(outcome.seq)
     if (outcome.failed && outcome.seq !== null) this.owner.steps.remember(outcome.value, outcome.seq)
     call.settle(outcome)
+    if (outcome.failed && !call.promise.isHeard) this.owner.failedUnheard(call, outcome.value)
     this.owner.stir()
   }
 

@@ -7,6 +7,7 @@ import type { RetryPolicy } from '../core/retry.ts'
 import type { Run } from '../core/run.ts'
 import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
 import type { CallPlaces, CallSites } from './call-site.ts'
+import type { Unheard } from './promises.ts'
 import type { History, RecordedEntry, RecordedPlace } from './history.ts'
 import type { Resources } from './resources.ts'
 import type { Resting } from './resting.ts'
@@ -80,6 +81,8 @@ export interface Stage {
   offered(call: FoundCall): void
   /** The body has awaited the wait of that name. */
   taken(name: string): void
+  /** A call has failed, and nobody has asked what comes of it, or not yet. */
+  unheard(failure: Unheard): void
   /** The journal has this, and the code does not ask for it. */
   stuckAt(recorded: RecordedEntry): void
   /** Gives the body the outcome of a call, whose entry has just been appended, as soon as its turn comes. */

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import type { NewRun } from '../../../src/core/new-run.ts'
 import type { Schema } from '../../../src/core/schema.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
-import { FunctionRig } from '../../support/function-rig.ts'
+import { FunctionRig, unhandledIn } from '../../support/function-rig.ts'
 
 const loop: Record<string, unknown> = { big: 1n }
 loop['self'] = loop
@@ -183,6 +183,58 @@ describe('a promise that the body forgets to await', () => {
     await rig.succeed('forgotten')
     await rig.succeed('eu/inner')
     expect([warnings(rig).length, await held.status()]).toEqual([1, 'succeeded'])
+  })
+
+  it('and that has failed by then is named with its error and its place, and the run succeeds', async () => {
+    const rig = new FunctionRig()
+    const flow = workflow('forgetful', { retry: 'none' }, async (ctx) => {
+      void ctx.step('broken', () => {
+        throw new Error('No room')
+      })
+      void ctx.branch('eu', (eu) => eu.step('inner', () => Promise.reject(new Error('No car'))))
+      void ctx.step('', () => 1)
+      void ctx.step('caught', () => Promise.reject(new Error('fine'))).catch(() => 1)
+      const later = ctx.step('later', () => Promise.reject(new Error('awaited')))
+      await ctx.step('fine', () => 1)
+      await Promise.allSettled([later])
+      return 'done'
+    })
+    const unhandled = await unhandledIn(async () => {
+      const held = await (await rig.start(flow)).begin()
+      expect(await held.outcome()).toEqual({ status: 'succeeded', value: 'done' })
+    })
+    expect(unhandled).toEqual([])
+    const [warning = '', ...more] = warnings(rig)
+    expect(more).toEqual([])
+    expect(warning).toMatch(/step "broken" at .*notes\.test\.ts:\d+:\d+: No room/)
+    expect(warning).toMatch(/ctx\.branch "eu" at .*notes\.test\.ts:\d+:\d+: No car/)
+    expect(warning).toMatch(/ctx\.step at .*notes\.test\.ts:\d+:\d+: A step needs a name/)
+    expect(warning).not.toMatch(/caught|awaited|fine/)
+  })
+
+  it('and that fails after the body has returned is named twice: as not awaited, and then with its error', async () => {
+    const rig = new FunctionRig()
+    const flow = workflow('forgetful', { retry: 'none' }, async (ctx) => {
+      void ctx.step('late', rig.gated)
+    })
+    const held = await (await rig.start(flow)).begin()
+    await rig.fail('late', new Error('No room'))
+    const [first = '', second = '', ...more] = warnings(rig)
+    expect([more, await held.status()]).toEqual([[], 'succeeded'])
+    expect(first).toMatch(/without awaiting step "late" at .*notes\.test\.ts:\d+:\d+/)
+    expect(second).toMatch(/step "late" at .*notes\.test\.ts:\d+:\d+: No room/)
+  })
+
+  it('gives no warning when the body throws: then what it would have awaited is no news', async () => {
+    const rig = new FunctionRig()
+    const flow = workflow('stops', { retry: 'none' }, async (ctx) => {
+      const one = ctx.step('one', () => Promise.reject(new Error('1')))
+      const two = ctx.step('two', () => Promise.reject(new Error('2')))
+      await one
+      await two
+    })
+    const held = await (await rig.start(flow)).begin()
+    expect([await held.status(), warnings(rig)]).toEqual(['failed', []])
   })
 
   it('gives no warning if it was awaited later, alone, in a race, or lost one', async () => {

@@ -59,7 +59,7 @@ const own = [
   'encodeNote',
   'read',
 ]
-const notes = ['record', 'note', 'refusal']
+const notes = ['record', 'note', 'refusal', 'promised']
 
 const following = (): RigOptions => ({ scopes: createScopes({ callsOfName: Infinity }) })
 const transact: Host['transact'] = () => Promise.reject(new Error('Nothing is asked of it'))

@@ -1,0 +1,36 @@
+// A run that fails or is cancelled, and must outlast a child that takes its time: it looks again and again, and its journal must not
+// grow with that for ever.
+
+import { expect, it } from 'vitest'
+import type { NewRun } from '../../../src/core/new-run.ts'
+import { fatal } from '../../../src/core/verdict.ts'
+import { workflow } from '../../../src/functions/workflow.ts'
+import { FunctionRig } from '../../support/function-rig.ts'
+
+const day = 86_400_000
+const child = workflow('child', () => null)
+const id = '01900000-0000-7000-9000-000000000001'
+const prepare = (): NewRun => ({ id, type: 'child', version: 1, first: { data: null } }) as NewRun
+
+it.each(['fails', 'is cancelled'])('a run that %s while its child takes a day writes few entries', async (how) => {
+  const rig = new FunctionRig({ prepare })
+  const flow = workflow('parent', { retry: 'none' }, async (ctx) => {
+    await ctx.start(child, undefined, { onParentEnd: 'wait' })
+    if (how === 'fails') throw fatal('Enough')
+    await ctx.signal('never')
+  })
+  const held = await (await rig.start(flow)).begin()
+  if (how !== 'fails') await held.cancel()
+  const since = rig.clock.now()
+  let longestWait = 0
+  while (rig.clock.now() - since < day) {
+    const before = rig.clock.now()
+    await held.goOn()
+    longestWait = Math.max(longestWait, rig.clock.now() - before)
+  }
+  const story = await held.story()
+  expect(story.length).toBeLessThan(80)
+  expect(story.length).toBeGreaterThan(40)
+  // It ends soon enough after its child all the same.
+  expect(longestWait).toBeLessThanOrEqual((rig.clock.now() - since) / 8)
+})
