@@ -255,6 +255,55 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
   })
 })
 
+describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => {
+  /** Nobody may write to a run that has such a key, whatever it is. */
+  const forbid = (schema: string): readonly string[] => [
+    `alter table ${schema}.runs enable row level security`,
+    `create policy anything on ${schema}.runs using (true) with check (coalesce(key, '') not like 'forbidden%')`,
+  ]
+  const allow = (schema: string): readonly string[] => [
+    `drop policy anything on ${schema}.runs`,
+    `alter table ${schema}.runs disable row level security`,
+  ]
+  const keyOf = (n: number): string => (n % 5 === 0 ? `forbidden ${n}` : `order ${n}`)
+
+  it.each([
+    ['ready', 0],
+    ['due a little later', 500],
+  ])('keeps no claim from the others that are %s, names each once, and lets go of them', async (_what, delayMs) => {
+    const { holdfast, logger, ask, schema } = await underRole()
+    const when = delayMs === 0 ? {} : { runAt: new Date(Date.now() + delayMs) }
+    const starts = Array.from({ length: 10 }, (_, n) => holdfast.start(echo, n, { ...when, key: keyOf(n) }))
+    const runs = await Promise.all(starts)
+    const two = runs.filter((_, n) => n % 5 === 0)
+    await ask(...forbid(schema))
+    await holdfast.work({ shutdownTimeout: '1s' })
+    const others = runs.filter((run) => !two.includes(run))
+    expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
+    const told = logger.lines.filter(({ message }) => message.includes('lets nobody claim this run'))
+    expect(told.map(({ details }) => details['run']).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
+    expect((await holdfast.start(echo, 11)).created).toBe(true)
+    await ask(...allow(schema))
+    expect(await Promise.all(two.map((run) => run.result({ timeout: '30s' })))).toEqual([0, 5])
+  })
+
+  it('keeps no rescue from ending others whose time is over, and no bulk cancellation from the others', async () => {
+    const { holdfast, ask, schema } = await underRole()
+    const start = (n: number) => holdfast.start(patient, undefined, { key: keyOf(n), timeout: '1s' })
+    await Promise.all(Array.from({ length: 10 }, (_, n) => start(n)))
+    const calm = await Promise.all([20, 21, 22, 25].map((n) => holdfast.start(patient, undefined, { key: keyOf(n) })))
+    await ask(...forbid(schema))
+    await holdfast.work({ shutdownTimeout: '1s' })
+    const timedOut = async (): Promise<number> => (await holdfast.count({ status: 'failed' })).count
+    await until('eight have run out of time', async () => (await timedOut()) === 8)
+    const ids = calm.map(({ id }) => id)
+    expect(await holdfast.cancelMany({ ids })).toMatchObject({ matched: 4, changed: 2, skipped: 2 })
+    expect((await holdfast.count({ status: 'cancelled' })).count).toBe(2)
+    await ask(...allow(schema))
+    await until('all ten have', async () => (await timedOut()) === 10)
+  })
+})
+
 function refusals({ lines }: ReturnType<typeof keepLines>): number {
   return lines.filter(({ details }) => isRefusal(details['error'])).length
 }
