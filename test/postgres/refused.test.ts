@@ -126,6 +126,8 @@ async function underRole(): Promise<{
   readonly ask: (...statements: readonly string[]) => Promise<void>
   readonly role: string
   readonly schema: string
+  /** The address for that role. */
+  readonly store: string
 }> {
   const { url, schema } = await freshSchema()
   const role = `${schema}_worker`
@@ -146,7 +148,7 @@ async function underRole(): Promise<{
   own.searchParams.set('schema', schema)
   const logger = keepLines()
   const holdfast = await holdfastAt({ store: own.href, workflows, migrate: false, logger })
-  return { holdfast, logger, ask, role, schema }
+  return { holdfast, logger, ask, role, schema, store: own.href }
 }
 
 const errorsOf = ({ lines }: ReturnType<typeof keepLines>): readonly string[] =>
@@ -285,6 +287,26 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     expect((await holdfast.start(echo, 11)).created).toBe(true)
     await ask(...allow(schema))
     expect(await Promise.all(two.map((run) => run.result({ timeout: '30s' })))).toEqual([0, 5])
+  })
+
+  it('keeps no heartbeat from moving the deadlines of others', async () => {
+    const { holdfast, store, ask, schema } = await underRole()
+    for (let n = 0; n < 10; n += 1) await holdfast.start(echo, n, { key: keyOf(n) })
+    const own = await openPostgresStore({ url: store, listen: false })
+    onTestFinished(() => own.close())
+    const session = 'a session of its own'
+    await own.beat({ session, leaseMs: 60_000 })
+    const selectors = [{ type: 'refused.echo', version: 1, leaseMs: 30_000 }]
+    const { runs } = await own.claim({ session, selectors, limit: 10 })
+    await ask(...forbid(schema))
+    const held = runs.map(({ id, token }) => ({ runId: id, token, extendMs: 3_600_000 }))
+    const beat = await own.beat({ session, leaseMs: 60_000, held })
+    const two = runs.filter(({ key }) => key?.startsWith('forbidden')).map(({ id }) => id)
+    expect(beat).toMatchObject({ alive: true, lost: [] })
+    expect(beat.busy?.toSorted()).toEqual(two.toSorted())
+    const after = await own.get(runs.map(({ id }) => id))
+    const moved = after.filter((run) => (run?.deadline ?? 0) > beat.now + 3_000_000)
+    expect([two.length, moved.length]).toEqual([2, 8])
   })
 
   it('keeps no rescue from ending others whose time is over, and no bulk cancellation from the others', async () => {
