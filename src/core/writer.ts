@@ -12,6 +12,7 @@
 //                        that one; what gathered is sent as usual
 //   any      → lost      the store refused it, or nobody knows what became of it
 
+import { holdsNote } from './place.ts'
 import { Attachments, sizeOfAttached, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from './definition.ts'
 import { undoOf, type Draft } from './entry.ts'
@@ -139,7 +140,8 @@ export class Writer {
     if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
     this.unsentBytes += sizeOf(draft)
-    if (draft.data !== null) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
+    // Nobody needs a note to perform the run.
+    if (draft.data !== null && !holdsNote(draft.kind)) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
     if (!isKept) this.keep(draft, this.seq)
   }
 

@@ -283,7 +283,7 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     const others = runs.filter((run) => !two.includes(run))
     expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
     const told = logger.lines.filter(({ message }) => message.includes('lets nobody claim this run'))
-    expect(told.map(({ details }) => details['run']).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
+    expect(told.map(({ details }) => String(details['run'])).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
     expect((await holdfast.start(echo, 11)).created).toBe(true)
     await ask(...allow(schema))
     expect(await Promise.all(two.map((run) => run.result({ timeout: '30s' })))).toEqual([0, 5])
