@@ -19,6 +19,6 @@ afterAll(async () => {
   await asWorker.drop()
   await forgetServer(cluster.url)
   await cluster.remove()
-})
+}, 60_000)
 
 runContract('Postgres 15, as a worker,', () => asWorker.subject(), missingPostgres('15'))
