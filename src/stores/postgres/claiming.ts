@@ -189,7 +189,9 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     const types = JSON.stringify(distinct(selectors))
     let isFound = false
     for (const readiness of apart ? (['apart'] as const) : (['timed', 'ready'] as const)) {
-      const values = [shard, types, limit, JSON.stringify(choiceOf(keys) ?? {})]
+      // As far as a claim looks: in front of what is refused others may have locked some.
+      const reach = reaches[apart ? 'apart' : 'ready'].of(shard, limit)
+      const values = [shard, types, reach, JSON.stringify(choiceOf(keys) ?? {})]
       const rows = await transactions.alone((x) => x.execute(statements.candidates[readiness], values))
       const ids = rows.map((row) => row['id'] as string)
       const probe = (some: readonly string[]): Promise<void> =>
