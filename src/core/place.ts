@@ -65,7 +65,7 @@ export function endPlace(
 
 /**
  * The entries that hold a note of somebody who steers. Whoever writes it does not know where the entry will stand, so it is bound
- * to the run and to what was done to it.
+ * to the run and to what was done to it. Nobody needs its key to perform the run.
  */
 export function holdsNote(kind: PlaceKind): boolean {
   return kind === 'paused' || kind === 'resumed' || kind === 'retried'

@@ -12,13 +12,13 @@
 //                        that one; what gathered is sent as usual
 //   any      → lost      the store refused it, or nobody knows what became of it
 
-import { holdsNote } from './place.ts'
 import { Attachments, sizeOfAttached, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from './definition.ts'
 import { undoOf, type Draft } from './entry.ts'
 import { bug, isHoldfastError, type ErrorCode } from './error.ts'
 import type { Exit } from './exit.ts'
 import { growingPauses } from './pause.ts'
+import { holdsNote } from './place.ts'
 import type { Lease, Wish } from './run.ts'
 import {
   mostBytes,
@@ -140,7 +140,6 @@ export class Writer {
     if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
     this.unsentBytes += sizeOf(draft)
-    // Nobody needs a note to perform the run.
     if (draft.data !== null && !holdsNote(draft.kind)) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
     if (!isKept) this.keep(draft, this.seq)
   }
