@@ -56,9 +56,10 @@ export async function withHoldfast<Result>(
   store: string | Store,
   workflows: Workflows,
   use: (holdfast: Holdfast) => Promise<Result>,
+  options: Pick<HoldfastOptions, 'codec'> = {},
 ): Promise<Result> {
-  if (typeof store === 'string') return withStore(store, (opened) => withHoldfast(opened, workflows, use))
-  const holdfast = await createHoldfast({ store, workflows, logger })
+  if (typeof store === 'string') return withStore(store, (opened) => withHoldfast(opened, workflows, use, options))
+  const holdfast = await createHoldfast({ ...options, store, workflows, logger })
   try {
     return await use(holdfast)
   } finally {

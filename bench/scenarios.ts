@@ -4,6 +4,7 @@ import type { Scenario } from './scenario.ts'
 import { ceiling } from './scenarios/ceiling.ts'
 import { crowd } from './scenarios/crowd.ts'
 import { disk } from './scenarios/disk.ts'
+import { encryption } from './scenarios/encryption.ts'
 import { enqueue } from './scenarios/enqueue.ts'
 import { idle } from './scenarios/idle.ts'
 import { latency } from './scenarios/latency.ts'
@@ -26,5 +27,6 @@ export const scenarios: readonly Scenario[] = [
   enqueue,
   crowd,
   replay,
+  encryption,
   idle,
 ]

@@ -4,50 +4,11 @@
 
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
-import ts from 'typescript'
+import { titlesIn } from './test-titles.mjs'
 
 const root = resolve(import.meta.dirname, '..')
 const page = join(root, 'docs/coverage.md')
 const idPattern = /\b(?:IF|SW|WC|HE|PQ)-[A-Z]+\d+[a-z]?\b/g
-const runners = new Set(['it', 'test', 'describe'])
-const idle = new Set(['skip', 'todo'])
-
-/** The names along a callee: `it.each(rows)` gives it, each. */
-function namesOf(callee) {
-  if (ts.isIdentifier(callee)) return [callee.text]
-  if (ts.isPropertyAccessExpression(callee)) return [...namesOf(callee.expression), callee.name.text]
-  if (ts.isCallExpression(callee) || ts.isTaggedTemplateExpression(callee)) {
-    return namesOf(ts.isCallExpression(callee) ? callee.expression : callee.tag)
-  }
-  return []
-}
-
-function textOf(node) {
-  if (node === undefined) return undefined
-  if (ts.isStringLiteralLike(node)) return node.text
-  if (ts.isTemplateExpression(node))
-    return [node.head, ...node.templateSpans.map((s) => s.literal)].map((t) => t.text).join('…')
-  return undefined
-}
-
-function titlesIn(file, text) {
-  const titles = []
-  const visit = (node) => {
-    if (ts.isCallExpression(node)) {
-      const [runner, ...modifiers] = namesOf(node.expression)
-      if (runners.has(runner)) {
-        if (modifiers.some((name) => idle.has(name))) return
-        titles.push(textOf(node.arguments[0]))
-      }
-    } else if (ts.isPropertyAssignment(node) && ts.isIdentifier(node.name) && node.name.text === 'name') {
-      titles.push(textOf(node.initializer))
-    }
-    ts.forEachChild(node, visit)
-  }
-  visit(ts.createSourceFile(file, text, ts.ScriptTarget.Latest))
-  return titles.filter((title) => title !== undefined)
-}
-
 async function filesUnder(folder) {
   const entries = await readdir(join(root, folder), { recursive: true }).catch((error) => {
     if (error.code === 'ENOENT') return []

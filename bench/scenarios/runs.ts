@@ -1,6 +1,6 @@
 // Whole runs, from `start` to `result()`: three steps each, so many at once. As soon as one ends the next begins.
 
-import { workflow, type Holdfast } from 'holdfast'
+import { workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
 import { watchBatches, type BatchSizes } from '../batch-sizes.ts'
 import { withHoldfast, type Goal, type Goals, type Reading, type Scenario, type Settings } from '../scenario.ts'
 import { storeKindOf, withStore } from '../stores.ts'
@@ -51,13 +51,19 @@ export interface Performed {
 }
 
 /** Performs so many runs with a worker on a store of their own. */
-export function performRuns(store: string, atOnce: number, runs: number): Promise<Performed> {
+export function performRuns(
+  store: string,
+  atOnce: number,
+  runs: number,
+  options: Pick<HoldfastOptions, 'codec'> = {},
+): Promise<Performed> {
   return withStore(store, (opened) => {
     const sizes = watchBatches(opened)
-    return withHoldfast(opened, [threeSteps], async (holdfast) => {
+    const use = async (holdfast: Holdfast): Promise<Performed> => {
       const { answer, writes } = await countWrites(store, () => perform(holdfast, atOnce, runs))
       return { ...answer, sizes, writes }
-    })
+    }
+    return withHoldfast(opened, [threeSteps], use, options)
   })
 }
 

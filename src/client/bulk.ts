@@ -12,7 +12,7 @@ import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts
 import { adminOf, countRuns, filterOf, type Filter } from './finding.ts'
 import {
   cancelRequest,
-  resumeRequest,
+  resumeRequests,
   retryRequests,
   steerAll,
   type CancelOptions,
@@ -77,9 +77,8 @@ export async function resumeRuns(
   const { reason, note, all } = options
   const paused = narrowed(meant(engine, filter, all, 'resumeMany()'), ['paused'])
   const chosen = reason === undefined ? undefined : (runs: readonly Run[]) => pausedFor(engine, runs, reason)
-  const resume = resumeRequest(note)
-  const requests = async (runs: readonly Run[]): Promise<readonly SteerRequest[]> =>
-    runs.map(({ id }) => ({ ...resume, id: engine.transitionId(), runId: id }))
+  const resumptions = resumeRequests(engine, note)
+  const requests = async (runs: readonly Run[]): Promise<readonly SteerRequest[]> => resumptions(runs)
   return inBulk(engine, paused, options, requests, chosen)
 }
 

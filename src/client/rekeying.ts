@@ -241,7 +241,7 @@ class Rekeying {
 }
 
 /** These are kept as the codec wrote them: never elsewhere. */
-const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued'])
+const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued', 'paused', 'resumed', 'retried'])
 
 /** What somebody wrote into a message, as it is kept; null if there is nothing. */
 function payloadIn({ kind, data }: Message): string | null {

@@ -7,6 +7,7 @@ import { isHoldfastError, messageOf } from '../core/error.ts'
 import type { KeyScope } from '../core/key.ts'
 import { readMetadata } from '../core/labels.ts'
 import type { Payloads } from '../core/payload.ts'
+import { holdsNote } from '../core/place.ts'
 import { isTerminal, type Run, type RunStatus, type Wish } from '../core/run.ts'
 
 export interface RunView {
@@ -175,7 +176,10 @@ export async function entryView(runId: string, entry: Entry, payloads: Payloads)
   const { seq, at, kind, name, meta } = entry
   // Whoever may read a journal need not be able to complete its waits.
   const { value, unreadable } = kind === 'issued' ? secret : await tryToRead(runId, entry, payloads)
-  const view = { seq, at: new Date(at), kind, name, meta, data: showErrors(value) } as JournalEntry
+  // A note stands where it would if nobody had encrypted it.
+  const isNote = holdsNote(kind) && typeof value === 'string'
+  const shown = isNote ? { meta: { ...meta, note: value }, data: undefined } : { meta, data: showErrors(value) }
+  const view = { seq, at: new Date(at), kind, name, ...shown } as JournalEntry
   return unreadable === null ? view : { ...view, unreadable }
 }
 

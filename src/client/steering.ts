@@ -98,25 +98,39 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
         didYouMean(reason, known),
     )
   }
-  const request = { kind: 'pause', reason, note: textOf(note, 'note'), ...named(engine, id) } as const
+  const said = engine.payloads.note(id, 'paused', textOf(note, 'note'))
+  const request = { kind: 'pause', reason, ...said, ...named(engine, id) } as const
   const answer = granted(id, await steerOne(engine, request, options), 'paused')
   return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
 }
 
 export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<Revived<'resumed'>> {
   checkOptions(options, ['note', 'amend', 'abortSignal'], 'resume()')
-  const note = textOf(options.note, 'note')
+  const said = engine.payloads.note(id, 'resumed', textOf(options.note, 'note'))
   const { amend, seq } = await abortable('resume()', options.abortSignal, () =>
     amendments(engine, id, options.amend ?? []),
   )
-  const request = { kind: 'resume', note, amend, seq, ...named(engine, id) } as const
+  const request = { kind: 'resume', ...said, amend, seq, ...named(engine, id) } as const
   const answer = granted(id, await steerOne(engine, request, options), 'resumed')
   return { outcome: 'resumed', status: answer.run.status }
 }
 
-/** A resumption without repairs. */
-export function resumeRequest(note: string | undefined): Steer {
-  return { kind: 'resume', note: textOf(note, 'note'), amend: [], seq: null }
+/** Resumptions without repairs, all with the same note. */
+export function resumeRequests(
+  engine: Engine,
+  note: string | undefined,
+): (runs: readonly Run[]) => readonly SteerRequest[] {
+  const text = textOf(note, 'note')
+  return (runs) =>
+    runs.map(({ id }) => {
+      return {
+        kind: 'resume',
+        ...engine.payloads.note(id, 'resumed', text),
+        amend: [],
+        seq: null,
+        ...named(engine, id),
+      }
+    })
 }
 
 export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<Revived<'retried'>> {
@@ -144,7 +158,8 @@ export async function retryRequests(
     const cause = causeOf(loaded[index]?.entries[0])
     const drop = { kind: 'amended', name: null, data: null } as const
     const amend = cause === null ? [] : [{ ...drop, meta: { seq: cause, dropped: true } }]
-    return { kind: 'retry', note: textOf(note, 'note'), amend, seq, ...named(engine, id) }
+    const said = engine.payloads.note(id, 'retried', textOf(note, 'note'))
+    return { kind: 'retry', ...said, amend, seq, ...named(engine, id) }
   })
 }
 

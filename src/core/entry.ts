@@ -63,12 +63,12 @@ export type Draft =
   | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: string | null }
   /** Its holder died, or held it past its deadline: the run was taken from it. */
   | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
-  /** The run was stopped until someone acts. */
-  | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: null }
-  /** Somebody lets a paused run go on. */
-  | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: null }
-  /** Somebody lets a failed run go on: its attempts are counted anew from here. */
-  | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: null }
+  /** The run was stopped until someone acts. `data` is the note of who stopped it, if a codec has encrypted that. */
+  | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: string | null }
+  /** Somebody lets a paused run go on. `data` is their note, as with a pause. */
+  | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
+  /** Somebody lets a failed run go on: its attempts are counted anew from here. `data` is their note, as with a pause. */
+  | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
   /** Somebody repaired the journal: an earlier outcome is dropped, or `data` takes the place of its result. */
   | { readonly kind: 'amended'; readonly name: string | null; readonly meta: AmendedMeta; readonly data: string | null }
   /** The run will fail, but has something to undo first. `data` is the error. */

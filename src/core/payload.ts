@@ -11,7 +11,8 @@ import type { EntryKind } from './entry.ts'
 import { isError } from './error-data.ts'
 import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode } from './error.ts'
 import { absent, isReference, longestReference } from './offload-reference.ts'
-import { holdsFailure, type Place } from './place.ts'
+import { holdsFailure, holdsNote, type Place } from './place.ts'
+import type { Note } from './run.ts'
 import { isSameText, isSameValue } from './same-value.ts'
 
 /** Where large payloads go instead of the journal: an object store, a table of their own. */
@@ -50,7 +51,13 @@ export class Payloads {
 
   /** Where the payload of an entry stands. */
   place(runId: string, seq: number, kind: EntryKind, name: string | null): Place {
-    return { namespace: this.namespace, runId, seq, kind, name, id: null }
+    return { namespace: this.namespace, runId, seq: holdsNote(kind) ? 0 : seq, kind, name, id: null }
+  }
+
+  /** A note about what is done to a run: as it is, unless the codec binds its texts to where they stand. */
+  note(runId: string, kind: 'paused' | 'resumed' | 'retried', note: string | null): Note {
+    if (note === null || this.codec.isPlaceless === true) return { note }
+    return { note: null, sealedNote: this.encode(note, this.place(runId, 0, kind, null)) }
   }
 
   /** The text of a value. Throws NOT_STORABLE. */

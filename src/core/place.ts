@@ -14,7 +14,7 @@ export interface Place {
   readonly namespace: string
   /** The run in whose journal or mailbox it stands; empty for what was sent to a topic. */
   readonly runId: string
-  /** The number of the entry; 0 for a message. */
+  /** The number of the entry; 0 for a message, and for a note of somebody who steers. */
   readonly seq: number
   readonly kind: PlaceKind
   /** The name of the entry, the signal or the topic. */
@@ -63,6 +63,14 @@ export function endPlace(
   return { namespace, runId, seq, kind: status, name: null, id: null }
 }
 
+/**
+ * The entries that hold a note of somebody who steers. Whoever writes it does not know where the entry will stand, so it is bound
+ * to the run and to what was done to it. Nobody needs its key to perform the run.
+ */
+export function holdsNote(kind: PlaceKind): boolean {
+  return kind === 'paused' || kind === 'resumed' || kind === 'retried'
+}
+
 /** The entries that hold an error: the engine may have written one of its own there, past the codec. */
 export function holdsFailure(kind: PlaceKind): boolean {
   return failures.has(kind)
@@ -81,6 +89,7 @@ const failures: ReadonlySet<PlaceKind> = new Set<PlaceKind>([
 /** The place in words. */
 export function shownPlace({ runId, seq, kind, name, id }: Place): string {
   const quoted = name === null ? '' : ` (${JSON.stringify(name)})`
+  if (holdsNote(kind)) return `note of the entry "${kind}" of run ${runId}`
   if (id === null) return `entry ${seq}${quoted} of run ${runId}`
   const what = `${kind} ${JSON.stringify(id)}${quoted}`
   return runId === '' ? what : `${what} to run ${runId}`

@@ -79,7 +79,14 @@ export type Undo = 'none' | 'possible' | 'due'
 /** What somebody asks of the holder of a run. It lies on the row, because only the holder may write the journal. */
 export type Wish =
   | { readonly kind: 'cancel'; readonly reason: string | null; readonly at: number }
-  | { readonly kind: 'pause'; readonly reason: PauseReason; readonly note: string | null; readonly at: number }
+  | ({ readonly kind: 'pause'; readonly reason: PauseReason; readonly at: number } & Note)
+
+/** What somebody says about what they do to a run: as a text, or as a codec has encrypted it for the run and for what is done. */
+export interface Note {
+  readonly note: string | null
+  /** Left out if the note is a text. */
+  readonly sealedNote?: string
+}
 
 /** Why a run was paused: by people, or because its processes died. One more reason, drift, is found by the engine itself. */
 export type PauseReason = 'operator' | 'maintenance' | 'crashes'

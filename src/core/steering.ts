@@ -14,7 +14,7 @@
 
 import type { Draft } from './entry.ts'
 import { idle, over, ready, rewrite, type Rewrite } from './rewrite.ts'
-import { isTerminal, type PauseReason, type Run } from './run.ts'
+import { isTerminal, type Note, type PauseReason, type Run } from './run.ts'
 
 export type SteerRequest = {
   /** Client-made: repeating a request that took effect answers as the first time. */
@@ -24,15 +24,14 @@ export type SteerRequest = {
 
 export type Steer =
   | { readonly kind: 'cancel'; readonly mode: CancelMode; readonly reason: string | null }
-  | { readonly kind: 'pause'; readonly reason: PauseReason; readonly note: string | null }
+  | ({ readonly kind: 'pause'; readonly reason: PauseReason } & Note)
   | ({ readonly kind: 'resume' | 'retry' } & Revival)
   | { readonly kind: 'remove'; readonly reason: string | null }
 
 /** `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: nobody waits for anything. */
 export type CancelMode = 'cooperative' | 'now'
 
-export interface Revival {
-  readonly note: string | null
+export interface Revival extends Note {
   /** Repairs of the journal, which take effect with it: `amended` entries. */
   readonly amend: readonly Extract<Draft, { kind: 'amended' }>[]
   /** The `seq` of the run that the repairs were made for; null if there are none. */
@@ -127,43 +126,47 @@ export function cancelled(run: Run, reason: string | null, before: readonly Draf
 }
 
 function pause(run: Run, request: Extract<Steer, { kind: 'pause' }>, now: number): Steering {
-  const { reason, note } = request
   if (isTerminal(run.status)) return refused(run, 'ended')
   if (run.status === 'cancelling') return refused(run, 'cancelling')
   if (run.status === 'paused') return { answer: { outcome: 'done', run }, write: null }
-  if (run.session !== null) return wished(rewrite(run, [], { wish: { kind: 'pause', reason, note, at: now } }, now))
-  return done(paused(run, reason, note, [], now))
+  const { reason, note, sealedNote } = request
+  const sealed = sealedNote === undefined ? {} : { sealedNote }
+  if (run.session === null) return done(paused(run, request, [], now))
+  return wished(rewrite(run, [], { wish: { kind: 'pause', reason, note, ...sealed, at: now } }, now))
 }
 
 /** Stops a run that nobody holds. */
-export function paused(
-  run: Run,
-  reason: PauseReason,
-  note: string | null,
-  before: readonly Draft[],
-  now: number,
-): Rewrite {
-  const entry: Draft = { kind: 'paused', name: null, meta: { reason, note }, data: null }
+export function paused(run: Run, pausing: Pausing, before: readonly Draft[], now: number): Rewrite {
+  const entry = pausedEntry(pausing)
   return rewrite(run, [...before, entry], { status: 'paused', wish: null, ...idle }, now)
 }
 
-function resume(run: Run, { note, amend, seq }: Revival, now: number): Steering {
+/** Why a run is paused. */
+export type Pausing = Note & { readonly reason: PauseReason }
+
+/** The entry of a pause that somebody asked for. */
+export function pausedEntry({ reason, note, sealedNote }: Pausing): Draft {
+  return { kind: 'paused', name: null, meta: { reason, note }, data: sealedNote ?? null }
+}
+
+function resume(run: Run, { note, sealedNote, amend, seq }: Revival, now: number): Steering {
   if (run.status === 'running' && run.wish?.kind === 'pause') return done(rewrite(run, [], { wish: null }, now))
   if (run.status !== 'paused') return refused(run, isTerminal(run.status) ? 'ended' : 'not-paused')
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
-  const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: null }
+  const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: sealedNote ?? null }
   // Whoever lets it go on has seen why it stopped: it is no suspect any more. What its dead holder had begun is still not known.
   const cleared = { ...run, crashes: Math.min(run.crashes, 1) }
   return done(rewrite(cleared, [...amend, entry], { status: 'pending', ...ready(cleared, now) }, now))
 }
 
-function retry(run: Run, { note, amend, seq }: Revival, now: number, keyHolder: string | null): Steering {
+function retry(run: Run, revival: Revival, now: number, keyHolder: string | null): Steering {
+  const { note, sealedNote, amend, seq } = revival
   if (run.status !== 'failed') return refused(run, 'not-failed')
   if (run.deletedAt !== null) return refused(run, 'deleted')
   if (run.undo === 'due') return refused(run, 'undone')
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
   if (keyHolder !== null) return { answer: { outcome: 'key-taken', by: keyHolder, run }, write: null }
-  const entry: Draft = { kind: 'retried', name: null, meta: { note }, data: null }
+  const entry: Draft = { kind: 'retried', name: null, meta: { note }, data: sealedNote ?? null }
   const cleared = { ...run, crashes: 0 }
   const change = { status: 'pending', timeoutAt: null, expiresAt: null, ...ready(cleared, now) } as const
   return done(rewrite(cleared, [...amend, entry], change, now))

@@ -104,7 +104,11 @@ export function takeOver(run: Run, rules: TakeoverRules, now: number): Takeover 
     return end(taken, 'crashed', [entry], rules, now)
   if (isPoison && rule?.onCrashes === 'fail') return fail(taken, 'crashed', [entry], rules, now)
   if (isPoison) {
-    return { ...paused(taken, 'crashes', noteOf(crashes), [entry], now), reason: null, isConvicted: true }
+    return {
+      ...paused(taken, { reason: 'crashes', note: noteOf(crashes) }, [entry], now),
+      reason: null,
+      isConvicted: true,
+    }
   }
   return goesOn(letGo(taken, [entry], now))
 }
@@ -128,7 +132,7 @@ export function giveBack(run: Run, now: number, earlier = run.crashes - 1): Rewr
 
 function letGo(run: Run, before: readonly Draft[], now: number): Rewrite {
   if (run.status === 'cancelling') return rewrite(run, before, { undo: 'due', ...ready(run, now) }, now)
-  if (run.wish?.kind === 'pause') return paused(run, run.wish.reason, run.wish.note, before, now)
+  if (run.wish?.kind === 'pause') return paused(run, run.wish, before, now)
   return rewrite(run, before, { status: 'pending', ...ready(run, now) }, now)
 }
 

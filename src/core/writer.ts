@@ -18,6 +18,7 @@ import { undoOf, type Draft } from './entry.ts'
 import { bug, isHoldfastError, type ErrorCode } from './error.ts'
 import type { Exit } from './exit.ts'
 import { growingPauses } from './pause.ts'
+import { holdsNote } from './place.ts'
 import type { Lease, Wish } from './run.ts'
 import {
   mostBytes,
@@ -139,7 +140,7 @@ export class Writer {
     if (this.unsent.length === 0) this.unsent = [draft]
     else this.unsent.push(draft)
     this.unsentBytes += sizeOf(draft)
-    if (draft.data !== null) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
+    if (draft.data !== null && !holdsNote(draft.kind)) this.key.note(this.host.payloads.keyOf(draft.data), this.seq)
     if (!isKept) this.keep(draft, this.seq)
   }
 

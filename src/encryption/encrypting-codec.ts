@@ -45,12 +45,12 @@ const tagBytes = 16
 
 /**
  * A codec that encrypts payloads with AES-256-GCM, each bound to where it stands: inputs, results, outputs, errors, signals,
- * broadcasts, exposed values, log lines and texts of progress. To rotate, deploy the new key everywhere, then make it `current`,
+ * broadcasts, exposed values, log lines, texts of progress and notes of operators. To rotate, deploy the new key everywhere, then make it `current`,
  * then call `holdfast.rekey()` until nothing is left of the old one. A worker is not given runs of a key that it lacks, and one
  * whose payload it cannot read it pauses. One key should write no more than 2³² payloads.
  *
  * Not encrypted, because the engine and its queries read it: the type, version and status of a run, ids, keys, tags and
- * metadata, names, times, reasons and notes of operators, and the engine's own failures. The length of a payload shows, too.
+ * metadata, names, times, reasons of operators, and the engine's own failures. The length of a payload shows, too.
  * Put no secret there; docs/encryption.md has the whole list.
  *
  * @example

@@ -12,6 +12,7 @@ import type { FailedMeta, FoundCall, RetryMeta, Unreadable } from '../core/entry
 import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure, type RetryPolicy } from '../core/retry.ts'
 import { isTerminal, reasonOf, type Run, type Wish } from '../core/run.ts'
+import { pausedEntry } from '../core/steering.ts'
 import type { Due } from '../core/due.ts'
 import { Continuing } from './continuing.ts'
 import type { Dependants } from './dependants.ts'
@@ -243,9 +244,9 @@ export class Conclusion {
   pauses(otherwise: (() => void) | null = null): boolean {
     const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
-    const { reason, note } = wish
     this.owner.steps.noteBegun()
-    writer.append({ kind: 'paused', name: null, meta: { reason, note }, data: null })
+    // A note that was encrypted is for the run and for its pause, wherever that comes to stand: it is kept as it is.
+    writer.append(pausedEntry(wish), null, true)
     this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))
     this.send({ status: 'paused', due: null, continues: null, obeys: 'pause' })
     return true

@@ -74,6 +74,8 @@ export interface Row {
   readonly table: string
   readonly column: string
   readonly rowid: number
+  /** Of an entry. */
+  readonly seq: number
   /** The encrypted text. */
   readonly text: string
   /** Where it stands, as its reader computes it. */
@@ -123,11 +125,18 @@ export class EncryptedFile {
     await all.result()
     const failed = await holdfast.start(undone, canary)
     await failed.result().catch(() => undefined)
+    for (const note of ['retried for', 'not retried for']) {
+      const lost = await holdfast.start(bad, canary)
+      await lost.result().catch(() => undefined)
+      await holdfast.retry(lost, { note: `${note} ${canary}` })
+      await lost.result().catch(() => undefined)
+    }
     const mended = await holdfast.start(waiting, canary)
     await until(async () => (await mended.status()) === 'waiting')
-    await holdfast.pause(mended)
+    await holdfast.pause(mended, { note: `paused for ${canary}` })
     const step = (await holdfast.journal(mended)).find(({ kind }) => kind === 'step-succeeded')
-    await holdfast.resume(mended, { amend: [{ seq: step?.seq ?? 0, result: `${canary} mended` }] })
+    const amend = [{ seq: step?.seq ?? 0, result: `${canary} mended` }]
+    await holdfast.resume(mended, { amend, note: `resumed for ${canary}` })
     await until(async () => (await mended.status()) === 'waiting')
     await worker.stop()
     await holdfast.signal(mended, 'never', canary, { id: 'unread' })
@@ -154,7 +163,7 @@ export class EncryptedFile {
       for (const row of this.attacker.prepare(`select rowid as rowid, * from "${table}"`).all() as RawRow[]) {
         for (const [column, value] of Object.entries(row)) {
           for (const [text] of typeof value === 'string' ? value.matchAll(encrypted) : []) {
-            found.push({ table, column, rowid: row.rowid, text, place: this.placeOf(table, row) })
+            found.push({ table, column, rowid: row.rowid, seq: row.seq, text, place: this.placeOf(table, row) })
           }
         }
       }

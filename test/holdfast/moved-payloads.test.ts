@@ -31,7 +31,7 @@ describe('of all encrypted texts in a database', () => {
     const expected = {
       journal:
         'started continued step-succeeded step-failed attempt-failed recorded woken logged issued exposed progressed amended ' +
-        'failing undo-attempt-failed undo-failed succeeded failed',
+        'failing undo-attempt-failed undo-failed succeeded failed paused resumed retried',
       messages: 'signal topic-signal broadcast succeeded failed',
       broadcasts: 'broadcast topic-signal',
     }
@@ -66,14 +66,14 @@ describe('of all encrypted texts in a database', () => {
       for (const step of [1, 7, 19]) {
         const there = entries[(at + step) % entries.length] as Row
         file.put(here, there.text)
-        const { runId, seq } = here.place
+        const [{ runId }, { seq }] = [here.place, here]
         expect([told(here), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([
           told(here),
           true,
         ])
         file.put({ ...here, text: there.text }, here.text)
       }
-      await holdfast.journal(here.place.runId, { after: here.place.seq - 1, limit: 1 })
+      await holdfast.journal(here.place.runId, { after: here.seq - 1, limit: 1 })
     }
     // One id went to two runs: each has its own.
     const letters = async (): Promise<ReadonlySet<unknown>> => {
@@ -86,7 +86,55 @@ describe('of all encrypted texts in a database', () => {
     expect(await letters()).toEqual(new Set(['PAYLOAD_CORRUPT', `${canary} two`]))
   })
 
-  it('nothing of a secret is in the files in the clear: not in progress, logs, signals, errors or dead letters', async () => {
+  it('a note of who steers is shown to who has the key, and nowhere but at its run and what was done to it', async () => {
+    const file = new EncryptedFile()
+    await file.fill()
+    const holdfast = await file.open()
+    const notes = file.rows().filter(({ table, place }) => table === 'journal' && place.seq === 0)
+    expect(notes.map(({ place }) => place.kind).toSorted()).toEqual(['paused', 'resumed', 'retried', 'retried'])
+    const shown = async ({ place }: Row): Promise<Partial<JournalEntry> | undefined> =>
+      (await holdfast.journal(place.runId)).find(({ kind }) => kind === place.kind)
+    for (const here of notes) {
+      const entry = await shown(here)
+      expect(entry).toMatchObject({
+        meta: { note: expect.stringContaining(`${here.place.kind} for ${canary}`) as string },
+      })
+      expect(entry).not.toHaveProperty('unreadable')
+      for (const there of notes.filter((one) => one !== here)) {
+        file.put(here, there.text)
+        expect(await shown(here)).toMatchObject({ meta: { note: null }, unreadable: { key: null } })
+        file.put({ ...here, text: there.text }, here.text)
+      }
+      file.put(here, '"forged in plain text"')
+      expect(await shown(here)).toMatchObject({ meta: { note: null }, unreadable: { key: null } })
+      file.put({ ...here, text: '"forged in plain text"' }, here.text)
+    }
+  })
+
+  it('a note about a run that is being performed is encrypted while its holder is asked, and in the journal', async () => {
+    const file = new EncryptedFile()
+    const [begun, go] = [gate(), gate()]
+    const busy = workflow('busy', async (ctx) => {
+      await ctx.step('long', async () => {
+        begun.open()
+        await go.passed
+      })
+      return ctx.step('next', () => 'not before it is resumed')
+    })
+    const holdfast = await file.open({ workflows: [busy] })
+    await holdfast.work()
+    const run = await holdfast.start(busy)
+    await begun.passed
+    expect(await holdfast.pause(run, { note: canary })).toMatchObject({ outcome: 'pausing' })
+    const { wish } = file.attacker.prepare('select wish from runs').get() as { readonly wish: string }
+    expect(JSON.parse(wish)).toMatchObject({ note: null, sealedNote: expect.stringMatching(/^enc1\.k1\./) as string })
+    go.open()
+    await until(async () => (await run.status()) === 'paused')
+    const last = (await holdfast.journal(run)).at(-1)
+    expect(last).toMatchObject({ kind: 'paused', meta: { reason: 'operator', note: canary }, data: undefined })
+  })
+
+  it('nothing of a secret is in the files in the clear: not in progress, notes, logs, signals, errors or dead letters', async () => {
     const file = new EncryptedFile()
     await file.fill()
     const files = readdirSync(file.folder).map((name) => readFileSync(join(file.folder, name), 'latin1'))
@@ -249,7 +297,8 @@ describe('forged plaintext', () => {
     await file.fill()
     const holdfast = await file.open()
     for (const row of file.rows()) {
-      const { kind, runId, seq } = row.place
+      const { kind, runId } = row.place
+      const { seq } = row
       if (row.table !== 'journal' || kind === 'issued' || /fail/.test(kind)) continue
       file.put(row, forged)
       expect([told(row), await isMarked(holdfast.journal(runId, { after: seq - 1, limit: 1 }))]).toEqual([

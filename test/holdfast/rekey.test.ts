@@ -112,6 +112,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await waits(old, live.id)
     const early = await old.start(order, 'Mel', { runAt: '1h' })
     await old.signal(early.id, 'paid', 'early')
+    await old.pause(early.id, { note: 'lunch' })
     await old.close()
 
     const before = (await texts(shared)).length
@@ -132,6 +133,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await fresh.work()
     expect(await fresh.run(ended.id).result()).toBe('child of Ada')
     expect((await fresh.get(failed.id)).lastError).toBe('Error: No seat')
+    expect((await fresh.journal(early.id)).at(-1)).toMatchObject({ kind: 'paused', meta: { note: 'lunch' } })
     await fresh.signal(live.id, 'paid', 'cash')
     expect(await fresh.run(live.id).result()).toBe('seat of Eve, child of Eve, cash')
     expect((await fresh.journal(live.id)).filter(({ unreadable }) => unreadable !== undefined)).toEqual([])

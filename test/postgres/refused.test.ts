@@ -126,6 +126,8 @@ async function underRole(): Promise<{
   readonly ask: (...statements: readonly string[]) => Promise<void>
   readonly role: string
   readonly schema: string
+  /** The address for that role. */
+  readonly store: string
 }> {
   const { url, schema } = await freshSchema()
   const role = `${schema}_worker`
@@ -146,7 +148,7 @@ async function underRole(): Promise<{
   own.searchParams.set('schema', schema)
   const logger = keepLines()
   const holdfast = await holdfastAt({ store: own.href, workflows, migrate: false, logger })
-  return { holdfast, logger, ask, role, schema }
+  return { holdfast, logger, ask, role, schema, store: own.href }
 }
 
 const errorsOf = ({ lines }: ReturnType<typeof keepLines>): readonly string[] =>
@@ -252,6 +254,75 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
     await ask(`drop policy anything on ${schema}.journal`, `alter table ${schema}.journal disable row level security`)
     const held = runs.filter((_, n) => n % 5 === 0)
     expect(await Promise.all(held.map((run) => run.result({ timeout: '60s' })))).toEqual(['forbidden 0', 'forbidden 5'])
+  })
+})
+
+describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => {
+  /** Nobody may write to a run that has such a key, whatever it is. */
+  const forbid = (schema: string): readonly string[] => [
+    `alter table ${schema}.runs enable row level security`,
+    `create policy anything on ${schema}.runs using (true) with check (coalesce(key, '') not like 'forbidden%')`,
+  ]
+  const allow = (schema: string): readonly string[] => [
+    `drop policy anything on ${schema}.runs`,
+    `alter table ${schema}.runs disable row level security`,
+  ]
+  const keyOf = (n: number): string => (n % 5 === 0 ? `forbidden ${n}` : `order ${n}`)
+
+  it.each([
+    ['ready', 0],
+    ['due a little later', 500],
+  ])('keeps no claim from the others that are %s, names each once, and lets go of them', async (_what, delayMs) => {
+    const { holdfast, logger, ask, schema } = await underRole()
+    const when = delayMs === 0 ? {} : { runAt: new Date(Date.now() + delayMs) }
+    const starts = Array.from({ length: 10 }, (_, n) => holdfast.start(echo, n, { ...when, key: keyOf(n) }))
+    const runs = await Promise.all(starts)
+    const two = runs.filter((_, n) => n % 5 === 0)
+    await ask(...forbid(schema))
+    await holdfast.work({ shutdownTimeout: '1s' })
+    const others = runs.filter((run) => !two.includes(run))
+    expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
+    const told = logger.lines.filter(({ message }) => message.includes('lets nobody claim this run'))
+    expect(told.map(({ details }) => String(details['run'])).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
+    expect((await holdfast.start(echo, 11)).created).toBe(true)
+    await ask(...allow(schema))
+    expect(await Promise.all(two.map((run) => run.result({ timeout: '30s' })))).toEqual([0, 5])
+  })
+
+  it('keeps no heartbeat from moving the deadlines of others', async () => {
+    const { holdfast, store, ask, schema } = await underRole()
+    for (let n = 0; n < 10; n += 1) await holdfast.start(echo, n, { key: keyOf(n) })
+    const own = await openPostgresStore({ url: store, listen: false })
+    onTestFinished(() => own.close())
+    const session = 'a session of its own'
+    await own.beat({ session, leaseMs: 60_000 })
+    const selectors = [{ type: 'refused.echo', version: 1, leaseMs: 30_000 }]
+    const { runs } = await own.claim({ session, selectors, limit: 10 })
+    await ask(...forbid(schema))
+    const held = runs.map(({ id, token }) => ({ runId: id, token, extendMs: 3_600_000 }))
+    const beat = await own.beat({ session, leaseMs: 60_000, held })
+    const two = runs.filter(({ key }) => key?.startsWith('forbidden')).map(({ id }) => id)
+    expect(beat).toMatchObject({ alive: true, lost: [] })
+    expect(beat.busy?.toSorted()).toEqual(two.toSorted())
+    const after = await own.get(runs.map(({ id }) => id))
+    const moved = after.filter((run) => (run?.deadline ?? 0) > beat.now + 3_000_000)
+    expect([two.length, moved.length]).toEqual([2, 8])
+  })
+
+  it('keeps no rescue from ending others whose time is over, and no bulk cancellation from the others', async () => {
+    const { holdfast, ask, schema } = await underRole()
+    const start = (n: number) => holdfast.start(patient, undefined, { key: keyOf(n), timeout: '1s' })
+    await Promise.all(Array.from({ length: 10 }, (_, n) => start(n)))
+    const calm = await Promise.all([20, 21, 22, 25].map((n) => holdfast.start(patient, undefined, { key: keyOf(n) })))
+    await ask(...forbid(schema))
+    await holdfast.work({ shutdownTimeout: '1s' })
+    const timedOut = async (): Promise<number> => (await holdfast.count({ status: 'failed' })).count
+    await until('eight have run out of time', async () => (await timedOut()) === 8)
+    const ids = calm.map(({ id }) => id)
+    expect(await holdfast.cancelMany({ ids })).toMatchObject({ matched: 4, changed: 2, skipped: 2 })
+    expect((await holdfast.count({ status: 'cancelled' })).count).toBe(2)
+    await ask(...allow(schema))
+    await until('all ten have', async () => (await timedOut()) === 10)
   })
 })
 

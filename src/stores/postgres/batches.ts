@@ -1,7 +1,7 @@
 // The batches that a store takes: each item goes to its shard, those of one shard together in one transaction, and what
 // somebody else has locked is answered as busy without the others waiting for it.
 
-import { bug, isHoldfastError } from '../../core/error.ts'
+import { bug, isHoldfastError, isOfOneRow } from '../../core/error.ts'
 import type { Transition } from '../../core/transition.ts'
 import type {
   BatchOptions,
@@ -24,6 +24,7 @@ import type { Execution, Transactions } from './execution.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
 import { setAside, settingAside, type SettingAside } from './set-aside.ts'
 import { byShard, shardOfRun } from './shards.ts'
+import { sparing } from './sparing.ts'
 import { isUniqueViolation, sqlStateOf } from './sql-state.ts'
 import type { Steering } from './steering.ts'
 import { Wants } from './wants.ts'
@@ -146,16 +147,18 @@ export class Batches {
       (): Steered | Busy => ({ outcome: 'not-found' }),
       (shard, some) =>
         oneByOneIfTaken(some, (few) =>
-          setAside<SteerRequest, Steered | Busy>(this.parts.dialect, {
-            items: few,
-            busy,
-            addressOf: ({ runId }) => runId,
-            send: (fewer, { way, patient }) => {
-              const wants = new Wants()
-              const steer = (x: Execution) => this.parts.steering.steer(x, shard, fewer, wants, { way })
-              return this.db.transaction('steer.commit', steer, { patient })
-            },
-          }),
+          sparingSome<SteerRequest, Steered | Busy>(few, busy, (spared) =>
+            setAside<SteerRequest, Steered | Busy>(this.parts.dialect, {
+              items: spared,
+              busy,
+              addressOf: ({ runId }) => runId,
+              send: (fewer, { way, patient }) => {
+                const wants = new Wants()
+                const steer = (x: Execution) => this.parts.steering.steer(x, shard, fewer, wants, { way })
+                return this.db.transaction('steer.commit', steer, { patient })
+              },
+            }),
+          ),
         ),
     )
   }
@@ -166,16 +169,18 @@ export class Batches {
       ({ runId }) => runId,
       () => null,
       (shard, some) =>
-        setAside<GivenBack, Busy | null>(this.parts.dialect, {
-          items: some,
-          busy,
-          send: async (few, { way, patient }) => {
-            const wants = new Wants()
-            const release = (x: Execution) => this.parts.steering.release(x, shard, few, wants, way)
-            await this.db.transaction('release.commit', release, { patient })
-            return few.map(() => null)
-          },
-        }),
+        sparingSome<GivenBack, Busy | null>(some, busy, (spared) =>
+          setAside<GivenBack, Busy | null>(this.parts.dialect, {
+            items: spared,
+            busy,
+            send: async (few, { way, patient }) => {
+              const wants = new Wants()
+              const release = (x: Execution) => this.parts.steering.release(x, shard, few, wants, way)
+              await this.db.transaction('release.commit', release, { patient })
+              return few.map(() => null)
+            },
+          }),
+        ),
     )
     return leases.filter((_, index) => answers[index] !== null)
   }
@@ -229,4 +234,25 @@ async function oneByOneIfTaken<Item, Answer>(
   const answers: Answer[] = []
   for (const item of items) answers.push(...(await oneByOneIfTaken([item], send)))
   return answers
+}
+
+/** The answers for all but those whose row a policy refuses, which are answered as busy. One that is alone is told of it. */
+async function sparingSome<Item, Answer>(
+  items: readonly Item[],
+  busy: Answer,
+  send: (items: readonly Item[]) => Promise<readonly Answer[]>,
+): Promise<readonly Answer[]> {
+  try {
+    return await send(items)
+  } catch (error) {
+    if (items.length < 2 || !isOfOneRow(error)) throw error
+  }
+  const answers = new Map<number, Answer>()
+  const places = items.map((_, place) => place)
+  const sendSome = async (some: readonly number[]): Promise<void> => {
+    const told = await send(some.map((place) => items[place] as Item))
+    for (const [index, place] of some.entries()) answers.set(place, told[index] as Answer)
+  }
+  await sparing(places, sendSome, () => undefined)
+  return places.map((place) => (answers.has(place) ? (answers.get(place) as Answer) : busy))
 }

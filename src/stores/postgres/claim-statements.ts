@@ -38,10 +38,22 @@ export interface Wanted {
 export interface ClaimStatements {
   /** The statement for so many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
   lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
-  /** Makes ready what has come due. Takes the shard, the types and since when; answers the first of each type. */
-  readonly promote: Statement
-  /** The claim of suspects. Takes the shard, the session, the limit, the reach, the types and, if they are named, the keys. */
-  apart(isKeyed: boolean): Statement
+  /** Makes ready what has come due; answers the first of each type. Takes the shard, the types, since when and the choice, if any. */
+  promote(isChoosing: boolean): Statement
+  /** The claim of suspects. Takes the shard, the session, the limit, the reach, the types and the choice, if any. */
+  apart(isChoosing: boolean): Statement
+  /** What a claim would come to, in its order, and leases nothing. Takes the shard, the types, how many, and the choice. */
+  readonly candidates: Readonly<Record<'ready' | 'timed' | 'apart', Statement>>
+  /** Changes runs as a claim does, so that it is seen whether that may be: it is rolled back. Takes the shard, the session, the ids. */
+  readonly probe: Statement
+}
+
+/** Which runs are meant besides their type. It goes as JSON, and only if there is something to say. */
+export interface Choice {
+  /** The keys that the claimer has; left out if it may get runs of any. */
+  readonly keys?: readonly string[]
+  /** Runs that are left out. */
+  readonly without?: readonly string[]
 }
 
 export interface LeaseValues {
@@ -52,8 +64,8 @@ export interface LeaseValues {
   readonly reach: number
   readonly again: boolean
   readonly wanted: readonly Wanted[]
-  /** The keys that the claimer has; undefined if it may get runs of any. */
-  readonly keys: readonly string[] | undefined
+  /** Undefined if all runs of these types are meant. */
+  readonly choice: Choice | undefined
   readonly timed: TimedLook
 }
 
@@ -100,12 +112,21 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       returning ${runColumns('run')}, locked.rank as place, locked.due as picked_due)`
   const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
 
-  /** Only runs of keys that the claimer has, which are that parameter; null if it names none: then nothing is asked. */
-  const isMine = (keys: number | null): string =>
-    keys === null
-      ? ''
-      : `and (run.key_id is null
-            or run.key_id = any(array(select value from json_array_elements_text($${keys}::text::json) as key (value))))`
+  /** Of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
+  const partOf = (choice: number, name: keyof Choice): string => `($${choice}::text::json -> '${name}'::text)`
+  const isSilent = (choice: number, name: keyof Choice): string => `(select ${partOf(choice, name)} is null)`
+  /** No run that is left out; null if there is no choice: then nothing is asked. */
+  const isMeant = (choice: number | null): string => {
+    if (choice === null) return ''
+    const ids = `array(select value::uuid from json_array_elements_text(${partOf(choice, 'without')}) as one (value))`
+    return `and (${isSilent(choice, 'without')} or run.id <> all(${ids}))`
+  }
+  /** Also only those of keys that the claimer has. */
+  const isMine = (choice: number | null): string => {
+    if (choice === null) return ''
+    const keys = `array(select value from json_array_elements_text(${partOf(choice, 'keys')}) as key (value))`
+    return `and (run.key_id is null or ${isSilent(choice, 'keys')} or run.key_id = any(${keys})) ${isMeant(choice)}`
+  }
 
   /** An arm is one type: its ready runs, in claim order. It says so, or nobody would know that arms can be merged. */
   const arm = (of: number, keys: number | null): string => {
@@ -130,7 +151,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select min((
         select run.due from ${schema}.runs as run
         where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = 'timed' and run.due >= $7::bigint
+          and run.readiness = 'timed' and run.due >= $7::bigint ${isMeant(keys)}
           and run.due <= coalesce(${clock} + $8::bigint, 9223372036854775807)
         order by run.due limit 1)) as due from wanted),
     allowed as materialized (
@@ -212,24 +233,27 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     order by leased.picked_due, leased.id`,
     )
   const apart = apartOf(null)
-  const keyedApart = apartOf(6)
+  const chosenApart = apartOf(6)
 
-  return {
-    lease({ shard, session, limit, reach, again, wanted: types, keys, timed }) {
-      const arms = armsFor(types.length)
-      const { first, again: second } = leaseOf(arms, keys !== undefined)
-      const { since, aheadMs } = timed
-      const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), since, aheadMs]
-      const values: (string | number | null)[] = asked
-      for (let of = 0; of < arms; of += 1) {
-        const one = types[of]
-        values.push(one?.type ?? null, one?.version ?? null, one?.rank ?? null, one?.due ?? null)
-      }
-      if (keys !== undefined) values.push(JSON.stringify(keys))
-      return { statement: again ? second : first, values }
-    },
+  const candidatesOf = (readiness: keyof ClaimStatements['candidates']): Statement => {
+    const order = readiness === 'ready' ? 'rank, due, id' : 'due, id'
+    const isDue = readiness === 'ready' ? '' : `and run.due <= ${clock}`
+    return statement(
+      [],
+      `
+    with clock as materialized (select ${now} as now)
+    select one.id, ${clock} as now from json_to_recordset($2::text::json) as wanted (type text, version integer)
+      cross join lateral (
+        select run.id, run.rank, run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = '${readiness}' ${isDue} and ${isInTime} ${isMine(4)}
+        order by ${order} limit $3::integer) as one
+    order by ${order} limit $3::integer`,
+    )
+  }
 
-    promote: statement(
+  const promoteOf = (choice: number | null): Statement =>
+    statement(
       'claim.promote',
       `
     with clock as materialized (select ${now} as now),
@@ -238,7 +262,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         cross join clock cross join lateral (
           select run.id from ${schema}.runs as run
           where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-            and run.readiness = 'timed' and run.due <= now and run.due >= $3::bigint
+            and run.readiness = 'timed' and run.due <= now and run.due >= $3::bigint ${isMeant(choice)}
           order by run.due, run.id limit ${promotedAtOnce}) as one),
     locked as materialized (
       select run.id from (select id from due order by id) as due cross join lateral (
@@ -250,9 +274,40 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
       returning run.type, run.version, run.rank, run.due)
     select distinct on (type, version) type, version, rank, due from promoted order by type, version, rank, due`,
-    ),
+    )
+  const promote = promoteOf(null)
+  const chosenPromote = promoteOf(4)
 
-    apart: (isKeyed) => (isKeyed ? keyedApart : apart),
+  return {
+    lease({ shard, session, limit, reach, again, wanted: types, choice, timed }) {
+      const arms = armsFor(types.length)
+      const { first, again: second } = leaseOf(arms, choice !== undefined)
+      const { since, aheadMs } = timed
+      const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), since, aheadMs]
+      const values: (string | number | null)[] = asked
+      for (let of = 0; of < arms; of += 1) {
+        const one = types[of]
+        values.push(one?.type ?? null, one?.version ?? null, one?.rank ?? null, one?.due ?? null)
+      }
+      if (choice !== undefined) values.push(JSON.stringify(choice))
+      return { statement: again ? second : first, values }
+    },
+
+    promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
+    apart: (isChoosing) => (isChoosing ? chosenApart : apart),
+    candidates: { ready: candidatesOf('ready'), timed: candidatesOf('timed'), apart: candidatesOf('apart') },
+    probe: statement(
+      [],
+      `
+    with locked as materialized (
+      select run.id from ${schema}.runs as run where run.shard = $1::smallint and run.id = any(
+        array(select value::uuid from json_array_elements_text($3::text::json) as one (value)))
+      for no key update ${skipLocked})
+    update ${schema}.runs as run set
+      status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+      session = $2::text, token = run.token + 1, expires_at = null
+    from locked where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id`,
+    ),
   }
 }
 

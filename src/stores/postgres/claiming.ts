@@ -2,23 +2,29 @@
 // (`claim-floors.ts`, `timed-floors.ts`) and looks as far as it has to (`claim-reach.ts`). Runs whose time has come are first
 // moved to the ready ones, by whoever finds that there are some.
 
+import { isOfOneRow } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../store.ts'
 import { ClaimFloors, isBefore, latest, type Beginning, type Place, type Sight } from './claim-floors.ts'
 import { ClaimReach } from './claim-reach.ts'
-import { claimStatements } from './claim-statements.ts'
+import { claimStatements, type Choice } from './claim-statements.ts'
 import { statement, type Dialect } from './dialect.ts'
-import type { Execution, Row, Told } from './execution.ts'
+import type { Execution, Row, Told, Transactions } from './execution.ts'
 import { Pace } from './pace.ts'
+import { RefusedRuns } from './refused-runs.ts'
 import { entryOf, runOf } from './rows.ts'
+import { rolledBack, sparing } from './sparing.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
+
+/** So often a claim looks for what it may not change: behind some that are refused there may be others. */
+const mostRounds = 10
 
 /** Every two seconds a claim begins at the front, unless that is dear: a claim of a hundred runs takes a few milliseconds. */
 const walks = { leastMs: 2_000, cheapMs: 10 } as const
 
 export interface Claiming {
   /** Leases runs of one shard; `limit` of them at most. */
-  claim(x: Execution, shard: number, request: ClaimRequest): Promise<Claimed>
+  claim(transactions: Transactions, shard: number, request: ClaimRequest): Promise<Claimed>
   /** Something may have come in before where the last claim ended. */
   notice(hints: readonly Told[]): void
 }
@@ -37,7 +43,13 @@ interface Type extends ClaimSelector {
   readonly begin: Beginning
 }
 
-export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
+export interface ClaimingOptions {
+  readonly monotonic: () => number
+  /** A policy of row-level security refuses this run to every claim: called when that is found out. */
+  readonly onRefused: (runId: string, error: unknown) => void
+}
+
+export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOptions): Claiming {
   /** By the keys that are named: who has others may find something before where these claims begin. */
   const floorsBy = new Map<string, ClaimFloors>()
   const timedFloors = new TimedFloors()
@@ -47,6 +59,15 @@ export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
   const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
   /** Without SKIP LOCKED a claim waits for who holds a run, and so is never short of any. */
   const passesOver = dialect.skipLocked !== ''
+
+  const refused = new RefusedRuns(monotonic)
+
+  /** Which runs are meant by a claim with these keys; undefined if all are. */
+  function choiceOf(keys: ClaimRequest['keys']): Choice | undefined {
+    const without = refused.current
+    if (keys === undefined && without.length === 0) return undefined
+    return { ...(keys === undefined ? {} : { keys }), ...(without.length === 0 ? {} : { without }) }
+  }
 
   function paceOf(shard: number): Pace {
     const known = paces.get(shard)
@@ -72,8 +93,9 @@ export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
     for (;;) {
       const reach = reaches.apart.of(shard, limit)
       const values = [shard, session, limit, reach, JSON.stringify(wanted)]
-      if (keys !== undefined) values.push(JSON.stringify(keys))
-      const rows = await x.execute(statements.apart(keys !== undefined), values)
+      const choice = choiceOf(keys)
+      if (choice !== undefined) values.push(JSON.stringify(choice))
+      const rows = await x.execute(statements.apart(choice !== undefined), values)
       const { now: time, found, most, next_due } = rows[0] as Row
       const runs = rows.filter((row) => row['id'] !== null).map(runOf)
       const isShort = passesOver && most !== 0 && runs.length === 0 && Number(found) >= reach
@@ -98,7 +120,7 @@ export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
     const wanted = types.map(({ begin, ...one }, of) => {
       return { ...one, ...begin.place, of, wants_head: begin.from !== 'near' && types.length > 1 }
     })
-    const lease = statements.lease({ shard, session, limit, reach, again, wanted, keys, timed })
+    const lease = statements.lease({ shard, session, limit, reach, again, wanted, choice: choiceOf(keys), timed })
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
     const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
     const rows = await (isWalk ? pace.walk(ask) : pace.beside(ask)).catch((error: unknown) => {
@@ -133,7 +155,9 @@ export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
 
   async function promote(x: Execution, shard: number, request: ClaimRequest, { since }: TimedLook): Promise<void> {
     const types = JSON.stringify(distinct(request.selectors))
-    for (const row of await x.execute(statements.promote, [shard, types, since])) {
+    const choice = choiceOf(undefined)
+    const values = [shard, types, since, ...(choice === undefined ? [] : [JSON.stringify(choice)])]
+    for (const row of await x.execute(statements.promote(choice !== undefined), values)) {
       const type = { type: row['type'] as string, version: Number(row['version']) }
       // Whoever has these or other keys may find it before where its claims begin.
       const place = { rank: Number(row['rank']), due: Number(row['due']) }
@@ -141,20 +165,57 @@ export function claiming(dialect: Dialect, monotonic: () => number): Claiming {
     }
   }
 
+  async function claim(x: Execution, shard: number, request: ClaimRequest): Promise<Claimed> {
+    if (request.apart === true) return findApart(x, shard, request)
+    let found = await find(x, shard, request, false)
+    if (found.isDue) {
+      await promote(x, shard, request, found.timed)
+      found = await find(x, shard, request, true)
+    }
+    while (found.isShort && reaches.ready.widen(shard, reaches.ready.of(shard, request.limit))) {
+      found = await find(x, shard, request, true)
+    }
+    const { runs, fresh, more, nextDue, now: time } = found
+    const claimed = { runs, more, nextDue, now: time }
+    return fresh.length === 0 ? claimed : { ...claimed, fresh }
+  }
+
+  /**
+   * A policy refuses to change one of the runs that a claim came to, and so the whole claim: the database does not say which.
+   * Those that are refused are looked for among what a claim comes to, and left out for a while. False if there are none.
+   */
+  async function findRefused(transactions: Transactions, shard: number, request: ClaimRequest): Promise<boolean> {
+    const { session, limit, selectors, keys, apart = false } = request
+    const types = JSON.stringify(distinct(selectors))
+    let isFound = false
+    for (const readiness of apart ? (['apart'] as const) : (['timed', 'ready'] as const)) {
+      // As far as a claim looks: in front of what is refused others may have locked some.
+      const reach = reaches[apart ? 'apart' : 'ready'].of(shard, limit)
+      const values = [shard, types, reach, JSON.stringify(choiceOf(keys) ?? {})]
+      const rows = await transactions.alone((x) => x.execute(statements.candidates[readiness], values))
+      const ids = rows.map((row) => row['id'] as string)
+      const probe = (some: readonly string[]): Promise<void> =>
+        rolledBack(transactions, (x) => x.execute(statements.probe, [shard, session, JSON.stringify(some)]))
+      await sparing(ids, probe, (id, error) => {
+        isFound = true
+        if (refused.add(id)) onRefused(id, error)
+      })
+    }
+    return isFound
+  }
+
   return {
-    async claim(x, shard, request) {
-      if (request.apart === true) return findApart(x, shard, request)
-      let found = await find(x, shard, request, false)
-      if (found.isDue) {
-        await promote(x, shard, request, found.timed)
-        found = await find(x, shard, request, true)
+    async claim(transactions, shard, request) {
+      for (let rounds = 1; ; rounds += 1) {
+        try {
+          const claimed = await transactions.alone((x) => claim(x, shard, request))
+          for (const { id } of claimed.runs) refused.forget(id)
+          return claimed
+        } catch (error) {
+          if (!isOfOneRow(error) || rounds === mostRounds) throw error
+          if (!(await findRefused(transactions, shard, request))) throw error
+        }
       }
-      while (found.isShort && reaches.ready.widen(shard, reaches.ready.of(shard, request.limit))) {
-        found = await find(x, shard, request, true)
-      }
-      const { runs, fresh, more, nextDue, now: time } = found
-      const claimed = { runs, more, nextDue, now: time }
-      return fresh.length === 0 ? claimed : { ...claimed, fresh }
     },
     notice(hints) {
       for (const floors of floorsBy.values()) floors.notice(hints)

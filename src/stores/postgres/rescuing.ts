@@ -8,6 +8,7 @@
 // Runs and sessions are never joined, because they may lie on different machines. A look that finds nothing to do is all that
 // a rescue costs, and `outlook.ts` says how that stays cheap; every shard that has something is a transaction of its own.
 
+import { isOfOneRow, type HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../store.ts'
@@ -159,9 +160,10 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () =
         }
         return await transactions.transaction('rescue.commit', work, { patient })
       } catch (error) {
-        if (patient || !hasMetLock(error)) throw error
+        // A policy that refuses one row says as little of which it is as a lock that cannot be passed over.
+        if (!isOfOneRow(error) && (patient || !hasMetLock(error))) throw error
         if (way === 'pass over') {
-          const known = asideOf(error)
+          const known = asideOf(error as HoldfastError)
           waits += known.length === 0 ? 1 : 0
           if (waits > mostWaits) return { takenOver: [], ended: [], paused: [], more: false, left: ids(chosen) }
           for (const place of known) aside.add((chosen[place] as Picked).id)

@@ -6,7 +6,7 @@
 // run: an index of all that a session ever held may have many entries of runs that it holds no more. Only a look for strays
 // walks there, and a walk that took long is not made again for a while.
 
-import { isHoldfastError } from '../../core/error.ts'
+import { isHoldfastError, isOfOneRow } from '../../core/error.ts'
 import type { Wish } from '../../core/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../store.ts'
 import { assertClient, minClientOf } from './client-version.ts'
@@ -15,6 +15,7 @@ import type { Execution, Row, Transactions } from './execution.ts'
 import { Pace } from './pace.ts'
 import { wishOf } from './rows.ts'
 import { byShard, everyShard } from './shards.ts'
+import { sparing } from './sparing.ts'
 import { isLocked, sqlStateOf } from './sql-state.ts'
 
 /** What is left over is told with the next beat. */
@@ -127,23 +128,36 @@ export function sessions(dialect: Dialect, monotonic: () => number): Sessions {
     (select 'stray', id, null, token from mine where held order by id limit ${straysAtOnce})`,
   )
 
-  /** Moves what is to be moved; answers what was. */
+  /** Moves what is to be moved; answers what was. A policy may refuse some of it, which is as if somebody had locked that. */
   async function moveAll(transactions: Transactions, id: string, moving: Claims): Promise<ReadonlySet<string>> {
-    if (moving.size === 0) return new Set()
-    const move = async (x: Execution): Promise<readonly Row[]> => {
-      const answers = await Promise.all(
-        Array.from(moving, ([shard, some]) => x.execute(extend, [shard, heldJson(id, some)])),
-      )
-      return answers.flat()
+    const moved = new Set<string>()
+    const move = async (claims: Claims): Promise<void> => {
+      const extendAll = async (x: Execution): Promise<readonly Row[]> => {
+        const answers = await Promise.all(
+          Array.from(claims, ([shard, some]) => x.execute(extend, [shard, heldJson(id, some)])),
+        )
+        return answers.flat()
+      }
+      try {
+        // Where nobody can be passed over, somebody may be waited for: once, and not for as long as a call may take.
+        const rows = await transactions.alone(extendAll, 'beat.extend-commit', { patient: skipLocked !== '' })
+        for (const row of rows) moved.add(row['id'] as string)
+      } catch (error) {
+        if (skipLocked !== '' || !isHoldfastError(error) || !isLocked(sqlStateOf(error.cause))) throw error
+      }
     }
-    try {
-      // Where nobody can be passed over, somebody may be waited for: once, and not for as long as a call may take.
-      const rows = await transactions.alone(move, 'beat.extend-commit', { patient: skipLocked !== '' })
-      return new Set(rows.map((row) => row['id'] as string))
-    } catch (error) {
-      if (skipLocked !== '' || !isHoldfastError(error) || !isLocked(sqlStateOf(error.cause))) throw error
-      return new Set()
-    }
+    if (moving.size === 0) return moved
+    await move(moving).catch(async (error: unknown) => {
+      if (!isOfOneRow(error)) throw error
+      for (const [shard, claims] of moving) {
+        await sparing(
+          claims,
+          (some) => move(new Map([[shard, some]])),
+          () => undefined,
+        )
+      }
+    })
+    return moved
   }
 
   async function lookAt(transactions: Transactions, id: string, claims: Claims): Promise<readonly Seen[]> {

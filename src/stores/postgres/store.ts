@@ -88,6 +88,8 @@ export interface PostgresStoreParts {
   /** Reads what the secrets of tokens are made with. */
   readonly tokenKey: () => Promise<string>
   readonly hearing: Hearing
+  /** A policy of row-level security lets nobody claim this run. */
+  readonly onRefused?: (runId: string, error: unknown) => void
   /** Called once, when the store is closed. */
   readonly onClose: () => Promise<void>
 }
@@ -140,7 +142,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     this.dialect = dialect
     this.starting = starting(dialect)
     this.idempotency = idempotency(dialect)
-    this.claiming = claiming(dialect, monotonic)
+    this.claiming = claiming(dialect, { monotonic, onRefused: parts.onRefused ?? (() => undefined) })
     this.reading = reading(dialect)
     this.judging = judging(dialect, exchange, childrenStarting(this))
     this.delivering = delivering(dialect, exchange)
@@ -181,7 +183,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { shards } = this.dialect
-    if (shards === 1) return this.db.alone((x) => this.claiming.claim(x, 0, request))
+    if (shards === 1) return this.claiming.claim(this.db, 0, request)
     return this.claimInTurn(request)
   }
 
@@ -309,7 +311,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     for (let turn = 0; turn < shards; turn += 1) {
       const limit = request.limit - runs.length
       const shard = (first + turn) % shards
-      const asked = this.db.alone((x) => this.claiming.claim(x, shard, { ...request, limit }))
+      const asked = this.claiming.claim(this.db, shard, { ...request, limit })
       const claimed = await asked.catch((error: unknown) => {
         if (runs.length === 0) throw error
         return null

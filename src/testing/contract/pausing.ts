@@ -31,6 +31,32 @@ export const pausing: readonly ContractCase[] = [
     },
   },
   {
+    name: 'a note that a codec has encrypted is the payload of its entry, by whichever way it comes there, and nothing else is',
+    async run({ start, hold, steer, run, journal, store }) {
+      const sealed = (text: string) => ({ note: null, sealedNote: text })
+      const data = async (runId: string): Promise<readonly unknown[]> =>
+        (await journal(runId)).slice(1).map(({ kind, meta, data: kept }) => [kind, meta, kept])
+      const { id } = await start()
+      steered(await steer(id, { kind: 'pause', reason: 'operator', ...sealed('one') }), 'done')
+      steered(await steer(id, { kind: 'resume', ...sealed('two'), amend: [], seq: null }), 'done')
+      assert.deepEqual(await data(id), [
+        ['paused', { reason: 'operator', note: null }, 'one'],
+        ['resumed', { note: null }, 'two'],
+      ])
+      steered(await steer(id, ask.remove), 'done')
+      const held = await hold()
+      const { wish } = steered(
+        await steer(held.runId, { kind: 'pause', reason: 'maintenance', ...sealed('three') }),
+        'wished',
+      )
+      assert.deepEqual((await run(held.runId)).wish, wish)
+      assert.equal(wish?.kind === 'pause' ? wish.sealedNote : null, 'three')
+      // Whoever loses its holder pauses as well.
+      await store.release([{ ...held.lease, runId: held.runId }])
+      assert.deepEqual(await data(held.runId), [['paused', { reason: 'maintenance', note: null }, 'three']])
+    },
+  },
+  {
     name: 'pausing again what is paused is done and appends nothing',
     async run(bench) {
       const { id } = await bench.start()

@@ -4,8 +4,10 @@
 import { describe, expect, it } from 'vitest'
 import { cancelRuns } from '../../../src/client/bulk.ts'
 import { cancelRun, pauseRun } from '../../../src/client/steering.ts'
+import { jsonCodec } from '../../../src/core/codec.ts'
 import type { HoldfastError } from '../../../src/core/error.ts'
 import { defaultLimits } from '../../../src/core/limits.ts'
+import { Payloads } from '../../../src/core/payload.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { SteerRequest } from '../../../src/core/steering.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
@@ -36,6 +38,7 @@ function setUp(lockedMs: Readonly<Record<string, number>>, runs = Object.keys(lo
     store,
     storageMs,
     limits: defaultLimits,
+    payloads: new Payloads(jsonCodec()),
     ports: { clock, random: { uint32: () => 2 ** 31 } },
     assertOpen: () => undefined,
     transitionId: () => 'id',

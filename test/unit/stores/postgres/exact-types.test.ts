@@ -96,11 +96,12 @@ async function statements(): Promise<readonly string[]> {
     }
     await store.deadLetters({ name: 'n', runId: id }, { limit: 10, after: `${id} letter` }).catch(() => undefined)
     const claims = claimStatements(dialect)
-    for (const keys of [undefined, ['key']]) {
-      claims.apart(keys !== undefined)
+    for (const choice of [undefined, { keys: ['key'], without: [id] }]) {
+      claims.apart(choice !== undefined)
+      claims.promote(choice !== undefined)
       for (const types of [1, 200]) {
         const wanted = Array.from({ length: types }, () => ({}) as never)
-        const request = { shard: 0, session: 's', limit: 1, reach: 1, again: false, wanted, keys, timed: {} as never }
+        const request = { shard: 0, session: 's', limit: 1, reach: 1, again: false, wanted, choice, timed: {} as never }
         claims.lease(request)
       }
     }
