@@ -13,6 +13,7 @@ import { committing } from './committing.ts'
 import { continuing } from './continuing.ts'
 import { deadLetters } from './dead-letters.ts'
 import { ending } from './ending.ts'
+import { fairClaims } from './fair-claims.ts'
 import { feed } from './feed.ts'
 import { fencing } from './fencing.ts'
 import { finding } from './finding.ts'
@@ -63,6 +64,7 @@ export const storeContract: readonly ContractCase[] = [
   ...starting,
   ...keys,
   ...claiming,
+  ...fairClaims,
   ...payloadKeys,
   ...scheduling,
   ...committing,
