@@ -49,8 +49,9 @@ export interface Store {
   start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]>
 
   /**
-   * Leases what is due to a session: highest priority first, then the longest due, then the lowest id. A leased run is
-   * due no more. A run whose time is over is not handed out; one that is being cancelled is, and stays `cancelling`.
+   * Leases what is due to a session: highest priority first; at one priority the types take turns, one run each, in the order
+   * in which the request first names them; within a type, whatever the version, the longest due first, then the lowest id. A
+   * leased run is due no more. A run whose time is over is not handed out; one that is being cancelled is, and stays `cancelling`.
    * A claim that names keys passes over runs of other keys, and is not told that there are more of those.
    * A claim apart leases suspects and nothing else, the longest due first, and counts no crash.
    */
@@ -256,6 +257,7 @@ export interface Busy {
 export interface ClaimRequest {
   /** Who claims. A session that has ended gets nothing. */
   readonly session: string
+  /** Which types and versions, and in which order types take turns: who was served last is named last. */
   readonly selectors: readonly ClaimSelector[]
   readonly limit: number
   /** Suspects, which may end the process that performs them, and nothing else. @default false */

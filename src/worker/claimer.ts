@@ -6,6 +6,8 @@
 //   claiming  waits for the answer, with as many slots taken as it asked for. What wakes it now makes it ask again.
 //   stopped   asks no more. What the last claim brought is given back.
 //
+// Types of equal priority take turns, in a claim and from claim to claim (`rotation.ts`): a backlog of one delays no other.
+//
 // While it is backlogged it also asks for runs that no slot is free for yet (`ahead.ts`): those begin as soon as slots are freed,
 // whatever it does meanwhile.
 //
@@ -27,6 +29,7 @@ import type { ClaimSelector } from '../store.ts'
 import { Ahead, type Batch } from './ahead.ts'
 import type { KnownKeys } from './known-keys.ts'
 import type { Performer } from './performer.ts'
+import { Rotation } from './rotation.ts'
 import type { Slots } from './slots.ts'
 
 const shortestPollMs = 25
@@ -50,7 +53,7 @@ export class Claimer {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Performer
-  private readonly selectors: readonly ClaimSelector[]
+  private readonly rotation: Rotation
   private readonly keys: KnownKeys
   private readonly longestPollMs: number
   private readonly refused: ClaimerOptions['refused']
@@ -78,7 +81,7 @@ export class Claimer {
     this.engine = engine
     this.slots = slots
     this.performer = performer
-    this.selectors = options.selectors
+    this.rotation = new Rotation(options.selectors)
     this.keys = options.keys
     this.longestPollMs = Math.max(1, options.pollMs)
     this.refused = options.refused
@@ -154,7 +157,7 @@ export class Claimer {
 
   private async claim(): Promise<void> {
     const { engine, slots } = this
-    const selectors = this.performer.claimable(this.selectors)
+    const selectors = this.performer.claimable(this.rotation.selectors)
     this.fill()
     const room = this.backlogged && this.mayClaimAhead ? this.ahead.room : 0
     this.starved = slots.free + room === 0
@@ -177,6 +180,7 @@ export class Claimer {
       const request = { session, selectors, limit, ...(keys === undefined ? {} : { keys }) }
       const { runs: claimed, fresh = [], more, nextDue, now } = await engine.store.claim(request)
       engine.clock.observe(now)
+      this.rotation.served(claimed)
       const runs = keys === undefined ? this.readable(claimed) : claimed
       begun = Math.min(runs.length, reserved)
       if (runs.length > 0) this.pollMs = this.firstPollMs

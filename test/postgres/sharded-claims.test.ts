@@ -41,4 +41,16 @@ describe('a claim of several shards', { timeout: 60_000 }, () => {
     refuseAfter(Number.POSITIVE_INFINITY)
     expect((await bench.claim({ limit: 200 })).runs).toHaveLength(100 - runs.length)
   })
+
+  it('lets types take turns in each shard', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench } = await opened({ pool: refusingPool(url).pool, schema, shards: 4 })
+    const selectors = ['many', 'few'].map((type) => ({ type, version: 1 }))
+    // So many that no shard has fewer than five of either.
+    for (const one of selectors) await bench.store.start(Array.from({ length: 200 }, () => bench.newRun(one)))
+    for (let turn = 0; turn < 4; turn += 1) {
+      const { runs } = await bench.claim({ selectors, limit: 10 })
+      expect(runs.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => ['many', 'few']).flat())
+    }
+  })
 })

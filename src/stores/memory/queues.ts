@@ -2,6 +2,7 @@
 // are claimed, a heap of timed ones by due time, from which they move over when that comes, and a heap of suspects, due or
 // not, which are claimed apart. A row stands in at most one heap; `readiness` says in which.
 
+import { placesOf } from '../../core/claim-order.ts'
 import type { Selector } from '../../store.ts'
 import { Heap } from './heap.ts'
 import type { Row } from './row.ts'
@@ -64,14 +65,42 @@ export class Queues {
   }
 }
 
-/** The ready run that goes first; it stays. */
-export function firstReady(queues: readonly Queue[]): Row | undefined {
-  let first: Row | undefined
-  for (const { ready } of queues) {
-    const candidate = ready.peek()
-    if (candidate !== undefined && (first === undefined || claimedBefore(candidate, first))) first = candidate
+/** The ready runs of some queues as one claim takes them: at one priority the types take turns, one run each. */
+export class ReadyTurns {
+  private readonly queues: readonly Queue[]
+  private readonly places: ReadonlyMap<string, number>
+  private priority: number | null = null
+  /** How many runs of each type were taken at that priority. */
+  private readonly taken = new Map<string, number>()
+
+  constructor(queues: readonly Queue[], selectors: readonly Selector[]) {
+    this.queues = queues
+    this.places = placesOf(selectors)
   }
-  return first
+
+  /** The run that goes first; it stays. */
+  first(): Row | undefined {
+    let first: Row | undefined
+    for (const { ready } of this.queues) {
+      const candidate = ready.peek()
+      if (candidate !== undefined && (first === undefined || this.goesBefore(candidate, first))) first = candidate
+    }
+    return first
+  }
+
+  /** That run has had the turn of its type. */
+  take({ type, priority }: Row): void {
+    if (priority !== this.priority) this.taken.clear()
+    this.priority = priority
+    this.taken.set(type, (this.taken.get(type) ?? 0) + 1)
+  }
+
+  private goesBefore(a: Row, b: Row): boolean {
+    if (a.priority !== b.priority || a.type === b.type) return claimedBefore(a, b)
+    const isSame = a.priority === this.priority
+    const ahead = isSame ? (this.taken.get(a.type) ?? 0) - (this.taken.get(b.type) ?? 0) : 0
+    return (ahead || (this.places.get(a.type) ?? 0) - (this.places.get(b.type) ?? 0)) < 0
+  }
 }
 
 /** The suspect that has been due longest; it stays. */
@@ -109,7 +138,7 @@ function promote({ ready, timed }: Queue, now: number): void {
   }
 }
 
-/** Higher priority first, then longer due, then the lower id. */
+/** Within a type: higher priority first, then longer due, then the lower id. */
 function claimedBefore(a: Row, b: Row): boolean {
   return a.priority === b.priority ? dueBefore(a, b) : a.priority > b.priority
 }

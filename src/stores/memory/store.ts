@@ -54,7 +54,7 @@ import { commitOne } from './committing.ts'
 import { deadLetters } from './dead-letters.ts'
 import { deliverOne } from './delivering.ts'
 import { matching } from './finding.ts'
-import { firstApart, firstReady, nextDue, nextDueApart } from './queues.ts'
+import { firstApart, nextDue, nextDueApart, ReadyTurns } from './queues.ts'
 import type { Row } from './row.ts'
 import { startOne } from './starting.ts'
 import { Tables } from './tables.ts'
@@ -98,7 +98,8 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const limit = this.tables.bounds.sessions.hasEnded(request.session) ? 0 : request.limit
     const runs: Run[] = []
     const over: { readonly row: Row; readonly due: number }[] = []
-    const first = (): Row | undefined => (apart ? firstApart(queues, now) : firstReady(queues))
+    const turns = new ReadyTurns(queues, request.selectors)
+    const first = (): Row | undefined => (apart ? firstApart(queues, now) : turns.first())
     let row = first()
     for (; row !== undefined; row = first()) {
       if (isOver(row, now) || !isReadable(row, request)) {
@@ -106,6 +107,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
         over.push({ row, due: row.due ?? now })
         this.tables.queues.remove(row, 'idle')
       } else if (runs.length < limit) {
+        turns.take(row)
         this.tables.lease(row, { session: request.session, token: row.token + 1 }, leaseMsOf(row, request), now)
         // A suspect is counted when it begins.
         if (!apart) row.crashes += 1

@@ -53,20 +53,16 @@ export interface Walking {
   readonly cutAt?: number | null
 }
 
-/** What a claim saw of the runs that were ready. */
+/** What a claim saw of the runs of a type that were ready, from where it began. */
 export interface Sight {
-  /** Everything that was ready, from where it began: what is left is held by others. */
+  /** All of them: what is left is held by others. */
   readonly isAll: boolean
-  /** The first run of a type that it had to pass over, because somebody else had it; by the type's place in the list. */
-  readonly firsts: ReadonlyMap<number, Place>
-  /** The last run that it leased of a type. */
-  readonly lasts: ReadonlyMap<number, Place>
-  /** How far it looked. */
-  readonly furthest: Place
-  /** Where the first run of a type stands, for types that did not begin where the last claim ended. */
-  readonly heads: ReadonlyMap<number, Place>
-  /** The store's time. */
-  readonly now: number
+  /** The first that it had to pass over, because somebody else had it. */
+  readonly passed: Place | null
+  /** The last that it leased. */
+  readonly leased: Place | null
+  /** The first of all. A claim of one type need not tell. */
+  readonly head: Place | null
 }
 
 interface Floor {
@@ -111,22 +107,20 @@ export class ClaimFloors {
     return { from: isNear ? 'near' : 'slack', place: begins, ...news }
   }
 
-  /** Remembers what a claim of these types saw that began there. */
+  /** Remembers what a claim saw that began there, at that time of the store: what it says of each type, in their order. */
   saw(
     shard: number,
     types: readonly (ClaimSelector & { readonly begin: Beginning })[],
-    { isAll, firsts, lasts, furthest, heads, now }: Sight,
+    sights: readonly Sight[],
+    now: number,
   ): void {
     for (const [of, type] of types.entries()) {
+      const { isAll, passed, leased, head } = sights[of] as Sight
       const floor = this.floorOf(nameOf(shard, type))
       const { from, place: began } = type.begin
-      const last = lasts.get(of) ?? (began.rank === front.rank ? null : began)
-      const seen = isAll
-        ? // Nothing of it is left: it goes on with what comes in now, at the rank that it had last.
-          { rank: (last ?? ordinary).rank, due: now }
-        : // A type whose runs come later than all that were claimed keeps its place.
-          latest([furthest, heads.get(of) ?? front, began])
-      floor.place = firsts.get(of) ?? seen
+      const last = leased ?? (began.rank === front.rank ? ordinary : began)
+      // If nothing of it is left, it goes on with what comes in now, at the rank that it had last.
+      floor.place = passed ?? (isAll ? { rank: last.rank, due: now } : (leased ?? head ?? began))
       if (isAll) floor.nearUntil = Number.NEGATIVE_INFINITY
       else if (from !== 'near') floor.nearUntil = this.monotonic() + nearMs
       if (from !== 'near') floor.lookedAt = now
@@ -183,11 +177,6 @@ function tell(floor: Floor, place: Place): void {
 
 export function isBefore(one: Place, other: Place): boolean {
   return one.rank < other.rank || (one.rank === other.rank && one.due < other.due)
-}
-
-/** The last of these in the order of claims. */
-export function latest(places: readonly Place[]): Place {
-  return places.reduce((last, place) => (isBefore(last, place) ? place : last), front)
 }
 
 function nameOf(shard: number, { type, version }: Pick<Run, 'type' | 'version'>): string {

@@ -3,6 +3,9 @@
 //
 // A claim that found nothing but what others hold looks twice as far, and again, up to a bound: a user's transaction that holds
 // the first 500 runs must not keep a worker from the next one. It keeps that reach for as long as claims need it.
+//
+// The types that had something ready when it last looked share that, but one more than is wanted is picked of each: all others may
+// have nothing this time, and then it fills the claim and tells whether there is more.
 
 const reachFactor = 4
 const leastReach = 32
@@ -12,9 +15,21 @@ const mostReach = 10_000
 export class ClaimReach {
   /** By shard: as far as claims have to look. */
   private readonly widened = new Map<number, number>()
+  /** By shard: how many types had something ready. */
+  private readonly types = new Map<number, number>()
 
   of(shard: number, limit: number): number {
     return Math.max(reachFactor * limit, leastReach, this.widened.get(shard) ?? 0)
+  }
+
+  /** How many of each type are picked. */
+  ofEach(shard: number, limit: number): number {
+    return Math.max(limit + 1, Math.ceil(this.of(shard, limit) / (this.types.get(shard) ?? 1)))
+  }
+
+  /** A claim found so many types with something ready. */
+  sawTypes(shard: number, types: number): void {
+    this.types.set(shard, Math.max(1, types))
   }
 
   /** A claim that looked so far found nothing but what others hold. True if the next one looks further. */

@@ -2,8 +2,9 @@
 // in claim order while it passes over those that somebody else has locked, stops when it has enough, and leases them. The limit
 // stands after the lock: a limit before it made one stranger's lock on the first run stop every claim of one run.
 //
-// The runs of several types are merged as they are read: an arm for each type, so that a claim reads one run more of each
-// type and no more. A worker of very many types would make a plan of very many arms; it reads each type for itself instead.
+// Several types take turns: an arm for each type and version reads the first of its runs along the index, and what the arms have
+// read is numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop instead.
+// A claim of one type has one order, that of the index, and counts no rounds.
 
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import { runColumns } from './rows.ts'
@@ -20,6 +21,8 @@ const mostArms = 128
  * how far ahead timed runs are looked at.
  */
 const firstArm = 9
+/** How many each of them takes: type, version, place among the types, rank and due time. */
+const armValues = 5
 
 /** What a claim asks for, by type and version. */
 export interface Wanted {
@@ -27,12 +30,12 @@ export interface Wanted {
   readonly of: number
   readonly type: string
   readonly version: number
+  /** Where its type stands among those that take turns: one place for all versions of a type. */
+  readonly type_at: number
   readonly lease_ms: number | null
   /** Where it begins: nothing before that is ready, as far as is known. */
   readonly rank: number
   readonly due: number
-  /** It wants to know where its first run stands from there on, whether that is claimed or not. */
-  readonly wants_head: boolean
 }
 
 export interface ClaimStatements {
@@ -42,7 +45,7 @@ export interface ClaimStatements {
   promote(isChoosing: boolean): Statement
   /** The claim of suspects. Takes the shard, the session, the limit, the reach, the types and the choice, if any. */
   apart(isChoosing: boolean): Statement
-  /** What a claim would come to, in its order, and leases nothing. Takes the shard, the types, how many, and the choice. */
+  /** What a claim may come to, and leases nothing. Takes the shard, the types, how many of each, and the choice. */
   readonly candidates: Readonly<Record<'ready' | 'timed' | 'apart', Statement>>
   /** Changes runs as a claim does, so that it is seen whether that may be: it is rolled back. Takes the shard, the session, the ids. */
   readonly probe: Statement
@@ -60,7 +63,7 @@ export interface LeaseValues {
   readonly shard: number
   readonly session: string
   readonly limit: number
-  /** How many are picked. */
+  /** How many of each type and version are picked. */
   readonly reach: number
   readonly again: boolean
   readonly wanted: readonly Wanted[]
@@ -81,21 +84,21 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     with clock as materialized (select ${now} as now),
     wanted as materialized (
       select * from json_to_recordset($5::text::json) as wanted (
-        "of" integer, type text, version integer, lease_ms bigint, rank integer, due bigint, wants_head boolean))`
+        "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
 
   /** Locks what was picked, in the order of the claim, and passes over what others have: nobody is waited for. */
-  const lockInTurn = (order: string, conditions: string): string => `
+  const lockInTurn = (conditions: string): string => `
     locked as materialized (
-      select picked.* from (select * from picked order by ${order}) as picked cross join lateral (
+      select picked.* from (select * from picked order by nth) as picked cross join lateral (
         select run.id from ${schema}.runs as run
         where run.shard = $1::smallint and run.id = picked.id and ${conditions}
         for no key update skip locked) as run
       limit (select most from allowed))`
   /** Without SKIP LOCKED a claim waits for others, and so takes its rows in the order of their ids, as they do. */
-  const lockAndWait = (order: string, conditions: string): string => `
+  const lockAndWait = (conditions: string): string => `
     locked as materialized (
       select chosen.* from (
-        select * from (select * from picked order by ${order} limit (select most from allowed)) as first order by id
+        select * from (select * from picked order by nth limit (select most from allowed)) as first order by id
       ) as chosen cross join lateral (
         select run.id from ${schema}.runs as run
         where run.shard = $1::smallint and run.id = chosen.id and ${conditions}
@@ -109,7 +112,8 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         expires_at = null
       from locked inner join wanted on wanted."of" = locked."of"
       where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
-      returning ${runColumns('run')}, locked.rank as place, locked.due as picked_due)`
+      returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
+  // Where nothing is leased, one tells whether there is something.
   const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
 
   /** Of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
@@ -128,25 +132,37 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     return `and (run.key_id is null or ${isSilent(choice, 'keys')} or run.key_id = any(${keys})) ${isMeant(choice)}`
   }
 
-  /** An arm is one type: its ready runs, in claim order. It says so, or nobody would know that arms can be merged. */
+  /** An arm is one type and version: the first of its ready runs, in claim order. */
   const arm = (of: number, keys: number | null): string => {
-    const [type, version, rank, due] = [0, 1, 2, 3].map((place) => `$${firstArm + 4 * of + place}`)
+    const [type, version, typeAt, rank, due] = [0, 1, 2, 3, 4].map((place) => `$${firstArm + armValues * of + place}`)
     return `
-        (select run.id, run.rank, run.due, ${of} as "of" from ${schema}.runs as run
+        (select run.id, run.rank, run.due, ${of} as "of", ${typeAt}::integer as type_at from ${schema}.runs as run
         where run.shard = $1::smallint and run.type = ${type}::text and run.version = ${version}::integer
           and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
           and (run.rank, run.due) >= (${rank}::integer, ${due}::bigint)
-        order by run.rank, run.due, run.id)`
+        order by run.rank, run.due, run.id ${picking})`
   }
-  /** Every type for itself, each as far as it may be needed. */
+  /** The same for any number of types. */
   const eachType = (keys: number | null): string => `
         select one.* from wanted cross join lateral (
-          select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
+          select run.id, run.rank, run.due, wanted."of", wanted.type_at from ${schema}.runs as run
           where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
             and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
-          order by run.rank, run.due, run.id limit $4::integer) as one`
+          order by run.rank, run.due, run.id ${picking}) as one`
+  const pickOne = (keys: number | null): string => `
+      select *, row_number() over (order by rank, due, id) as nth from ${arm(0, keys)} as ready`
+  const pickInTurns = (ready: string): string => `
+      select *, row_number() over (order by rank, round, type_at) as nth from (
+        select *, row_number() over (partition by rank, type_at order by due, id) as round from (${ready}) as ready
+      ) as ready`
+  /** Where the first of each type stands, and how many of it were picked: a claim of one type knows that. */
+  const headsOf = `(
+        select pg_catalog.json_agg(
+          pg_catalog.json_build_object('of', head."of", 'rank', head.rank, 'due', head.due, 'picked', arm.picked))::text
+        from (
+          select min(nth) as nth, count(*) as picked from picked group by "of") as arm inner join picked as head using (nth))`
 
-  const leasing = (ready: string, keys: number | null): string => `${wanted},
+  const leasing = (picked: string, heads: string, keys: number | null): string => `${wanted},
     coming as materialized (
       select min((
         select run.due from ${schema}.runs as run
@@ -158,19 +174,9 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select case when coming.due <= clock.now and not $6::boolean then 0 when ${hasEnded} then 0
         else $3::integer end as most
       from clock cross join coming),
-    picked as materialized (
-      select *, row_number() over (order by rank, due, id) as nth from (${ready}) as ready
-      order by rank, due, id ${picking}),
-    ${lock('rank, due, id', `${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
+    picked as materialized (${picked}),
+    ${lock(`${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
     ${leased('run.crashes + 1')},
-    -- Where a type stands whose runs may all come after those that are claimed.
-    heads as materialized (
-      select wanted."of", one.* from wanted cross join lateral (
-        select run.rank, run.due from ${schema}.runs as run
-        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
-        order by run.rank, run.due, run.id limit 1) as one
-      where wanted.wants_head and (select most from allowed) > 0),
     -- How many of those that were picked were looked at, and how many of them could be locked.
     looked as materialized (
       select count(*) as got,
@@ -181,14 +187,14 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       (select case when looked.at > looked.got then (
         select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
         where nth <= looked.at and id not in (select id from locked)) end from looked) as passed,
-      (select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from heads) as heads, leased.*,
+      ${heads} as heads, leased.*,
       entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
     from clock left join leased on true left join lateral (
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
         and leased.seq = 1 and leased.inbox = 0
       limit 1) as entry on true
-    order by leased.place, leased.picked_due, leased.id`
+    order by leased.nth`
 
   /** By how many arms they have, and whether keys are named: one of no arms is that of each type for itself. */
   const leases = new Map<string, { readonly first: Statement; readonly again: Statement }>()
@@ -196,10 +202,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     const name = `${arms} ${isKeyed}`
     const known = leases.get(name)
     if (known !== undefined) return known
-    const keys = isKeyed ? firstArm + 4 * arms : null
-    const ready =
+    const keys = isKeyed ? firstArm + armValues * arms : null
+    const ready = (): string =>
       arms === 0 ? eachType(keys) : Array.from({ length: arms }, (_, of) => arm(of, keys)).join(' union all')
-    const text = leasing(ready, keys)
+    const text = arms === 1 ? leasing(pickOne(keys), 'null::text', keys) : leasing(pickInTurns(ready()), headsOf, keys)
     const made = {
       first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
       again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
@@ -216,13 +222,13 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     allowed as materialized (
       select case when ${hasEnded} then 0 else $3::integer end as most),
     picked as materialized (
-      select one.* from wanted cross join lateral (
+      select one.*, row_number() over (order by one.due, one.id) as nth from wanted cross join lateral (
         select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
         where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
           and run.readiness = 'apart' and run.due <= ${clock} and ${isInTime} ${isMine(keys)}
         order by run.due, run.id limit $4::integer) as one
       order by due, id ${picking}),
-    ${lock('due, id', `${isStill('apart')} and run.due <= ${clock} and ${isInTime} ${isMine(keys)}`)},
+    ${lock(`${isStill('apart')} and run.due <= ${clock} and ${isInTime} ${isMine(keys)}`)},
     ${leased('run.crashes')}
     select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
       (select min((
@@ -230,7 +236,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
           and run.readiness = 'apart' and run.due > clock.now order by run.due limit 1)) from wanted) as next_due, leased.*
     from clock left join leased on true
-    order by leased.picked_due, leased.id`,
+    order by leased.nth`,
     )
   const apart = apartOf(null)
   const chosenApart = apartOf(6)
@@ -248,7 +254,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
         where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
           and run.readiness = '${readiness}' ${isDue} and ${isInTime} ${isMine(4)}
         order by ${order} limit $3::integer) as one
-    order by ${order} limit $3::integer`,
+    order by ${order}`,
     )
   }
 
@@ -286,8 +292,8 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), since, aheadMs]
       const values: (string | number | null)[] = asked
       for (let of = 0; of < arms; of += 1) {
-        const one = types[of]
-        values.push(one?.type ?? null, one?.version ?? null, one?.rank ?? null, one?.due ?? null)
+        const { type = null, version = null, type_at: typeAt = null, rank = null, due = null } = types[of] ?? {}
+        values.push(type, version, typeAt, rank, due)
       }
       if (choice !== undefined) values.push(JSON.stringify(choice))
       return { statement: again ? second : first, values }

@@ -2,10 +2,11 @@
 // (`claim-floors.ts`, `timed-floors.ts`) and looks as far as it has to (`claim-reach.ts`). Runs whose time has come are first
 // moved to the ready ones, by whoever finds that there are some.
 
+import { placesOf } from '../../core/claim-order.ts'
 import { isOfOneRow } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../store.ts'
-import { ClaimFloors, isBefore, latest, type Beginning, type Place, type Sight } from './claim-floors.ts'
+import { ClaimFloors, isBefore, type Beginning, type Place, type Sight } from './claim-floors.ts'
 import { ClaimReach } from './claim-reach.ts'
 import { claimStatements, type Choice } from './claim-statements.ts'
 import { statement, type Dialect } from './dialect.ts'
@@ -111,14 +112,15 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
     const selectors = distinct(request.selectors)
-    const reach = reaches.ready.of(shard, limit)
+    const reach = reaches.ready.ofEach(shard, limit)
     const pace = paceOf(shard)
     const cutAt = pace.isCut ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
     const how = { isFront: pace.isDue, mayWalk: pace.isRested, cutAt }
     const types = selectors.map((one): Type => ({ ...one, begin: floors.begin(shard, one, how) }))
     const timed = timedFloors.look(shard, selectors, how)
+    const places = placesOf(selectors)
     const wanted = types.map(({ begin, ...one }, of) => {
-      return { ...one, ...begin.place, of, wants_head: begin.from !== 'near' && types.length > 1 }
+      return { ...one, ...begin.place, of, type_at: places.get(one.type) as number }
     })
     const lease = statements.lease({ shard, session, limit, reach, again, wanted, choice: choiceOf(keys), timed })
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
@@ -144,12 +146,24 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     const found = Number(first['found'])
     // Whatever was picked and not leased is there still, or others were quicker, and there may be more behind it.
     const more = found > runs.length
-    const sight = sightOf(rows, types, { now, isAll: found < reach && runs.length < limit })
+    const arms = armsOf(rows, types)
     // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
-    const isShort = passesOver && first['most'] !== 0 && runs.length === 0 && found >= reach
-    if (first['most'] === 0) floors.failed(shard, types)
-    else floors.saw(shard, types, sight)
-    if (!isShort && first['most'] !== 0) reaches.ready.found(shard, sight.passed)
+    const hasLooked = first['most'] !== 0
+    const isShort = passesOver && hasLooked && runs.length === 0 && arms.some(({ picked }) => picked >= reach)
+    if (hasLooked) {
+      floors.saw(
+        shard,
+        types,
+        arms.map((one) => sightOf(one, reach)),
+        now,
+      )
+      reaches.ready.sawTypes(shard, arms.filter(({ picked }) => picked > 0).length)
+      if (!isShort)
+        reaches.ready.found(
+          shard,
+          arms.reduce((sum, { passed }) => sum + passed.length, 0),
+        )
+    } else floors.failed(shard, types)
     return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort }
   }
 
@@ -224,33 +238,44 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
   }
 }
 
-/** What a claim saw: how far it looked, and what it had to pass over on the way. */
-function sightOf(
-  rows: readonly Row[],
-  types: readonly Type[],
-  { now, isAll }: { readonly now: number; readonly isAll: boolean },
-): Sight & { readonly passed: number } {
-  const [first = {}] = rows
-  const skipped = placesOf(first['passed'])
-  const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
-  const lasts = new Map<number, Place>()
-  const leased: Place[] = []
-  for (const row of rows) {
-    if (row['id'] === null) continue
-    const place = { rank: Number(row['place']), due: Number(row['picked_due']) }
-    leased.push(place)
-    lasts.set(ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number, place)
-  }
-  const firsts = new Map<number, Place>()
-  for (const place of skipped) {
-    const known = firsts.get(place.of)
-    if (known === undefined || isBefore(place, known)) firsts.set(place.of, place)
-  }
-  const heads = new Map(placesOf(first['heads']).map((place) => [place.of, place]))
-  return { isAll, now, firsts, lasts, furthest: latest([...leased, ...skipped]), heads, passed: skipped.length }
+/** What a claim found of a type. */
+interface Arm {
+  /** How many it picked. */
+  picked: number
+  head: Place | null
+  /** What somebody else had, of those that were looked at. */
+  readonly passed: Place[]
+  /** In the order in which they were leased. */
+  readonly leased: Place[]
 }
 
-function placesOf(json: unknown): readonly (Place & { readonly of: number })[] {
+/** What a claim found of each type, in their order. */
+function armsOf(rows: readonly Row[], types: readonly Type[]): readonly Arm[] {
+  const [first = {}] = rows
+  const arms = types.map((): Arm => ({ picked: 0, head: null, passed: [], leased: [] }))
+  const armOf = (of: number): Arm => arms[of] as Arm
+  const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
+  for (const { of, rank, due } of placedOf(first['passed'])) armOf(of).passed.push({ rank, due })
+  for (const row of rows) {
+    if (row['id'] === null) continue
+    const of = types.length === 1 ? 0 : (ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number)
+    armOf(of).leased.push({ rank: Number(row['place']), due: Number(row['picked_due']) })
+  }
+  if (types.length === 1) armOf(0).picked = Number(first['found'])
+  for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
+    Object.assign(armOf(of), { head: { rank, due }, picked })
+  }
+  return arms
+}
+
+function sightOf({ picked, head, passed, leased }: Arm, reach: number): Sight {
+  const isAll = picked < reach && picked === passed.length + leased.length
+  const first = passed.reduce<Place | null>((one, place) => (one === null || isBefore(place, one) ? place : one), null)
+  return { isAll, passed: first, leased: leased.at(-1) ?? null, head }
+}
+
+/** What stands where, and of which type. */
+function placedOf(json: unknown): readonly (Place & { readonly of: number; readonly picked?: number })[] {
   return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
 }
 
@@ -258,6 +283,11 @@ function placesOf(json: unknown): readonly (Place & { readonly of: number })[] {
 function distinct(
   selectors: readonly ClaimSelector[],
 ): readonly (ClaimSelector & { readonly lease_ms: number | null })[] {
-  const byName = new Map(selectors.toReversed().map((one) => [`${one.version} ${one.type}`, one]))
-  return Array.from(byName.values(), ({ type, version, leaseMs }) => ({ type, version, lease_ms: leaseMs ?? null }))
+  const seen = new Set<string>()
+  const first: (ClaimSelector & { readonly lease_ms: number | null })[] = []
+  for (const { type, version, leaseMs } of selectors) {
+    if (seen.size === seen.add(`${version} ${type}`).size) continue
+    first.push({ type, version, lease_ms: leaseMs ?? null })
+  }
+  return first
 }

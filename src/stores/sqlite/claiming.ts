@@ -1,8 +1,9 @@
-// Handing out what is due. One lookup per selector, each along the index of those that are ready; the first of all of
-// them are leased. What has come due meanwhile is first moved from the timed ones to the ready ones.
+// Handing out what is due. One lookup per selector, each along the index of those that are ready; of what they find, the types
+// take turns. What has come due meanwhile is first moved from the timed ones to the ready ones.
 
+import { dueOrder, inTurns } from '../../core/claim-order.ts'
 import type { Run } from '../../core/run.ts'
-import type { Claimed, ClaimRequest, ClaimSelector } from '../../store.ts'
+import type { Claimed, ClaimRequest, ClaimSelector, Selector } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
 import { runOf } from './rows.ts'
@@ -84,23 +85,24 @@ export function look(db: Connection, { selectors, apart = false, keys }: ClaimRe
 
 export function claimRuns(batch: Batch, { session, selectors, limit, apart = false, keys }: ClaimRequest): Claimed {
   const { db, now } = batch
-  const distinct = new Map(selectors.toReversed().map((one) => [`${one.version} ${one.type}`, one]))
+  // The first that names a type and version counts.
+  const distinct = new Map(selectors.toReversed().map((one) => [nameOf(one), one]))
   const allowed = hasEnded(db, session) ? 0 : limit
-  const found: { readonly run: Run; readonly leaseMs: number | null }[] = []
+  const ready: Run[] = []
   let nextDue: number | null = null
   for (const selector of distinct.values()) {
     if (!apart) promote(batch, selector)
     // One more than is allowed, to know whether some are left.
     const find = apart ? suspects : readyRuns
-    const runs = find(batch, selector, allowed + 1, keys)
-    for (const run of runs) found.push({ run, leaseMs: selector.leaseMs ?? null })
+    for (const run of find(batch, selector, allowed + 1, keys)) ready.push(run)
     nextDue = earlier(nextDue, apart ? nextApartOf(batch, selector) : nextDueOf(db, selector))
   }
-  if (distinct.size > 1) found.sort((a, b) => (apart ? dueOrder(a.run, b.run) : claimOrder(a.run, b.run)))
+  const found = distinct.size === 1 ? ready : apart ? ready.toSorted(dueOrder) : inTurns(ready, selectors)
   // A suspect is counted when it begins.
   const counted = apart ? 0 : 1
   const leased = new Map<number | null, string[]>()
-  const runs = found.slice(0, allowed).map(({ run, leaseMs }): Run => {
+  const runs = found.slice(0, allowed).map((run): Run => {
+    const leaseMs = distinct.get(nameOf(run))?.leaseMs ?? null
     const deadline = leaseMs === null ? null : now + leaseMs
     const together = leased.get(deadline)
     if (together === undefined) leased.set(deadline, [run.id])
@@ -171,13 +173,8 @@ function leaseAll(
   )
 }
 
-/** Higher priority first, then longer due, then the lower id. */
-function claimOrder(a: Run, b: Run): number {
-  return b.priority - a.priority || dueOrder(a, b)
-}
-
-function dueOrder(a: Run, b: Run): number {
-  return (a.due ?? 0) - (b.due ?? 0) || (a.id < b.id ? -1 : 1)
+function nameOf({ type, version }: Selector): string {
+  return `${version} ${type}`
 }
 
 function earlier(a: number | null, b: number | null): number | null {

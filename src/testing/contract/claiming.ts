@@ -73,18 +73,6 @@ export const claiming: readonly ContractCase[] = [
     },
   },
   {
-    name: 'several selectors are served in one order, and one that is named twice leases nothing twice',
-    near: true,
-    async run({ start, claim }) {
-      const a = { type: 'a', version: 1 }
-      const b = { type: 'b', version: 3 }
-      const made = [await start(b), await start(a), await start(a), await start(b)]
-      const urgent = await start({ ...b, priority: 5 })
-      const { runs } = await claim({ selectors: [a, b, a, b], limit: 4 })
-      assert.deepEqual(ids(runs), ids([urgent, ...made.slice(0, 3)]))
-    },
-  },
-  {
     name: 'a claim leases the run to the session under a new token, counts a possible crash and writes no entry',
     async run({ clock, start, claim, run, journal }) {
       const before = await start()

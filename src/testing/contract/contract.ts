@@ -14,6 +14,7 @@ import { continuing } from './continuing.ts'
 import { deadLetters } from './dead-letters.ts'
 import { endPages } from './end-pages.ts'
 import { ending } from './ending.ts'
+import { fairClaims } from './fair-claims.ts'
 import { feed } from './feed.ts'
 import { fencing } from './fencing.ts'
 import { finding } from './finding.ts'
@@ -65,6 +66,7 @@ export const storeContract: readonly ContractCase[] = [
   ...starting,
   ...keys,
   ...claiming,
+  ...fairClaims,
   ...payloadKeys,
   ...scheduling,
   ...committing,

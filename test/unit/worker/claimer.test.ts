@@ -7,7 +7,7 @@ import { Payloads } from '../../../src/core/payload.ts'
 import type { Cancel, Ports } from '../../../src/core/ports.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
-import type { Claimed } from '../../../src/store.ts'
+import type { Claimed, ClaimRequest } from '../../../src/store.ts'
 import { Claimer } from '../../../src/worker/claimer.ts'
 import { KnownKeys } from '../../../src/worker/known-keys.ts'
 import type { Performer } from '../../../src/worker/performer.ts'
@@ -21,8 +21,9 @@ const some = (count: number): Claimed => ({
   runs: Array.from({ length: count }, () => ({ id: `run ${(made += 1)}`, keyId: null }) as never),
 })
 
-function setUp(slotCount: number, leaseMs: number | null = null) {
+function setUp(slotCount: number, leaseMs: number | null = null, types: readonly string[] = ['order']) {
   const asked: number[] = []
+  const named: string[] = []
   const answers: (Claimed | Error)[] = []
   const timers = new Map<() => void, number>()
   const turns: (() => void)[] = []
@@ -46,8 +47,9 @@ function setUp(slotCount: number, leaseMs: number | null = null) {
   }
   const store = {
     capabilities: { notifies: true, multiProcess: false },
-    claim: ({ limit }: { limit: number }) => {
+    claim: ({ limit, selectors }: ClaimRequest) => {
       asked.push(limit)
+      named.push(selectors.map(({ type }) => type).join(' '))
       const answer = answers.shift() ?? nobody
       return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)
     },
@@ -69,7 +71,7 @@ function setUp(slotCount: number, leaseMs: number | null = null) {
   const slots: Slots = new Slots(slotCount, () => claimer.slotFreed())
   const refusals: HoldfastError[] = []
   const claimer = new Claimer(engine, slots, performer, {
-    selectors: [{ type: 'order', version: 1, leaseMs }],
+    selectors: types.map((type) => ({ type, version: 1, leaseMs })),
     pollMs: 1_000,
     keys: new KnownKeys(engine),
     refused: (reason) => void refusals.push(reason),
@@ -82,6 +84,7 @@ function setUp(slotCount: number, leaseMs: number | null = null) {
     pass: (ms: number) => void (time += ms),
     refusals,
     asked,
+    named,
     answers,
     claimer,
     slots,
@@ -127,6 +130,31 @@ describe('the claimer', () => {
     await turn()
     expect(asked).toEqual([2])
     expect(slots.free).toBe(3)
+  })
+
+  it('names the types last that were served last, and so lets them take turns with one slot, too', async () => {
+    const { claimer, answers, named, slots, turn } = setUp(1, null, ['a', 'b', 'c'])
+    const of = (...served: string[]): Claimed => {
+      const runs = served.map((type) => ({ id: `run ${(made += 1)}`, type, keyId: null }) as never)
+      return { ...nobody, runs, more: true }
+    }
+    answers.push(of('a'), of('c'), of('a'), new Error('Gone'), of())
+    claimer.start()
+    for (let claim = 0; claim < 3; claim += 1) {
+      await turn()
+      slots.give(1)
+    }
+    await turn()
+    expect(named).toEqual(['a b c', 'b c a', 'b a c', 'b c a'])
+  })
+
+  it('names the types in the order in which they were last served by a claim of many', async () => {
+    const { claimer, answers, named, turn } = setUp(8, null, ['a', 'b', 'c', 'd'])
+    const runs = ['b', 'a', 'c', 'b'].map((type) => ({ id: `run ${(made += 1)}`, type, keyId: null }) as never)
+    answers.push({ ...nobody, runs, more: true })
+    claimer.start()
+    await turn()
+    expect(named).toEqual(['a b c d', 'd a c b'])
   })
 
   it('asks again at once when it was woken while it was asking', async () => {

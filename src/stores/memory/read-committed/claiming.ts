@@ -1,6 +1,7 @@
 // Handing out what is due. What is picked is picked without locks and may be gone a moment later; the update that leases it
 // judges every row anew, passes over those that somebody else has locked, and ends when it has as many as are wanted.
 
+import { dueOrder, inTurns } from '../../../core/claim-order.ts'
 import { isReadable } from '../../../core/readable.ts'
 import type { Claimed, ClaimRequest } from '../../../store.ts'
 import type { Execution } from './execution.ts'
@@ -28,8 +29,9 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
   const now = x.now()
   const isReady = (row: RunRow): boolean => row.readiness === 'ready' && !isOver(row, now) && isReadable(row, request)
   const ready = selectors.map((one) => queueText('ready', one))
-  const picked = await pick(x, { at: ['queue', ready], where: isReady, order: claimOrder }, allowed)
-  const leased = await lease(x, { picked, allowed, isReady, order: claimOrder, now }, request)
+  const query = { at: ['queue', ready], where: isReady } as const
+  const picked = await pick(x, query, (rows) => inTurns(rows, selectors), allowed)
+  const leased = await lease(x, { picked, allowed, isReady, now }, request)
   const nextDue = await x.run('claim.next', (tx) => {
     const [next] = tx.select(runs, { at: ['queue', timed], order: dueOrder, limit: 1 })
     return next?.due ?? null
@@ -45,8 +47,9 @@ async function claimApart(x: Execution, request: ClaimRequest, allowed: number):
   const isReady = (row: RunRow): boolean =>
     row.readiness === 'apart' && row.due !== null && row.due <= now && !isOver(row, now) && isReadable(row, request)
   const suspects = request.selectors.map((one) => queueText('apart', one))
-  const picked = await pick(x, { at: ['queue', suspects], where: isReady, order: dueOrder }, allowed)
-  const leased = await lease(x, { picked, allowed, isReady, order: dueOrder, now }, request)
+  const query = { at: ['queue', suspects], where: isReady } as const
+  const picked = await pick(x, query, (rows) => rows.toSorted(dueOrder), allowed)
+  const leased = await lease(x, { picked, allowed, isReady, now }, request)
   const nextDue = await x.run('claim.next', (tx) => {
     const isLater = ({ due }: RunRow): boolean => due !== null && due > now
     const [next] = tx.select(runs, { at: ['queue', suspects], where: isLater, order: dueOrder, limit: 1 })
@@ -59,34 +62,39 @@ async function claimApart(x: Execution, request: ClaimRequest, allowed: number):
  * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. Nobody is kept from
  * the next run by a run that somebody else has.
  */
-function pick(x: Execution, query: Query<RunRow>, allowed: number): Promise<readonly RunRow[]> {
+function pick(
+  x: Execution,
+  query: Query<RunRow>,
+  inOrder: (rows: readonly RunRow[]) => readonly RunRow[],
+  allowed: number,
+): Promise<readonly RunRow[]> {
   const reach = Math.max(reachFactor * allowed, leastReach)
   const limit = allowed === 0 ? 1 : x.is('limit-before-lock') ? allowed : reach
-  return x.run('claim.pick', (tx) => tx.select(x.tables.runs, { ...query, limit }))
+  return x.run('claim.pick', (tx) => inOrder(tx.select(x.tables.runs, query)).slice(0, limit))
 }
 
 interface Pick {
   readonly picked: readonly RunRow[]
   readonly allowed: number
   readonly isReady: (row: RunRow) => boolean
-  readonly order: (a: RunRow, b: RunRow) => number
   readonly now: number
 }
 
 /** Locks and leases, in the order of the claim, until it has as many as are allowed. */
 async function lease(
   x: Execution,
-  { picked, allowed, isReady, order, now }: Pick,
+  { picked, allowed, isReady, now }: Pick,
   { session, selectors, apart = false }: ClaimRequest,
 ): Promise<readonly RunRow[]> {
   if (picked.length === 0 || allowed === 0) return []
   const blindly = x.is('no-recheck-on-claim')
   const ids = picked.map(({ id }) => id)
+  const places = new Map(ids.map((id, place) => [id, place]))
+  const order = (a: RunRow, b: RunRow): number => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0)
   // Who waits for others takes the rows in the order of their ids.
   const query = blindly
     ? ({ at: ['id', ids.slice(0, allowed)], order: byId } as const)
     : ({ at: ['id', ids], where: isReady, order, limit: allowed } as const)
-  const places = new Map(ids.map((id, place) => [id, place]))
   const leased = await x.run('claim.lease', (tx) =>
     tx.update(
       x.tables.runs,
@@ -110,14 +118,5 @@ async function lease(
       { skipLocked: !blindly },
     ),
   )
-  return leased.toSorted((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
-}
-
-/** Higher priority first, then longer due, then the lower id. */
-function claimOrder(a: RunRow, b: RunRow): number {
-  return b.priority - a.priority || dueOrder(a, b)
-}
-
-function dueOrder(a: RunRow, b: RunRow): number {
-  return (a.due ?? 0) - (b.due ?? 0) || byId(a, b)
+  return leased.toSorted(order)
 }

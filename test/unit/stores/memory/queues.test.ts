@@ -1,7 +1,7 @@
 // Where a run stands while nobody holds it. A run in two places is performed twice, one in no place never.
 
 import { describe, expect, it } from 'vitest'
-import { firstReady, nextDue, Queues } from '../../../../src/stores/memory/queues.ts'
+import { nextDue, Queues, ReadyTurns } from '../../../../src/stores/memory/queues.ts'
 import { Row } from '../../../../src/stores/memory/row.ts'
 
 function newRow(id: string, priority = 0, type = 'a', version = 1): Row {
@@ -28,9 +28,10 @@ function newRow(id: string, priority = 0, type = 'a', version = 1): Row {
 const a = [{ type: 'a', version: 1 }]
 
 function claimAll(queues: Queues, now: number, selectors = a): string[] {
-  const selected = queues.select(selectors, now)
+  const turns = new ReadyTurns(queues.select(selectors, now), selectors)
   const ids: string[] = []
-  for (let row = firstReady(selected); row !== undefined; row = firstReady(selected)) {
+  for (let row = turns.first(); row !== undefined; row = turns.first()) {
+    turns.take(row)
     queues.remove(row, 'leased')
     ids.push(row.id)
   }
@@ -70,6 +71,16 @@ describe('Queues', () => {
     queues.enqueue(newRow('2', 1), 20, 0)
     queues.enqueue(newRow('3', 1), 15, 0)
     expect(claimAll(queues, 30)).toEqual(['3', '2', '1'])
+  })
+
+  it('types take turns in the order of their names in the claim, anew at each priority, and versions share a turn', () => {
+    const queues = new Queues()
+    for (const id of ['a1', 'a2', 'a3', 'a4']) queues.enqueue(newRow(id, 0, 'a', id === 'a2' ? 2 : 1), 0, 0)
+    for (const id of ['b1', 'b2']) queues.enqueue(newRow(id, 0, 'b'), 10, 0)
+    for (const id of ['a5', 'a6']) queues.enqueue(newRow(id, 1, 'a'), 0, 0)
+    queues.enqueue(newRow('c1', 1, 'c'), 0, 0)
+    const selectors = ['c', 'b', 'a'].flatMap((type) => [1, 2].map((version) => ({ type, version })))
+    expect(claimAll(queues, 10, selectors)).toEqual(['c1', 'a5', 'a6', 'b1', 'a1', 'b2', 'a2', 'a3', 'a4'])
   })
 
   it('tells the next due time of those selected and of nobody else', () => {

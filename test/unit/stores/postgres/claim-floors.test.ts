@@ -6,21 +6,14 @@ import { ClaimFloors, type Beginning, type Sight } from '../../../../src/stores/
 
 const ship = { type: 'ship', version: 1, leaseMs: null }
 const now = 1_000_000
-const nothing: Sight = {
-  isAll: true,
-  firsts: new Map(),
-  lasts: new Map(),
-  furthest: { rank: 0, due: now },
-  heads: new Map(),
-  now,
-}
+const nothing: Sight = { isAll: true, passed: null, leased: null, head: null }
 const urgent = { rank: -5, due: now - 60_000 }
 
 describe('a claim', () => {
   let floors: ClaimFloors
 
   const begin = (isFront = false, mayWalk = false): Beginning => floors.begin(0, ship, { isFront, mayWalk })
-  const saw = (beginning: Beginning): void => floors.saw(0, [{ ...ship, begin: beginning }], nothing)
+  const saw = (beginning: Beginning): void => floors.saw(0, [{ ...ship, begin: beginning }], [nothing], now)
   const failed = (beginning: Beginning): void => floors.failed(0, [{ ...ship, begin: beginning }])
   const tellOf = (place: { rank: number; due: number }): void =>
     floors.notice([{ kind: 'ready', type: 'ship', isTimed: false, version: 1, ...place }])
@@ -61,6 +54,28 @@ describe('a claim', () => {
     failed(begin(true, true))
     expect(begin().from).toBe('slack')
     expect(begin(false, true).from).toBe('front')
+  })
+
+  it('of several types goes on with each where that one stands, however far others were looked at', () => {
+    const pack = { type: 'pack', version: 1, leaseMs: null }
+    const types = [ship, pack].map((one) => ({ ...one, begin: floors.begin(0, one, { isFront: true, mayWalk: true }) }))
+    const [early, late] = [now - 90_000, now - 10_000].map((due) => ({ rank: 0, due }))
+    const sight = { isAll: false, passed: null, head: early ?? null }
+    const sights = [
+      { ...sight, leased: late ?? null },
+      { ...sight, leased: null },
+    ]
+    floors.saw(0, types, sights, now)
+    expect(begin().place).toEqual(late)
+    expect(floors.begin(0, pack, { isFront: false, mayWalk: false })).toMatchObject({ from: 'near', place: early })
+  })
+
+  it('goes on with a run that it had to pass over, also if it has leased later ones', () => {
+    const beginning = begin(true, true)
+    const [early, late] = [now - 90_000, now - 10_000].map((due) => ({ rank: 0, due }))
+    const sight = { isAll: true, passed: early ?? null, leased: late ?? null, head: null }
+    floors.saw(0, [{ ...ship, begin: beginning }], [sight], now)
+    expect(begin().place).toEqual(early)
   })
 
   it('looks everywhere for what it was told of without a place, as soon as that may be', () => {
