@@ -147,6 +147,7 @@ export const parting: readonly ContractCase[] = [
       const parent = await parentOf(bench, (id) => Array.from({ length: 120 }, () => bench.child(id)))
       assert.equal(await bench.store.count({ parentId: parent.runId, statuses: ['pending'] }, 1_000), 120)
       await bench.commit(parent, { append: [ending('succeeded')], status: 'succeeded' })
+      await bench.chores()
       assert.equal(await bench.store.count({ parentId: parent.runId, statuses: ['cancelling'] }, 1_000), 120)
     },
   },
