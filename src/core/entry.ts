@@ -265,8 +265,6 @@ export interface FailedMeta {
   readonly cause: number | null
   /** Steps with an `undo` that did not take place. */
   readonly notUndone: readonly string[]
-  /** Of a `failing` entry: nobody knows whether there is anything to undo. If there is, another one follows that says so. */
-  readonly unsure?: true
 }
 
 export interface CancelMeta {
@@ -328,7 +326,7 @@ function isUndoable(draft: Draft): draft is Extract<Draft, { kind: 'step-succeed
 export function undoOf(append: readonly Draft[]): Undo | null {
   let undo: Undo | null = null
   for (const draft of append) {
-    if (draft.kind === 'failing' && draft.meta?.unsure !== true) return 'due'
+    if (draft.kind === 'failing') return 'due'
     if (obliges(draft)) undo = 'possible'
   }
   return undo

@@ -1,13 +1,13 @@
 // What people may do to a run from outside: cancel it, pause it, let it go on, remove it. Nobody but its holder writes the
 // journal of a leased run, so such a run is asked (a wish on its row) and its holder obeys; any other obeys at once.
 //
-//   cancel   nobody holds it, nothing to undo   → cancelled, unless its last holder died: who knows what that had begun
+//   cancel   nobody holds it, nothing to undo   → cancelled
 //            nobody holds it, something to undo → cancelling, to be claimed by whoever can undo it
 //            somebody holds it                  → cancelling, with the wish: its holder stops, undoes and ends it
 //            now                                → cancelled at once, whoever holds it: the token grows, nothing is undone
 //   pause    nobody holds it                    → paused
 //            somebody holds it                  → a wish, obeyed at its next checkpoint
-//   resume   paused                             → pending, with any repairs of its journal and one crash at most on its account
+//   resume   paused                             → pending, with any repairs of its journal and no crashes on its account
 //            a wish to pause                    → the wish is gone
 //   retry    failed                             → pending, with any repairs of its journal and without a bound on its time
 //   remove   any                                → deleted: leased no more, its keys free, its status as it was
@@ -85,8 +85,8 @@ function cancel(run: Run, reason: string | null, now: number): Steering {
     // Nothing but its undo work is left, and that has no bound on its time.
     return wished(rewrite(run, [], { status: 'cancelling', wish, timeoutAt: null }, now))
   }
-  if (!mayHaveToUndo(run)) return done(cancelled(run, reason, [], now))
-  return done(beginCancelling(run, reason, [], now))
+  if (run.undo === 'none') return done(cancelled(run, reason, [], now))
+  return done(beginCancelling(run, reason, now))
 }
 
 /**
@@ -96,22 +96,13 @@ function cancel(run: Run, reason: string | null, now: number): Steering {
 export function cancelForParent(run: Run, reason: string, now: number): Rewrite | null {
   if (isTerminal(run.status) || run.status === 'cancelling' || run.deletedAt !== null) return null
   if (run.session !== null) return cancel(run, reason, now).write
-  return beginCancelling(run, reason, [], now)
+  return beginCancelling(run, reason, now)
 }
 
-/**
- * Only whoever performs it can tell that there is nothing to undo. A holder that died may have begun a step that can be undone, and
- * left no trace of it: nothing was committed since.
- */
-export function mayHaveToUndo({ undo, crashes }: Pick<Run, 'undo' | 'crashes'>): boolean {
-  return undo !== 'none' || crashes > 0
-}
-
-/** Leaves a run that nobody holds to whoever can undo its steps. */
-export function beginCancelling(run: Run, reason: string | null, before: readonly Draft[], now: number): Rewrite {
+function beginCancelling(run: Run, reason: string | null, now: number): Rewrite {
   const entry: Draft = { kind: 'cancelling', name: null, meta: { reason }, data: null }
   const change = { status: 'cancelling', undo: 'due', timeoutAt: null, expiresAt: null, ...ready(run, now) } as const
-  return rewrite(run, [...before, entry], change, now)
+  return rewrite(run, [entry], change, now)
 }
 
 function cancelNow(run: Run, reason: string | null, now: number): Steering {
@@ -154,8 +145,8 @@ function resume(run: Run, { note, sealedNote, amend, seq }: Revival, now: number
   if (run.status !== 'paused') return refused(run, isTerminal(run.status) ? 'ended' : 'not-paused')
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
   const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: sealedNote ?? null }
-  // Whoever lets it go on has seen why it stopped: it is no suspect any more. What its dead holder had begun is still not known.
-  const cleared = { ...run, crashes: Math.min(run.crashes, 1) }
+  // Whoever lets it go on has seen why it stopped: it is no suspect any more.
+  const cleared = { ...run, crashes: 0 }
   return done(rewrite(cleared, [...amend, entry], { status: 'pending', ...ready(cleared, now) }, now))
 }
 

@@ -1,25 +1,21 @@
 // What becomes of a run whose holder died, held it too long or gave it back, and of one whose time is over.
 //
 //   its holder died      a `crashed` entry; then, by what was asked of it and how often that happened:
-//     being cancelled    → cancelled if undoing it ended too many holders: no way leads from there to a pause, and it must not go
-//                          on for ever; otherwise cancelling, to be claimed by whoever goes on
+//     being cancelled    → cancelled if there is nothing to undo, or if undoing it ended too many holders: no way leads from
+//                          there to a pause, and it must not go on for ever;
+//                          otherwise cancelling, to be claimed by whoever goes on
 //     its time is over   → failed, as below
 //     too many crashes   → paused, also in the middle of its undo work; or, if its workflow wants that, failed, or `failing`
-//                          and then pending if there is something to undo, or may be, and that was not begun
+//                          and then pending if there is something to undo and that was not begun
 //     asked to pause     → paused
 //     otherwise          → pending, to be claimed by anyone, or apart if it is a suspect (`suspect.ts`)
-//   its time is over     → failed; or pending with `failing`, if there is something to undo, or may be
+//   its time is over     → failed; or pending with `failing`, if there is something to undo
 //   given back           as if its holder had died, but that was no crash, and no entry tells of it
-//
-// A holder that died may have begun a step that can be undone, and left no trace of it. So a run with crashes on its account is not
-// ended here: its body is replayed once more, begins nothing but such a step, and tells whether there is anything to undo. That
-// `failing` is `unsure`: until something is found, the run has nothing to undo, and can be retried when it has failed. It keeps its
-// crashes, so a body that ends one more process is given up then.
 
 import type { Draft } from './entry.ts'
 import { over, ready, rewrite, type Rewrite } from './rewrite.ts'
 import type { Run } from './run.ts'
-import { beginCancelling, cancelled, mayHaveToUndo, paused } from './steering.ts'
+import { cancelled, paused } from './steering.ts'
 
 /** `crashed`: too many holders died. `timed-out`: the whole run took too long. `expired`: nobody began it in time. */
 export type RescueFailure = 'crashed' | 'timed-out' | 'expired'
@@ -92,16 +88,12 @@ export function takeOver(run: Run, rules: TakeoverRules, now: number): Takeover 
   const crashes = Math.max(run.crashes, 1)
   const entry: Draft = { kind: 'crashed', name: null, meta: { session: run.session ?? '', crashes }, data: null }
   const rule = rules.workflows?.find(({ type, version }) => type === run.type && version === run.version)
-  const bound = rule?.maxCrashes ?? rules.maxCrashes
-  const isPoison = crashes >= bound
+  const isPoison = crashes >= (rule?.maxCrashes ?? rules.maxCrashes)
   const taken = { ...run, crashes, session: null }
-  if (run.status === 'cancelling' && isPoison) return goesOn(cancelled(taken, reasonOf(run), [entry], now))
-  if (run.status === 'cancelling' && run.undo === 'none') {
-    return goesOn(beginCancelling(taken, reasonOf(run), [entry], now))
+  if (run.status === 'cancelling' && (isPoison || run.undo === 'none')) {
+    return goesOn(cancelled(taken, reasonOf(run), [entry], now))
   }
   if (run.status === 'running' && isOver(run.timeoutAt, now)) return fail(taken, 'timed-out', [entry], rules, now)
-  if (crashes > bound && rule?.onCrashes === 'fail' && run.undo === 'none')
-    return end(taken, 'crashed', [entry], rules, now)
   if (isPoison && rule?.onCrashes === 'fail') return fail(taken, 'crashed', [entry], rules, now)
   if (isPoison) {
     return {
@@ -125,8 +117,7 @@ export function timeOut(run: Run, rules: TakeoverRules, now: number): Takeover {
 export function giveBack(run: Run, now: number, earlier = run.crashes - 1): Rewrite {
   const crashes = Math.max(Math.min(run.crashes, earlier), 0)
   const given = { ...run, crashes, session: null }
-  if (run.status === 'cancelling' && !mayHaveToUndo(given)) return cancelled(given, reasonOf(run), [], now)
-  if (run.status === 'cancelling' && run.undo === 'none') return beginCancelling(given, reasonOf(run), [], now)
+  if (run.status === 'cancelling' && run.undo === 'none') return cancelled(given, reasonOf(run), [], now)
   return letGo(given, [], now)
 }
 
@@ -140,25 +131,20 @@ function goesOn(write: Rewrite): Takeover {
   return { ...write, reason: null, isConvicted: false }
 }
 
-/** The run fails: at once, or when it is known that there is nothing to undo. */
-function fail(run: Run, reason: RescueFailure, before: readonly Draft[], rules: TakeoverRules, now: number): Takeover {
-  if (run.undo === 'due' || !mayHaveToUndo(run)) return end(run, reason, before, rules, now)
-  const isUnsure = run.undo === 'none'
-  const meta = isUnsure ? ({ cause: null, notUndone: [], unsure: true } as const) : null
-  const entry: Draft = { kind: 'failing', name: null, meta, data: rules.failures[reason] }
-  const unbound = { ...run, timeoutAt: null, expiresAt: null }
-  const failing = isUnsure ? unbound : ({ ...unbound, undo: 'due', crashes: 0 } as const)
-  return goesOn(letGo(failing, [...before, entry], now))
-}
-
-function end(
+function fail(
   run: Run,
   reason: RescueFailure,
   before: readonly Draft[],
   { failures }: TakeoverRules,
   now: number,
 ): Takeover {
-  const entry: Draft = { kind: 'failed', name: null, meta: null, data: failures[reason] }
+  const data = failures[reason]
+  if (run.undo === 'possible') {
+    const entry: Draft = { kind: 'failing', name: null, meta: null, data }
+    const failing = { ...run, undo: 'due', crashes: 0, timeoutAt: null, expiresAt: null } as const
+    return goesOn(letGo(failing, [...before, entry], now))
+  }
+  const entry: Draft = { kind: 'failed', name: null, meta: null, data }
   return { ...rewrite(run, [...before, entry], { status: 'failed', ...over }, now), reason, isConvicted: false }
 }
 

@@ -79,8 +79,6 @@ export class StepCall extends Pending {
   readonly isolation: Isolation | undefined
   /** Attempts that failed so far. */
   failures = 0
-  /** It can be undone, and a holder that died may have begun it. */
-  mayHaveBegun = false
   /** How many of them failed only because other transactions were in the way, as far as this process knows. */
   conflicts = 0
   /** The attempt that is running. */

@@ -76,8 +76,6 @@ export class Conclusion {
   /** How the run is to end; null while that is open. */
   ending: Ending | null = null
   private continuing: Continuing | null = null
-  /** It stands in the journal that there is something to undo. */
-  private isConfirmed = false
   /** What of the journal cannot be read here; null if nothing is known of that kind. */
   private unread: { readonly error: HoldfastError; readonly meta: Unreadable } | null = null
   readonly owner: ConclusionOwner
@@ -183,16 +181,6 @@ export class Conclusion {
     owner.unwind()
   }
 
-  /** Whoever gave the run up could not know that there is something to undo. */
-  confirmFailing(): void {
-    const { owner, ending } = this
-    const { failing } = owner.history
-    if (this.isConfirmed || ending?.status !== 'failed' || failing?.meta?.unsure !== true) return
-    this.isConfirmed = true
-    const data = owner.encodeFailure(ending.error, 'failing', null)
-    owner.writer.append({ kind: 'failing', name: null, meta: failedMeta(ending.cause, []), data })
-  }
-
   /** The journal says that the run fails, but not yet that everything is undone. */
   goOnFailing(error: unknown, cause: number | null): void {
     this.ending ??= { status: 'failed', error, cause }
@@ -244,7 +232,6 @@ export class Conclusion {
   pauses(otherwise: (() => void) | null = null): boolean {
     const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
-    this.owner.steps.noteBegun()
     // A note that was encrypted is for the run and for its pause, wherever that comes to stand: it is kept as it is.
     writer.append(pausedEntry(wish), null, true)
     this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))

@@ -29,8 +29,8 @@
 // knows whether it happened. The same holds for an attempt that was told to stop and threw, if its step can be undone. So
 // that this is also known when the process dies meanwhile, the steps that can be undone and are under way are noted in the
 // journal before anything that may lead the body another way (`StepRunner.noteBegun`). Whoever takes the run over attempts
-// those once more before it undoes them. A step that nothing else was recorded beside has no such note: after a crash, each step that
-// the body calls before it sees anything newer may have been under way (`History.isBeforeCrash`).
+// those once more before it undoes them. A step that nothing else was recorded beside has no such note: if its process dies,
+// and somebody cancels the run before the next one takes it, or its time is over by then, it is not undone.
 //
 // A later way out takes the place of an earlier one: a run that is about to succeed can still be cancelled.
 

@@ -31,7 +31,6 @@ export abstract class FrameCalls extends JournalText {
   abstract readonly resting: Resting
   abstract readonly sites: CallSites | null
   abstract readonly isWriting: boolean
-  abstract readonly parallel: number
   abstract readonly isHalting: boolean
   abstract readonly isLive: boolean
   abstract readonly isCancelled: boolean
@@ -56,8 +55,6 @@ export abstract class FrameCalls extends JournalText {
   private offers: Map<string, FoundCall> | null = null
   /** Calls that failed before anybody asked what comes of them. */
   private failed: Unheard[] | null = null
-  /** Steps without an outcome that the body had called before a holder died. */
-  private openBefore = 0
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
 
@@ -114,24 +111,9 @@ export abstract class FrameCalls extends JournalText {
     // Code that goes on beside a body that has ended begins nothing.
     if (this.execution.hasEnded) return
     this.enter(call)
-    if (this.history.isBeforeCrash) this.suspect(call)
     if (call.undo !== undefined && this.history.mayUndo) this.undoables.recall(call)
     if (this.history.has('step', call.name)) return
     this.steps.enter(call, this.isWriting && this.replay.isOver && !this.isHalting)
-  }
-
-  /** Takes note of a step that a holder which died may have begun: so many at once, in the order of the calls. */
-  private suspect(call: StepCall): void {
-    const { history } = this
-    if (!history.mayHaveBegun(call.name)) return
-    // Whatever was tried before may have been tried again, whichever came first.
-    const isFresh = history.failedAttempt(call.name) === undefined
-    if (isFresh && (this.openBefore += 1) > this.parallel) return
-    // What a transaction had not committed was rolled back.
-    if (call.undo === undefined || call.isTransaction) return
-    call.mayHaveBegun = true
-    history.suspect(call.name)
-    this.steps.suspect(call)
   }
 
   enterWait(call: WaitCall): void {

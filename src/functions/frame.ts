@@ -16,7 +16,6 @@ import { isHoldfastError } from '../core/error.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import { isSameWish, reasonOf, type Run, type Wish } from '../core/run.ts'
 import { Alarm } from '../core/alarm.ts'
-import type { StepCall } from './call.ts'
 import type { CallSites } from './call-site.ts'
 import { Conclusion, type ConclusionOwner } from './conclusion.ts'
 import { Execution, type FunctionBody } from './execution.ts'
@@ -358,7 +357,6 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
 
   /** Nothing is under way here. What was when an earlier process died is attempted once more, so that its result is known. */
   private readonly beginUnwinding = (): void => {
-    if (this.mustUndo) this.conclusion.confirmFailing()
     if (!this.undoables.hasUnresolved) {
       this.phase = 'unwinding'
       this.unwinding ??= new Unwinding(this)
@@ -367,15 +365,9 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
     this.phase = 'draining'
     this.writer.barrier(() => {
       if (this.phase !== 'draining') return
-      for (const call of this.undoables.takeUnresolved()) this.resolve(call)
+      for (const call of this.undoables.takeUnresolved()) this.steps.attemptAgain(call)
       this.leaveBy({ leave: this.beginUnwinding, stop: null, isBounded: true })
     })
-  }
-
-  /** What ended two processes in a row, or may have, is not attempted a third time. */
-  private resolve(call: StepCall): void {
-    if (call.mayHaveBegun && this.history.deaths > 1) this.steps.giveUp(call)
-    else this.steps.attemptAgain(call)
   }
 
   leaving(isCertain = true): void {

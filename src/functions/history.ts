@@ -41,10 +41,6 @@ export class History {
   readonly input: EntryOf<'started' | 'continued'>
   private recorded: Recorded | null
   private at = 0
-  /** The last death of a holder. */
-  private readonly crash: EntryOf<'crashed'> | null
-  /** Where the outcome stands that the body has seen last. */
-  private shown = 0
 
   constructor(entries: readonly Entry[]) {
     const [first] = entries
@@ -54,7 +50,6 @@ export class History {
     this.input = first
     // A run that has just begun has nothing to replay, and there are many of those.
     this.recorded = entries.length === 1 ? null : arrange(entries)
-    this.crash = entries.length === 1 ? null : (entries.findLast((entry) => entry.kind === 'crashed') ?? null)
   }
 
   /** How often the body has failed without having come any further. */
@@ -77,42 +72,6 @@ export class History {
     const loose = this.recorded?.loose.indexOf(outcome) ?? -1
     if (loose === -1) this.at += 1
     else this.recorded?.loose.splice(loose, 1)
-  }
-
-  /** The body sees the outcome that stands there. */
-  shows(seq: number): void {
-    this.shown = seq
-  }
-
-  /**
-   * What the body calls now it may have called before a holder died: nothing that it has seen came later. A step begins when all
-   * that led to it is durable, so the dead one may have begun this one, and left no trace of it.
-   */
-  get isBeforeCrash(): boolean {
-    return this.crash !== null && this.crash.seq > this.shown
-  }
-
-  /** A holder that died may have begun that step, which has no outcome: nothing stands after that which says what became of it. */
-  mayHaveBegun(step: string): boolean {
-    const { crash, recorded } = this
-    // One that was abandoned is undone in any case.
-    if (crash === null || recorded === null || this.has('step', step) || recorded.toUndo.has(step)) return false
-    return (recorded.attempts.get(step)?.seq ?? 0) < crash.seq
-  }
-
-  /** So many holders died in a row, the last ones of all, before they committed anything. */
-  get deaths(): number {
-    return this.crash?.meta.crashes ?? 0
-  }
-
-  /** A holder that died may have begun that step. */
-  suspect(step: string): void {
-    this.recorded?.begun.add(step)
-  }
-
-  /** The journal itself says that the step was begun, and not what became of it. */
-  isNoted(step: string): boolean {
-    return this.recorded?.noted.has(step) ?? false
   }
 
   /**
@@ -188,7 +147,7 @@ export class History {
     return this.toUndo.size > 0 || this.begun.size > 0
   }
 
-  /** Steps that can be undone and were, or may have been, under way when their process died: nobody knows what became of them. */
+  /** Steps that can be undone and were under way when their process died: nobody knows what became of them. */
   get begun(): ReadonlySet<string> {
     return this.recorded?.begun ?? nobodyElse
   }
@@ -196,7 +155,6 @@ export class History {
   /** It is known now what became of that step. */
   resolve(step: string): void {
     this.recorded?.begun.delete(step)
-    this.recorded?.noted.delete(step)
   }
 
   /** Steps that could not be undone. */
@@ -254,7 +212,6 @@ interface Recorded {
   readonly patches: Set<string>
   readonly toUndo: Map<string, ToUndo>
   readonly begun: Set<string>
-  readonly noted: Set<string>
   readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
   readonly notUndone: string[]
   failing: EntryOf<'failing'> | null
@@ -278,7 +235,6 @@ function arrange(entries: readonly Entry[]): Recorded {
     patches: new Set(),
     toUndo: new Map(),
     begun: new Set(),
-    noted: new Set(),
     undoAttempts: new Map(),
     notUndone: [],
     failing: null,
@@ -301,10 +257,9 @@ function add(recorded: Recorded, entry: Entry): void {
     case 'begun':
       // An earlier attempt that was abandoned may have happened all the same: it stays to be undone whatever comes of this one.
       recorded.begun.add(entry.name)
-      recorded.noted.add(entry.name)
       return
     case 'abandoned':
-      resolve(recorded, entry.name)
+      recorded.begun.delete(entry.name)
       if (entry.meta.undo === true) recorded.toUndo.set(entry.name, { seq: entry.seq, result: null })
       return
     case 'waiting':
@@ -332,7 +287,6 @@ function add(recorded: Recorded, entry: Entry): void {
     case 'retried':
       recorded.bodyFailures = 0
       recorded.retriedAt = entry.seq
-      recorded.failing = null
       return
     default:
       return addEnd(recorded, entry)
@@ -367,7 +321,7 @@ function addFailedAttempt(recorded: Recorded, entry: EntryOf<'attempt-failed'>):
   if (entry.name === null) recorded.bodyFailures = entry.meta.attempt
   else {
     recorded.attempts.set(entry.name, entry)
-    resolve(recorded, entry.name)
+    recorded.begun.delete(entry.name)
   }
 }
 
@@ -392,18 +346,12 @@ function addOutcome(recorded: Recorded, entry: OutcomeEntry): void {
   if (by?.ended !== undefined || by?.refused !== undefined) recorded.dependants.delete(by.name)
 }
 
-function addStep(recorded: Recorded, entry: EntryOf<'step-succeeded' | 'step-failed'>): void {
+function addStep({ begun, toUndo }: Recorded, entry: EntryOf<'step-succeeded' | 'step-failed'>): void {
   const { name, seq } = entry
-  const { toUndo } = recorded
-  resolve(recorded, name)
+  begun.delete(name)
   // What is known of it now counts, and no longer that an earlier attempt was abandoned.
   if (entry.meta.undo === true) toUndo.set(name, { seq, result: entry.kind === 'step-succeeded' ? entry : null })
   else toUndo.delete(name)
-}
-
-function resolve({ begun, noted }: Recorded, step: string): void {
-  begun.delete(step)
-  noted.delete(step)
 }
 
 function drop(recorded: Recorded, { seq }: AmendedMeta): void {

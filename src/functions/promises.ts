@@ -45,7 +45,7 @@ export function rejecting<Value>(
   try {
     made = make()
   } catch (error) {
-    made = Promise.reject(error)
+    made = Promise.reject(error as Error)
   }
   // A step tells of its failure itself.
   if (made instanceof CallPromise) return made

@@ -221,7 +221,6 @@ export class Settler {
 
   private settle(call: Call, outcome: CallOutcome): void {
     this.remove(call)
-    if (outcome.seq !== null) this.owner.history.shows(outcome.seq)
     if (outcome.failed && outcome.seq !== null) this.owner.steps.remember(outcome.value, outcome.seq)
     call.settle(outcome)
     if (outcome.failed && !call.promise.isHeard) this.owner.failedUnheard(call, outcome.value)

@@ -122,7 +122,10 @@ export class StepRunner implements Undertaking<StepCall> {
     // A transaction may have to wait for a connection first.
     if (!call.isTransaction) this.limit(call, attempt)
     call.attempt = attempt
-    if (call.undo !== undefined && !call.isTransaction) this.suspect(call)
+    if (call.undo !== undefined && !call.isTransaction && !stage.history.begun.has(call.name)) {
+      this.unnoted ??= new Set()
+      this.unnoted.add(call)
+    }
     if (call.isTransaction) {
       this.transacting ??= new Transacting(stage, this)
       return this.transacting.begin(call, attempt)
@@ -174,13 +177,6 @@ export class StepRunner implements Undertaking<StepCall> {
     this.unnoted.clear()
   }
 
-  /** That step is under way, or may have been when a holder died: the journal is to say so, with what is recorded next. */
-  suspect(call: StepCall): void {
-    if (this.stage.history.isNoted(call.name)) return
-    this.unnoted ??= new Set()
-    this.unnoted.add(call)
-  }
-
   /** Notes which others are under way: what becomes of that one is recorded now. */
   private noteOthers(call: StepCall): void {
     if (this.unnoted === null) return
@@ -194,11 +190,6 @@ export class StepRunner implements Undertaking<StepCall> {
     if (failed !== undefined && call.failures === 0) call.failures = failed.meta.attempt
     this.stage.busy += 1
     this.attempt(call)
-  }
-
-  /** Attempts that step no more, which may have happened: nobody knows what became of it. */
-  giveUp(call: StepCall): void {
-    this.recordAbandoned(call, { attempt: call.failures + 1, ms: 0 })
   }
 
   /** Waits no longer for what is under way: each attempt is told to stop, and what it comes to means nothing. */
@@ -216,12 +207,11 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   /** Nobody knows what the step did. */
-  private recordAbandoned(call: StepCall, { attempt, ms }: Pick<Attempt, 'attempt' | 'ms'>): void {
+  private recordAbandoned(call: StepCall, attempt: Attempt): void {
     const { stage } = this
     const { name } = call
-    this.unnoted?.delete(call)
     this.noteBegun()
-    const meta = { attempt, ms }
+    const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined && !call.isTransaction
     stage.writer.append({ kind: 'abandoned', name, meta: isUndoable ? { ...meta, undo: true } : meta, data: null })
     stage.history.resolve(name)
@@ -292,14 +282,12 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   /**
-   * It is to be undone though it failed: an attempt that ran out of time, was abandoned or died with its process may have done its
-   * work all the same, and one whose result cannot be stored has.
+   * It is to be undone though it failed: an attempt that ran out of time or was abandoned may have done its work all the same, and
+   * one whose result cannot be stored has.
    */
   private mayHaveHappened(call: StepCall, { hasTimedOut }: Attempt, error: unknown): boolean {
     if (call.undo === undefined || call.isTransaction) return false
-    return (
-      call.mayHaveBegun || hasTimedOut || isHoldfastError(error, 'NOT_STORABLE') || this.stage.undoables.isUnsure(call)
-    )
+    return hasTimedOut || isHoldfastError(error, 'NOT_STORABLE') || this.stage.undoables.isUnsure(call)
   }
 
   private afterFailure(call: StepCall, { attempt }: Attempt, error: unknown): AfterFailure {

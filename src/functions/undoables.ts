@@ -2,8 +2,8 @@
 // which there are, the body how each is undone. They are undone in the reverse order of their entries, each at most once.
 //
 // A step that succeeded is undone with its result. One of which an attempt was abandoned or timed out may have happened all the
-// same, also if a later attempt failed: it is undone without one. One that was under way when its process died, or may have been, is
-// attempted once more before, so that its result is known.
+// same, also if a later attempt failed: it is undone without one. One that was under way when its process died is attempted
+// once more before, so that its result is known.
 
 import type { Entry } from '../core/entry.ts'
 import type { StepCall } from './call.ts'
@@ -43,8 +43,6 @@ export class Undoables {
 
   /** The body has told how each of those is undone that the journal knows. */
   get isComplete(): boolean {
-    // A step that a dead holder may have begun is known when the body calls it.
-    if (this.history.isBeforeCrash) return false
     // The count first: this is asked with every turn of a replay, and a run may have thousands of steps.
     return this.recalled.size >= this.history.toUndo.size && this.missing.length === 0
   }

@@ -179,7 +179,7 @@ describe('a run that is being performed', () => {
     await operator.cancel(run, { reason: 'nobody there' })
     await operator.work()
     expect((await errorOf(after(operator.run(run).result()))).message).toContain('nobody there')
-    expect(await kindsOf(operator, run)).toEqual(['started', 'crashed', 'cancelling', 'cancelled'])
+    expect(await kindsOf(operator, run)).toEqual(['started', 'crashed', 'cancelled'])
     line.isUp = true
   })
 })

@@ -93,7 +93,7 @@ export const undoIsFold: RunInvariant = {
 function foldedUndo(entries: readonly Entry[]): Undo {
   let undo: Undo = 'none'
   for (const entry of entries) {
-    if (isKind(entry, 'cancelling') || (isKind(entry, 'failing') && entry.meta?.unsure !== true)) return 'due'
+    if (isKind(entry, 'failing', 'cancelling')) return 'due'
     if (obliges(entry)) undo = 'possible'
   }
   return undo

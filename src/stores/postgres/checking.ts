@@ -65,10 +65,6 @@ const dueOf = (condition: string, registeredAt: string): string =>
 const isUndoable = (alias: string): string =>
   `${alias}.kind in ('step-succeeded', 'step-failed', 'abandoned') and ${alias}.meta like '%"undo":true%'`
 
-/** The run is to be undone from there on. A `failing` that is unsure says nothing of that. */
-const isEnding = (alias: string): string =>
-  `(${alias}.kind = 'cancelling' or (${alias}.kind = 'failing' and coalesce(${alias}.meta, '') not like '%"unsure":true%'))`
-
 /** The run has something to do before it may fail or be cancelled. */
 const obliges = (alias: string): string =>
   `((${isUndoable(alias)}) or ${alias}.kind = 'begun' or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
@@ -201,7 +197,7 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
 
     undo_is_fold: `
       with folded as (
-        select j.shard, j.run_id, max(case when ${isEnding('j')} then 2
+        select j.shard, j.run_id, max(case when j.kind in ('failing', 'cancelling') then 2
           when ${obliges('j')} then 1 else 0 end) as grade
         from ${since('j')} group by j.shard, j.run_id)
       select r.id from ${runs} as r join folded on ${ofRun('folded', 'r', 'id')}

@@ -29,10 +29,6 @@ const lastSeq = (runId: string): string => `(select max(seq) from journal where 
 const isUndoable = (alias: string): string =>
   `${alias}.kind in ('step-succeeded', 'step-failed', 'abandoned') and ${alias}.meta like '%"undo":true%'`
 
-/** The run is to be undone from there on. A `failing` that is unsure says nothing of that. */
-const isEnding = (alias: string): string =>
-  `(${alias}.kind = 'cancelling' or (${alias}.kind = 'failing' and coalesce(${alias}.meta, '') not like '%"unsure":true%'))`
-
 /** The run has something to do before it may fail or be cancelled. */
 const obliges = (alias: string): string =>
   `((${isUndoable(alias)}) or ${alias}.kind = 'begun' or (${alias}.kind = 'waiting' and ${alias}.meta like '%"outlasted":true%'))`
@@ -149,7 +145,7 @@ export const checks: Readonly<Record<string, string>> = {
 
   undo_is_fold: `
     with folded as (
-      select j.run_id, max(case when ${isEnding('j')} then 2
+      select j.run_id, max(case when j.kind in ('failing', 'cancelling') then 2
         when ${obliges('j')} then 1 else 0 end) as grade
       from ${since('j')} where j.shard = 0 group by j.run_id)
     select r.id from runs as r join folded on folded.run_id = r.id

@@ -255,31 +255,17 @@ export const cancelling: readonly ContractCase[] = [
     },
   },
   {
-    name: "PQ-P1 a dead holder's run that was being cancelled is left to whoever can tell what that had begun, and undo it",
+    name: "PQ-P1 a dead holder's run that was being cancelled and has nothing to undo is ended by the rescue",
     async run(bench) {
       const held = await orphanCancelled(bench, false)
+      const { type } = await bench.run(held.runId)
       const { ended, takenOver } = await bench.rescue()
-      assert.deepEqual([ended, takenOver.map(({ runId }) => runId)], [[], [held.runId]])
-      assert.deepEqual(await kindsOf(bench, held.runId), ['started', 'crashed', 'cancelling'])
-      const { status, readiness, undo } = await bench.run(held.runId)
-      assert.deepEqual([status, readiness, undo], ['cancelling', 'ready', 'due'])
+      assert.deepEqual([ended, takenOver], [[{ runId: held.runId, type, reason: 'cancelled' }], []])
+      assert.deepEqual(await kindsOf(bench, held.runId), ['started', 'crashed', 'cancelled'])
       const last = (await bench.journal(held.runId)).at(-1)
-      assert.deepEqual(last?.meta, { reason: 'enough' }, 'the reason is the one that was given')
-    },
-  },
-  {
-    name: 'a run whose holder died is not cancelled at once: whoever can undo what that had begun claims it',
-    async run(bench) {
-      const { beat, rescue, steer, hold, clock, run, take } = bench
-      await beat('dead')
-      const { runId } = await hold({ lease: { session: 'dead', token: 1 } })
-      await clock.advance(30_000)
-      await rescue()
-      steered(await steer(runId, ask.cancel), 'done')
-      const { status, readiness, undo } = await run(runId)
-      assert.deepEqual([status, readiness, undo], ['cancelling', 'ready', 'due'])
-      await bench.store.release([{ runId, ...(await take(runId)).lease }])
-      assert.equal((await run(runId)).status, 'cancelling')
+      assert.deepEqual(last && draftOf(last), cancelledEntry, 'the reason is the one that was given')
+      const { status, wish } = await bench.run(held.runId)
+      assert.deepEqual([status, wish], ['cancelled', null])
     },
   },
   {

@@ -70,8 +70,8 @@ export const waysToEnd: readonly WayToEnd[] = [
   },
   {
     name: 'has cost too many holders their lives',
-    // A session that never beat counts as dead. Past the bound nobody looks for something to undo any more.
-    end: ({ rescue, selector }) => rescue({ workflows: [failsAfter(selector, 0)] }),
+    // A session that never beat counts as dead.
+    end: ({ rescue, selector }) => rescue({ workflows: [failsAfter(selector, 1)] }),
     status: 'failed',
     data: failures.crashed,
     reason: null,
@@ -89,10 +89,10 @@ export const waysToEnd: readonly WayToEnd[] = [
     reason: null,
   },
   {
-    name: 'is being cancelled and has cost too many holders their lives',
+    name: 'is being cancelled and loses its holder',
     async end({ steer, rescue }, held) {
       await steer(held.runId, ask.cancel)
-      return rescue({ maxCrashes: 1 })
+      return rescue()
     },
     status: 'cancelled',
     data: null,

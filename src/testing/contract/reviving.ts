@@ -60,7 +60,7 @@ export const reviving: readonly ContractCase[] = [
       await beat('dead')
       const held = await hold({ lease: { session: 'dead', token: 1 } })
       await clock.advance(30_000)
-      assert.equal((await rescue({ workflows: [failsAfter(selector, 0)] })).ended[0]?.reason, 'crashed')
+      assert.equal((await rescue({ workflows: [failsAfter(selector, 1)] })).ended[0]?.reason, 'crashed')
       steered(await steer(held.runId, ask.retry), 'done')
       await beat('next')
       await take(held.runId, 'next')
