@@ -6,7 +6,7 @@
 // What a store hands out is a copy: it does not change later, and changing it does not change the store.
 
 import type { Entry, EntryKind } from './core/entry.ts'
-import type { Letter } from './core/exchange.ts'
+import type { Letter } from './core/books.ts'
 import type { Beat, BeatRequest, GivenBack } from './core/heartbeat.ts'
 import type { Delivered, Message } from './core/message.ts'
 import type { NewRun } from './core/new-run.ts'

@@ -3,7 +3,7 @@
 
 import type { Definition } from '../core/definition.ts'
 import type { Topic } from '../core/declared-topic.ts'
-import type { Letter } from '../core/exchange.ts'
+import type { Letter } from '../core/books.ts'
 import { checkOptions } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Client } from './client.ts'

@@ -8,121 +8,13 @@
 //
 // What one transaction writes for others is bounded: what is more than a page is left as a chore, see `chore.ts`.
 
-import { hasExpired, isSameChore, type Chore, type Pages, type Subscribed } from './chore.ts'
-import type { Entry } from './entry.ts'
-import {
-  broadcastMessageId,
-  passedOnId,
-  type Crowded,
-  type Ended,
-  type Fate,
-  type Message,
-  type Refused,
-} from './message.ts'
-import type { Rewrite } from './rewrite.ts'
+import type { Books, Letter, Sent, Unread, WaitRow, Waiters } from './books.ts'
+import { hasExpired, isSameChore, type Chore, type Subscribed } from './chore.ts'
+import { broadcastMessageId, passedOnId, type Crowded, type Ended, type Message, type Refused } from './message.ts'
 import { isTerminal, type Run } from './run.ts'
 import { cancelForParent } from './steering.ts'
 import { targetOf, type Watched } from './watched.ts'
-import { rememberedMs, type Broadcast, type Delivery, type TopicRules } from './topic.ts'
-
-/** Somebody waits on a run's end or on a topic. */
-export interface WaitRow {
-  readonly kind: 'run' | 'topic'
-  /** The id of that run, or the name of that topic. */
-  readonly target: string
-  /** Who waits. */
-  readonly runId: string
-  /** What happens to it: it is told, or it is cancelled because the run that started it has ended. */
-  readonly effect: 'tell' | 'cancel'
-  /** How the topic delivers; null of a run. */
-  readonly delivery: Delivery | null
-  readonly openedAt: number
-  /** The position of the topic's last broadcast when the run subscribed: it gets those after it. 0 of a run. */
-  readonly since: number
-}
-
-/** A message before it has its place in a mailbox. */
-export type Letter = Omit<Message, 'position' | 'at'>
-
-/** What became of something that was sent to a topic. */
-export interface Sent {
-  readonly outcome: 'delivered' | 'queued'
-  /** To how many runs it has gone by now: with its commit to a page of its subscribers at most. */
-  readonly runs: number
-  readonly repeated?: true
-}
-
-/** A page of unread messages, first in first out. */
-export interface Unread {
-  readonly messages: readonly Message[]
-  /** There may be others after this position; null if these are all. */
-  readonly after: number | null
-}
-
-/** Who waits on a topic or a run, the longest first; equal ones by the id of who waits. */
-export interface Waiters {
-  readonly waits: readonly WaitRow[]
-  /** There may be others after these. */
-  readonly more: boolean
-}
-
-/** What tells whether somebody may still get a broadcast. */
-export type KeptBroadcast = Pick<Broadcast, 'delivery' | 'at' | 'expiresAt' | 'takenBy'>
-
-/** The rows that the rules read and write. Every run and topic that they name is locked. */
-export interface Books {
-  readonly now: number
-  /** How much one transaction may write for others. */
-  readonly pages: Pages
-  /** The run as it is by now. */
-  run(id: string): Run | undefined
-  /** The last entry of a run that has ended. */
-  lastEntry(run: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'>
-  /** The first `most` messages after a position that no transition has taken, or fewer: they may be a million. */
-  unread(runId: string, after: number, most: number): Unread
-  /** Whether a message of that id was ever put into the mailbox of that run. */
-  hasMessage(runId: string, id: string): boolean
-  /** The first `most` from that place on that wait on the end of that run, or fewer: they may be a million. */
-  waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters
-  /** The first `most` after that place that wait on a topic for this delivery. */
-  waitersOf(topic: string, delivery: Delivery, after: Subscribed | null, most: number): Waiters
-  /** What is left to do for that run or topic. */
-  chore(kind: Chore['kind'], target: string): Chore | undefined
-  /** The position of the last broadcast of a topic; 0 if there was none. */
-  topicPosition(topic: string): number
-  broadcast(topic: string, id: string): Broadcast | undefined
-  /** The broadcast of that position, as far as it tells whether somebody may still get it. */
-  broadcastAt(topic: string, position: number): KeptBroadcast | undefined
-  /** Whether so many live runs wait on a topic, and this one is not among them. A store may count now and then. */
-  isCrowded(topic: string, runId: string, most: number): boolean
-  /** The first two with `topic` delivery from that position on. */
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[]
-  /** What a topic keeps of that delivery and nobody has taken, and that has not expired; the oldest first. */
-  backlog(topic: string, delivery: Delivery): readonly Broadcast[]
-
-  /** Puts a message into a mailbox, at the next position, and wakes the run if it waits. */
-  put(letter: Letter): void
-  /** A message leaves the mailbox of a run that has ended, with its last entry. */
-  settle(message: Message, fate: Fate): void
-  /** Makes the row what was decided, and appends to its journal. */
-  rewrite(before: Run, write: Rewrite): void
-  /** From here on its end has to be told. */
-  markWatched(run: Run): void
-  /** The same wait again changes nothing. */
-  addWait(wait: WaitRow): void
-  /** Whoever waits so on that, since whenever, does no more. */
-  deleteWait(wait: WaitRow): void
-  addBroadcast(broadcast: Broadcast): void
-  takeBroadcast(broadcast: Broadcast, runId: string): void
-  /** It has gone to so many more runs. */
-  countTold(broadcast: Broadcast, runs: number): void
-  /** This is left to do, from now on. */
-  setChore(chore: Chore): void
-  /** Nothing is left to do. */
-  deleteChore(chore: Chore): void
-  /** Some of what a topic kept since before that time may go: what nobody can get any more. */
-  forgetBroadcasts(topic: string, before: number): void
-}
+import { rememberedMs, type Broadcast, type TopicRules } from './topic.ts'
 
 /** A run waits on the end of another run, or on a topic, from here on. What it has missed is put into its mailbox now. */
 export function watch(books: Books, run: Run, watched: Watched): void {

@@ -1,7 +1,7 @@
 // A run before it exists: what a store is asked to insert.
 
 import type { Draft } from './entry.ts'
-import type { Letter } from './exchange.ts'
+import type { Letter } from './books.ts'
 import type { KeyScope } from './key.ts'
 import type { Lease } from './run.ts'
 import type { Due } from './due.ts'

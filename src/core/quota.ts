@@ -10,7 +10,8 @@
 // its key. That is exact as long as those of a topic expire alike.
 
 import { hasExpired } from './chore.ts'
-import { broadcast, type Books } from './exchange.ts'
+import { broadcast } from './exchange.ts'
+import type { Books } from './books.ts'
 import type { Delivered } from './message.ts'
 import type { Run } from './run.ts'
 import type { NewBroadcast, TopicRules } from './topic.ts'

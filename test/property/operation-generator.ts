@@ -3,7 +3,7 @@
 // topics. The same seed draws the same operations.
 
 import type { Draft } from '../../src/core/entry.ts'
-import type { Letter } from '../../src/core/exchange.ts'
+import type { Letter } from '../../src/core/books.ts'
 import type { Watched } from '../../src/core/watched.ts'
 import { keyScopes } from '../../src/core/key.ts'
 import type { MessagePolicy } from '../../src/core/topic.ts'

@@ -1,7 +1,8 @@
 // What a program must come to, computed without an engine: how it may end, and what its result looks like. Numbers of
 // attempts, times and chance are left open; checker.ts compares them with the journal.
 
-import type { ChildNode, EarlyNode, Node, Program, StepNode } from './program.ts'
+import type { Program } from './program.ts'
+import type { ChildNode, EarlyNode, Node, StepNode } from './node.ts'
 
 export type Expected =
   | { readonly status: 'succeeded'; readonly shape: unknown }

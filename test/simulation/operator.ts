@@ -8,7 +8,7 @@ import type { StartOptions } from '../../src/client/start-options.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import type { Checker, Known } from './checker.ts'
 import { epoch, type SimProcess } from './process.ts'
-import { topics, type TopicName } from './program.ts'
+import { topics, type TopicName } from './node.ts'
 import type { Operation, Scenario, StartPlan } from './scenario.ts'
 import type { World } from './world.ts'
 

@@ -7,89 +7,18 @@
 import type { Context } from '../../src/functions/context.ts'
 import { isHoldfastError } from '../../src/core/error.ts'
 import type { StepTools } from '../../src/core/attempt.ts'
-import { topic } from '../../src/core/declared-topic.ts'
 import type { Wait } from '../../src/functions/wait.ts'
 import { workflow, type Workflow } from '../../src/functions/workflow.ts'
 
-export interface StepNode {
-  readonly do: 'step'
-  /** Unique within its program. */
-  readonly name: string
-  readonly ms: number
-  /** So many attempts fail. */
-  readonly fails: number
-  readonly attempts: number
-  readonly retryMs: number
-  readonly timeoutMs: number | null
-  readonly undo: 'none' | 'well' | 'badly' | 'second try'
-  /** Stops when it is told to; otherwise it goes on to its end. */
-  readonly heeds: boolean
-  /** So many times it ends the process that performs it. */
-  readonly kills: number
-  /** Its function asks the context for a value, which is refused; the body takes one before and one after it. */
-  readonly asks: boolean
-}
-
-/** Waits for a signal, or for what is sent to a topic, and perhaps no longer than so. */
-export interface WaitNode {
-  readonly do: 'wait'
-  readonly on: SignalName | TopicName
-  readonly ms: number | null
-}
-
-/** Starts another program and waits for it, or for some time. */
-export interface ChildNode {
-  readonly do: 'child'
-  readonly program: number
-  readonly ms: number | null
-  readonly onParentEnd: 'cancel' | 'abandon' | 'wait'
-}
-
-/** Makes a wait, does something else, and only then awaits it, lets it race, or leaves it. */
-export interface EarlyNode {
-  readonly do: 'early'
-  readonly wait: { readonly do: 'sleep'; readonly ms: number } | ChildNode
-  readonly part: readonly Node[]
-  readonly fate: 'awaited' | 'raced' | 'left'
-}
-
-/** Starts others that wait for the end of this run, and goes on. */
-export interface CrowdNode {
-  readonly do: 'crowd'
-  readonly members: readonly Pick<ChildNode, 'program' | 'onParentEnd'>[]
-}
-
-export const signalNames = ['red', 'blue'] as const
-export type SignalName = (typeof signalNames)[number]
-
-export const topics = {
-  news: topic<Payload>('news', { retain: 500 }),
-  jobs: topic<Payload>('jobs', { delivery: 'queue' }),
-} as const
-export type TopicName = keyof typeof topics
-
-/** What is sent: a number that nothing else has. */
-export interface Payload {
-  readonly sent: string
-}
-
-export type Node =
-  | StepNode
-  | { readonly do: 'sleep'; readonly ms: number }
-  | { readonly do: 'value'; readonly of: 'now' | 'random' | 'uuid' }
-  | { readonly do: 'note'; readonly of: 'log' | 'progress' }
-  | { readonly do: 'patched'; readonly name: string }
-  | { readonly do: 'together'; readonly parts: readonly (readonly Node[])[] }
-  | { readonly do: 'try'; readonly part: readonly Node[]; readonly caught: readonly Node[] }
-  | { readonly do: 'throw'; readonly message: string }
-  /** So many values at once, and so many steps, which have no effect. */
-  | { readonly do: 'many'; readonly count: number }
-  | WaitNode
-  | ChildNode
-  | EarlyNode
-  | CrowdNode
-  /** Waits for the end of the run that it was told of. */
-  | { readonly do: 'watch' }
+import {
+  topics,
+  type ChildNode,
+  type EarlyNode,
+  type Node,
+  type Payload,
+  type StepNode,
+  type WaitNode,
+} from './node.ts'
 
 export interface Program {
   readonly nodes: readonly Node[]

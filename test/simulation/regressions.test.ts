@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { canaryNamed } from './canaries.ts'
 import { drawScenario } from './nemesis.ts'
-import type { StepNode } from './program.ts'
+import type { StepNode } from './node.ts'
 import type { Scenario, Skew } from './scenario.ts'
 import { simulate } from './simulate.ts'
 

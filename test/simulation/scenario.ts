@@ -1,6 +1,7 @@
 // Everything that a simulation is told, as data: a seed gives a scenario, and shrinking takes parts of one away.
 
-import type { Program, SignalName, TopicName } from './program.ts'
+import type { Program } from './program.ts'
+import type { SignalName, TopicName } from './node.ts'
 
 export interface Scenario {
   readonly seed: number

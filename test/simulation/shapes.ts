@@ -3,7 +3,8 @@
 // It draws from a stream of its own, so that the rest of a seed stays what it is.
 
 import type { Draw } from './draw.ts'
-import type { ChildNode, EarlyNode, Node, Program, StepNode } from './program.ts'
+import type { Program } from './program.ts'
+import type { ChildNode, EarlyNode, Node, StepNode } from './node.ts'
 
 /** Some of the programs that somebody starts get a shape more; what they start in it comes behind all others. */
 export function addShapes(draw: Draw, programs: readonly Program[]): readonly Program[] {

@@ -1,6 +1,6 @@
 // Tells a failure to people: what was set up, what happened, and which promise was broken.
 
-import type { Node } from './program.ts'
+import type { Node } from './node.ts'
 import { faultKinds, type Operation, type Scenario } from './scenario.ts'
 import type { Outcome } from './simulate.ts'
 

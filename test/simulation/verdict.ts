@@ -9,7 +9,8 @@ import type { Checker, Known } from './checker.ts'
 import { isOf, type Effects } from './effects.ts'
 import { interpret, shapeOf, stepsOf } from './interpreter.ts'
 import type { Operator } from './operator.ts'
-import type { Program, ProgramInput, StepNode } from './program.ts'
+import type { Program, ProgramInput } from './program.ts'
+import type { StepNode } from './node.ts'
 import type { Scenario } from './scenario.ts'
 
 const codec = jsonCodec()

@@ -1,7 +1,8 @@
 // Draws what is to be done: programs, who starts them how often and in which way, and what an operator does to them.
 
 import type { Draw } from './draw.ts'
-import { signalNames, type Node, type Program, type StepNode } from './program.ts'
+import { type Program } from './program.ts'
+import { signalNames, type Node, type StepNode } from './node.ts'
 import type { Operation, StartPlan } from './scenario.ts'
 
 /** Programs that somebody starts, and behind them those that they start themselves. */

@@ -2,7 +2,7 @@
 // woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
 
 import { isFrom, type Chore } from '../chore.ts'
-import type { WaitRow } from '../exchange.ts'
+import type { WaitRow } from '../books.ts'
 import { isTerminal } from '../run.ts'
 import type { Broadcast } from '../topic.ts'
 import type { RunState, Violation } from './invariant.ts'

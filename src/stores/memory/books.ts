@@ -1,15 +1,8 @@
 // The rows of the memory store, as the rules of the exchange read and write them. Nothing comes in between here.
 
 import type { Chore, Pages, Subscribed } from '../../core/chore.ts'
-import {
-  conclude,
-  firstUnread,
-  type Books,
-  type Letter,
-  type Unread,
-  type Waiters,
-  type WaitRow,
-} from '../../core/exchange.ts'
+import { conclude, firstUnread } from '../../core/exchange.ts'
+import type { Books, Letter, Unread, Waiters, WaitRow } from '../../core/books.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import { isTerminal, type Run } from '../../core/run.ts'

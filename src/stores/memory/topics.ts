@@ -9,7 +9,8 @@ import {
   type ChoreRow,
   type Subscribed,
 } from '../../core/chore.ts'
-import { firstWaiters, longestFirst, type Waiters, type WaitRow } from '../../core/exchange.ts'
+import { firstWaiters, longestFirst } from '../../core/exchange.ts'
+import type { Waiters, WaitRow } from '../../core/books.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 
 /** How many broadcasts are forgotten at once. */

@@ -3,7 +3,7 @@
 // what is read after that is relied upon. With several shards each statement names one.
 
 import { usualPages, withEachEnd, type Chore } from '../../core/chore.ts'
-import type { WaitRow } from '../../core/exchange.ts'
+import type { WaitRow } from '../../core/books.ts'
 import { shardFor } from '../../core/id.ts'
 import { broadcastMessageId, type Message } from '../../core/message.ts'
 import type { Run } from '../../core/run.ts'

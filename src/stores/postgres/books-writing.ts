@@ -3,7 +3,7 @@
 
 import { bug } from '../../core/error.ts'
 import type { Chore } from '../../core/chore.ts'
-import type { WaitRow } from '../../core/exchange.ts'
+import type { WaitRow } from '../../core/books.ts'
 import { shardFor } from '../../core/id.ts'
 import { Appends } from './appends.ts'
 import type { PostgresBooks } from './books.ts'

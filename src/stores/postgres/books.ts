@@ -4,16 +4,8 @@
 
 import { isAfter, isFrom, usualPages, type Chore, type Subscribed } from '../../core/chore.ts'
 import { bug } from '../../core/error.ts'
-import {
-  firstWaiters,
-  longestFirst,
-  type Books,
-  type KeptBroadcast,
-  type Letter,
-  type Unread,
-  type Waiters,
-  type WaitRow,
-} from '../../core/exchange.ts'
+import { firstWaiters, longestFirst } from '../../core/exchange.ts'
+import type { Books, KeptBroadcast, Letter, Unread, Waiters, WaitRow } from '../../core/books.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'

@@ -3,7 +3,8 @@
 // that live need no more than that; what goes to a topic, or is given up because its run is over, goes by the rules.
 
 import { usualPages } from '../../core/chore.ts'
-import { giveUp, type Letter } from '../../core/exchange.ts'
+import { giveUp } from '../../core/exchange.ts'
+import type { Letter } from '../../core/books.ts'
 import { receptionOf, type Reception } from '../../core/message.ts'
 import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'

@@ -3,7 +3,7 @@
 
 import type { Chore } from '../../core/chore.ts'
 import type { Entry } from '../../core/entry.ts'
-import type { WaitRow } from '../../core/exchange.ts'
+import type { WaitRow } from '../../core/books.ts'
 import type { MessagePolicy } from '../../core/topic.ts'
 import type { Run, Wish } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'

@@ -1,7 +1,7 @@
 // Which rows lie where. A statement names one shard; what is asked of many goes out as one statement for each, all at once.
 
 import type { Chore } from '../../core/chore.ts'
-import type { WaitRow } from '../../core/exchange.ts'
+import type { WaitRow } from '../../core/books.ts'
 import { isRunId, shardFor, shardOf } from '../../core/id.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'

@@ -5,7 +5,7 @@
 
 import { bug } from '../../core/error.ts'
 import { uniqueText } from '../../core/key.ts'
-import type { Letter } from '../../core/exchange.ts'
+import type { Letter } from '../../core/books.ts'
 import { newRow } from '../new-row.ts'
 import type { NewRun, Started } from '../../store.ts'
 import type { StatementName } from '../statement-plan.ts'

@@ -3,18 +3,8 @@
 
 import { bug } from '../../core/error.ts'
 import { afterOthers, usualPages, type Chore, type Pages, type Subscribed } from '../../core/chore.ts'
-import {
-  conclude,
-  hasParted,
-  firstUnread,
-  firstWaiters,
-  type Books,
-  type KeptBroadcast,
-  type Letter,
-  type Unread,
-  type Waiters,
-  type WaitRow,
-} from '../../core/exchange.ts'
+import { conclude, hasParted, firstUnread, firstWaiters } from '../../core/exchange.ts'
+import type { Books, KeptBroadcast, Letter, Unread, Waiters, WaitRow } from '../../core/books.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import type { Run } from '../../core/run.ts'

@@ -2,7 +2,7 @@
 // unique indexes stand behind it. Most runs have no keys, and then nobody looks for any.
 
 import { bug } from '../../core/error.ts'
-import type { Letter } from '../../core/exchange.ts'
+import type { Letter } from '../../core/books.ts'
 import { uniqueText } from '../../core/key.ts'
 import type { Run } from '../../core/run.ts'
 import type { NewRun, Started } from '../../store.ts'

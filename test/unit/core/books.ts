@@ -2,16 +2,8 @@
 
 import type { Draft } from '../../../src/core/entry.ts'
 import { isAfter, isFrom, usualPages, type Chore, type Pages, type Subscribed } from '../../../src/core/chore.ts'
-import {
-  firstUnread,
-  firstWaiters,
-  longestFirst,
-  type Books,
-  type Letter,
-  type Unread,
-  type Waiters,
-  type WaitRow,
-} from '../../../src/core/exchange.ts'
+import { firstUnread, firstWaiters, longestFirst } from '../../../src/core/exchange.ts'
+import type { Books, Letter, Unread, Waiters, WaitRow } from '../../../src/core/books.ts'
 import type { Fate, Message } from '../../../src/core/message.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { Broadcast } from '../../../src/core/topic.ts'

@@ -10,8 +10,8 @@ import {
   refuseChild,
   unwatch,
   watch,
-  type Sent,
 } from '../../../src/core/exchange.ts'
+import type { Sent } from '../../../src/core/books.ts'
 import type { Watched } from '../../../src/core/watched.ts'
 import type { MessageKind } from '../../../src/core/message.ts'
 import { mailPlace, messagePlace } from '../../../src/core/place.ts'

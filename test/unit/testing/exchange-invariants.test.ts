@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Chore } from '../../../src/core/chore.ts'
-import type { WaitRow } from '../../../src/core/exchange.ts'
+import type { WaitRow } from '../../../src/core/books.ts'
 import type { Message } from '../../../src/core/message.ts'
 import type { Run } from '../../../src/core/run.ts'
 import type { Broadcast } from '../../../src/core/topic.ts'

@@ -13,18 +13,8 @@ import {
   type Subscribed,
 } from '../../../core/chore.ts'
 import type { Entry } from '../../../core/entry.ts'
-import {
-  conclude,
-  hasParted,
-  firstUnread,
-  firstWaiters,
-  longestFirst,
-  type Books,
-  type Letter,
-  type Unread,
-  type Waiters,
-  type WaitRow,
-} from '../../../core/exchange.ts'
+import { conclude, hasParted, firstUnread, firstWaiters, longestFirst } from '../../../core/exchange.ts'
+import type { Books, Letter, Unread, Waiters, WaitRow } from '../../../core/books.ts'
 import { receptionOf, type Fate, type Message } from '../../../core/message.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
 import { isTerminal, type Run } from '../../../core/run.ts'

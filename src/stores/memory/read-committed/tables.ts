@@ -2,7 +2,7 @@
 // them. What a statement reads or writes here, it reads or writes there.
 
 import type { Entry } from '../../../core/entry.ts'
-import type { Letter, WaitRow } from '../../../core/exchange.ts'
+import type { Letter, WaitRow } from '../../../core/books.ts'
 import type { ChoreRow } from '../../../core/chore.ts'
 import { uniqueText } from '../../../core/key.ts'
 import type { Fate, Message, Reception } from '../../../core/message.ts'

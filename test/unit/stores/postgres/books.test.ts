@@ -2,7 +2,8 @@
 // wait for everything that was decided about it.
 
 import { describe, expect, it } from 'vitest'
-import { broadcast, conclude, unwatch, watch, type WaitRow } from '../../../../src/core/exchange.ts'
+import { broadcast, conclude, unwatch, watch } from '../../../../src/core/exchange.ts'
+import type { WaitRow } from '../../../../src/core/books.ts'
 import type { Run } from '../../../../src/core/run.ts'
 import type { Broadcast } from '../../../../src/core/topic.ts'
 import { PostgresBooks, type Found } from '../../../../src/stores/postgres/books.ts'
