@@ -45,7 +45,7 @@ export function rejecting<Value>(
   try {
     made = make()
   } catch (error) {
-    made = Promise.reject(error as Error)
+    made = Promise.reject(error)
   }
   // A step tells of its failure itself.
   if (made instanceof CallPromise) return made
