@@ -3,7 +3,8 @@
 
 import { HoldfastError } from '../core/error.ts'
 
-type Method = (this: unknown, ...given: readonly unknown[]) => unknown
+/** No method of a context takes more than three. */
+type Method = (this: unknown, first?: unknown, second?: unknown, third?: unknown) => unknown
 
 /** Lets these methods refuse to be called without the object that they belong to. */
 export function knowing<Target extends object>(
@@ -13,8 +14,9 @@ export function knowing<Target extends object>(
 ): void {
   for (const name of names) {
     const method = prototype[name] as Method
-    const value: Method = function (...given) {
-      if (isOwn(this)) return Reflect.apply(method, this, given)
+    // Without a list of what is given: it is called with every step.
+    const value: Method = function (first, second, third) {
+      if (isOwn(this)) return method.call(this, first, second, third)
       throw new HoldfastError(
         'INVALID_OPTION',
         `${name}() was called without its context. Call it as ctx.${name}(…): taken out of ctx, as in const { ${name} } = ctx, it ` +
