@@ -79,7 +79,8 @@ export function boundedStore(
   }
   const bounded = (name: string): Call => {
     const isBatch = batchMethods.has(name)
-    const isWorkers = workersMethods.has(name)
+    // Journals are loaded for workers.
+    const isWorkers = workersMethods.has(name) || name === 'load'
     return (...given) =>
       new Promise((resolve, reject) => {
         const ms = isBatch ? Math.min(limitMs(), batchLimitMs(given)) : limitMs()

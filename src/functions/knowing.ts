@@ -1,5 +1,5 @@
-// Methods that are taken out of their object, `const { step } = ctx`, do not know it any more. They say so, instead of failing at
-// whatever they look for first.
+// Methods that are taken out of their object, `const { step } = ctx`, do not know it any more. They say so at once, instead of
+// failing at whatever they look for first. That is thrown: without its context a call has no promise to reject.
 
 import { HoldfastError } from '../core/error.ts'
 

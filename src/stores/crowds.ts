@@ -1,7 +1,8 @@
 // When the subscribers of a topic are counted. A count walks all of them, up to the bound, and each of a hundred thousand that
 // subscribe one after the other would walk those before it: 100,000 of them cost minutes. So a process counts, lets an eighth of
 // what is left subscribe uncounted, and counts again: 76 times on the way to a full topic, and each time when it is
-// about to be full. One process never goes past the bound; of several, each may by that eighth at most.
+// about to be full. One process never goes past the bound; of several, each may by an
+// eighth of what was left when it counted last.
 
 /** How many topics are remembered. One that is forgotten is counted anew. */
 const mostTopics = 1_000
@@ -9,6 +10,11 @@ const mostTopics = 1_000
 export class Crowds {
   /** By topic and bound: how many may subscribe before they are counted. */
   private readonly left = new Map<string, number>()
+
+  /** Tells whether so many may subscribe without a count. */
+  hasRoomFor(subscribers: number, topic: string, most: number): boolean {
+    return (this.left.get(keyOf(topic, most)) ?? 0) >= subscribers
+  }
 
   /** Lets one more subscribe without a count, if it may. */
   admits(topic: string, most: number): boolean {

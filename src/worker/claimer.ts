@@ -6,7 +6,7 @@
 //   claiming  waits for the answer, with as many slots taken as it asked for. What wakes it now makes it ask again.
 //   stopped   asks no more. What the last claim brought is given back.
 //
-// Types of equal priority take turns, in a claim and from claim to claim (`rotation.ts`): a backlog of one delays no other.
+// Types of equal priority take turns, in a claim and from claim to claim (`rotation.ts`): a backlog of one keeps no other waiting for its end.
 //
 // While it is backlogged it also asks for runs that no slot is free for yet (`ahead.ts`): those begin as soon as slots are freed,
 // whatever it does meanwhile.

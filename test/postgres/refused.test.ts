@@ -282,7 +282,7 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     await holdfast.work({ shutdownTimeout: '1s' })
     const others = runs.filter((run) => !two.includes(run))
     expect(await Promise.all(others.map((run) => run.result({ timeout: '30s' })))).toHaveLength(8)
-    const told = logger.lines.filter(({ message }) => message.includes('lets nobody claim this run'))
+    const told = logger.lines.filter(({ message }) => message.includes('refuses to change run'))
     expect(told.map(({ details }) => String(details['run'])).toSorted()).toEqual(two.map(({ id }) => id).toSorted())
     expect((await holdfast.start(echo, 11)).created).toBe(true)
     await ask(...allow(schema))

@@ -215,7 +215,10 @@ export function booksLoading(dialect: Dialect): Loading {
     const crowds = new Map<string, { waiting: number; readonly among: Set<string> }>()
     const asked = Array.from(wants.crowds, ([topic, most]) => {
       crowds.set(topic, { waiting: 0, among: new Set() })
-      return { shard: shardOfTopic(topic), json: { topic, most, runs: [...wants.runs] } }
+      return {
+        shard: shardOfTopic(topic),
+        json: { topic, most, runs: [...(wants.subscribing.get(topic)?.runs ?? [])] },
+      }
     })
     for (const row of await ask(x, statements[end].crowds, asked)) {
       const crowd = crowds.get(row['topic'] as string)

@@ -11,7 +11,7 @@ import { runColumns } from './rows.ts'
 import type { TimedLook } from './timed-floors.ts'
 
 /** At most so many come due at once, so that a long standstill does not become a long transaction. */
-const promotedAtOnce = 1_000
+export const promotedAtOnce = 1_000
 
 /** The most types that get an arm each: a plan of 128 arms is made in 20 ms, once for each connection. */
 const mostArms = 128
@@ -241,10 +241,9 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   const apart = apartOf(null)
   const chosenApart = apartOf(6)
 
-  const candidatesOf = (readiness: keyof ClaimStatements['candidates']): Statement => {
-    const order = readiness === 'ready' ? 'rank, due, id' : 'due, id'
-    const isDue = readiness === 'ready' ? '' : `and run.due <= ${clock}`
-    return statement(
+  /** `conditions` are those of what changes them, so that it is looked at what would be. */
+  const candidatesOf = (readiness: keyof ClaimStatements['candidates'], order: string, conditions: string): Statement =>
+    statement(
       [],
       `
     with clock as materialized (select ${now} as now)
@@ -252,11 +251,10 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       cross join lateral (
         select run.id, run.rank, run.due from ${schema}.runs as run
         where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
-          and run.readiness = '${readiness}' ${isDue} and ${isInTime} ${isMine(4)}
+          and run.readiness = '${readiness}' and ${conditions}
         order by ${order} limit $3::integer) as one
     order by ${order}`,
     )
-  }
 
   const promoteOf = (choice: number | null): Statement =>
     statement(
@@ -301,7 +299,11 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
 
     promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
     apart: (isChoosing) => (isChoosing ? chosenApart : apart),
-    candidates: { ready: candidatesOf('ready'), timed: candidatesOf('timed'), apart: candidatesOf('apart') },
+    candidates: {
+      ready: candidatesOf('ready', 'rank, due, id', `${isInTime} ${isMine(4)}`),
+      timed: candidatesOf('timed', 'due, id', `run.due <= ${clock} ${isMeant(4)}`),
+      apart: candidatesOf('apart', 'due, id', `run.due <= ${clock} and ${isInTime} ${isMine(4)}`),
+    },
     probe: statement(
       [],
       `

@@ -8,7 +8,7 @@ import type { Run } from '../../core/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../store.ts'
 import { ClaimFloors, isBefore, type Beginning, type Place, type Sight } from './claim-floors.ts'
 import { ClaimReach } from './claim-reach.ts'
-import { claimStatements, type Choice } from './claim-statements.ts'
+import { claimStatements, promotedAtOnce, type Choice } from './claim-statements.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row, Told, Transactions } from './execution.ts'
 import { Pace } from './pace.ts'
@@ -125,7 +125,7 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     const lease = statements.lease({ shard, session, limit, reach, again, wanted, choice: choiceOf(keys), timed })
     const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
     const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
-    const rows = await (isWalk ? pace.walk(ask) : pace.beside(ask)).catch((error: unknown) => {
+    const rows = await (isWalk ? pace.walk(ask, how.isFront) : pace.beside(ask)).catch((error: unknown) => {
       floors.failed(shard, types)
       timedFloors.failed(shard, selectors)
       throw error
@@ -204,7 +204,7 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     let isFound = false
     for (const readiness of apart ? (['apart'] as const) : (['timed', 'ready'] as const)) {
       // As far as a claim looks: in front of what is refused others may have locked some.
-      const reach = reaches[apart ? 'apart' : 'ready'].of(shard, limit)
+      const reach = readiness === 'timed' ? promotedAtOnce : reaches[readiness].of(shard, limit)
       const values = [shard, types, reach, JSON.stringify(choiceOf(keys) ?? {})]
       const rows = await transactions.alone((x) => x.execute(statements.candidates[readiness], values))
       const ids = rows.map((row) => row['id'] as string)

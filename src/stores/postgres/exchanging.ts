@@ -68,6 +68,10 @@ export function exchanging(dialect: Dialect): Exchanging {
     x: Execution,
     { end, wants, look, way = 'wait' }: Pick<Deal<OwnLook, unknown, unknown>, 'end' | 'wants' | 'look' | 'way'>,
   ): Promise<{ readonly found: Found; readonly seen: OwnLook; readonly guard: Guard }> {
+    // Counted with the first look: one topic after the other would be found missing, each with a look of its own.
+    for (const [topic, { most, runs }] of wants.subscribing) {
+      if (!crowds.hasRoomFor(runs.size, topic, most)) wants.crowds.set(topic, most)
+    }
     await loading.candidates(x, end, wants)
     const lockedOut = await aside.lockedOut(x, wants, way)
     for (const id of lockedOut.runs) wants.runs.delete(id)

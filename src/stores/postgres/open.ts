@@ -163,10 +163,11 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       tokenKey: () => readSecret(source, storageMs, name, 'token_key'),
       hearing: hints,
       onRefused: (run, error) =>
-        logger.error('The database lets nobody claim this run; it is left out, and tried again now and then.', {
-          run,
-          error,
-        }),
+        logger.error(
+          `A policy of row-level security refuses to change run ${run} in ${quoteSchema(name)}.runs: let the role of this worker ` +
+            'write it. Until then it is left out, and tried again now and then.',
+          { run, error },
+        ),
       onClose: async () => {
         await database.returned()
         await hints.close()

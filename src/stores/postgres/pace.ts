@@ -61,10 +61,13 @@ export class Pace {
     return this.isRested && this.monotonic() - this.walkedAt >= this.leastMs
   }
 
-  /** Makes the walk. One that fails has taken its time, too. */
-  async walk<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+  /**
+   * Makes the walk. One that fails has taken its time, too. With `isAll` it begins at the front of everything that is looked
+   * at; one that does so only of a part is as dear, but the next one of all comes due as if it had not been made.
+   */
+  async walk<Answer>(work: () => Promise<Answer>, isAll = true): Promise<Answer> {
     const from = this.monotonic()
-    this.walkedAt = from
+    if (isAll) this.walkedAt = from
     this.wasCut = false
     try {
       return await work()

@@ -102,6 +102,7 @@ function nameOf({ type, version }: Pick<ClaimSelector, 'type' | 'version'>): str
   return `${version} ${type}`
 }
 
+/** In any order: who claims names the types in turns. */
 function listOf(shard: number, names: readonly string[]): string {
-  return `${shard} ${names.join(' ')}`
+  return `${shard} ${[...names].sort().join(' ')}`
 }

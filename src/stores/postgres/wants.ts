@@ -52,6 +52,8 @@ export class Wants {
   readonly broadcastIds = new Map<string, Set<string>>()
   /** By topic and how much it may keep: how often something is sent to it. */
   readonly kept = new Map<string, { readonly topic: string; readonly most: number; sends: number }>()
+  /** By topic: who would subscribe to it, and how many may. */
+  readonly subscribing = new Map<string, { readonly most: number; readonly runs: Set<string> }>()
   /** By topic: up to how many subscribers are counted. */
   readonly crowds = new Map<string, number>()
   /** By run. */
@@ -68,12 +70,19 @@ export class Wants {
       this.targets.add(watched.runId)
       return
     }
-    const { name, delivery, retainMs } = watched
+    const { name, delivery, retainMs, mostSubscribers: most } = watched
     this.topics.add(name)
+    if (most !== undefined) this.subscribes(runId, name, most)
     const backlog = this.backlog(name, delivery)
     backlog.most += 1
     backlog.retainMs = Math.max(backlog.retainMs, retainMs)
     if (delivery === 'topic') backlog.readers.add(runId)
+  }
+
+  private subscribes(runId: string, topic: string, most: number): void {
+    const known = this.subscribing.get(topic)
+    if (known === undefined) this.subscribing.set(topic, { most, runs: new Set([runId]) })
+    else known.runs.add(runId)
   }
 
   /** Something is sent to a topic; of its subscribers so many get it at once. */

@@ -47,6 +47,17 @@ async function watching(bench: ContractBench, watched: Watched, given?: Held): P
 
 export const quotas: readonly ContractCase[] = [
   {
+    name: 'a run may begin to wait on more bounded topics at once than anybody has seen before',
+    async run(bench) {
+      const held = await bench.hold()
+      const watches = Array.from({ length: 120 }, (_, n) => bounded({ ...prices, name: `price ${n}` }, 10))
+      await bench.commit(held, { append: [waiting()], reach: reach({ watches }) })
+      for (const n of [0, 60, 119]) await tell(bench, 'a', { ...prices, name: `price ${n}` })
+      assert.equal((await bench.mailbox(held.runId)).length, 3)
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'of a batch that is more than a run may leave unread, what is too much is refused and the rest arrives',
     async run(bench) {
       const [one, other] = [await bench.hold(), await bench.hold()]

@@ -29,6 +29,17 @@ describe('a walk from the front', () => {
     expect(pace.isRested).toBe(true)
   })
 
+  it('comes due, however often a part of what it looks at is walked meanwhile', async () => {
+    const { pace, pass } = rig()
+    await pace.walk(async () => undefined)
+    for (let ms = 0; ms < 2_000; ms += 500) {
+      expect(pace.isDue).toBe(false)
+      await pace.walk(async () => undefined, false)
+      pass(500)
+    }
+    expect(pace.isDue).toBe(true)
+  })
+
   it('is not dear because everything is: a busy machine must not keep a high priority waiting for a minute', async () => {
     const { pace, walk, beside } = rig()
     for (const ms of [3_000, 2_500, 4_000]) {
