@@ -3,7 +3,8 @@
 // engine itself tells a run (ends, refused children, copies of a broadcast that was accepted) always has a place.
 //
 // Mailbox. A run's `inbox` counts all messages ever. A run that never got as many as the bound cannot have so many unread, so
-// the usual delivery costs a comparison; only beyond that a store counts what is unread, and no further than the bound.
+// the usual delivery costs a comparison; only beyond that a store counts what is unread, and no further than the bound. Whoever
+// floods a run does not keep out what it waits for.
 //
 // Topic. Broadcasts have positions, and go in their order: those of a queue are taken from the front, those that are retained
 // age from the front. So the topic is full if the one that many positions back can still be got by somebody: one look-up by
@@ -12,17 +13,22 @@
 import { hasExpired } from './chore.ts'
 import { broadcast } from './exchange.ts'
 import type { Books } from './books.ts'
-import type { Delivered } from './message.ts'
+import { receptionOf, type Delivered } from './message.ts'
 import type { Run } from './run.ts'
 import type { NewBroadcast, TopicRules } from './topic.ts'
 
-/** Tells whether a run takes no more. `unread` counts what is unread, and need not count further than the bound. */
+/**
+ * Tells whether a run takes no more. The one message that it sleeps for is taken whatever lies there: it wakes the run, so the next
+ * one finds it awake. `unread` counts what is unread, and need not count further than the bound.
+ */
 export function isMailboxFull(
-  { inbox }: Pick<Run, 'inbox'>,
-  most: number | undefined,
+  run: Pick<Run, 'inbox' | 'status' | 'readiness' | 'wants'>,
+  { name, mostUnread: most }: { readonly name: string; readonly mostUnread?: number },
   unread: (most: number) => number,
 ): boolean {
-  return most !== undefined && inbox >= most && unread(most) >= most
+  if (most === undefined || run.inbox < most) return false
+  const isAwaited = run.wants !== null && receptionOf(run, name) === 'delivered'
+  return !isAwaited && unread(most) >= most
 }
 
 /** Something is sent to a topic from outside. */

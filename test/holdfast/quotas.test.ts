@@ -75,7 +75,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     const run = await holdfast.start(approval)
     await until(() => tokens.length === 1)
     await holdfast.signal(run, 'spam')
-    expect(await refusal(holdfast.signal(run, 'open'))).toMatchObject({ code: 'MAILBOX_FULL' })
+    expect(await refusal(holdfast.signal(run, 'more of it'))).toMatchObject({ code: 'MAILBOX_FULL' })
     expect(await holdfast.complete(tokens[0] ?? '', 'yes')).toMatchObject({ runId: run.id })
     const roomy = await open({ limits: { mailbox: 10 } })
     await roomy.signal(run, 'open')

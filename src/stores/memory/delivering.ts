@@ -20,7 +20,7 @@ function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): 
   if (known !== undefined) return { ...answerOf(known.outcome, row.status), repeated: true }
   if (row.deletedAt !== null) return { outcome: 'target-not-found' }
   if (!isTerminal(row.status)) {
-    if (isMailboxFull(row, letter.mostUnread, (most) => row.unread(most))) return { outcome: 'full' }
+    if (isMailboxFull(row, letter, (most) => row.unread(most))) return { outcome: 'full' }
     return answerOf(books.receive(letter), row.status)
   }
   if (letter.policy !== null) {

@@ -231,8 +231,8 @@ function isGivenUp(
 }
 
 /** It has no place among what its run has not read. */
-function isFull({ runId, mostUnread }: NewMessage, run: Run, depths: Depths): boolean {
-  return isMailboxFull(run, mostUnread, (most) => depths.get(depthKey(runId, most)) ?? 0)
+function isFull(letter: NewMessage, run: Run, depths: Depths): boolean {
+  return isMailboxFull(run, letter, (most) => depths.get(depthKey(letter.runId, most)) ?? 0)
 }
 
 function depthKey(runId: string, most: number): string {

@@ -25,7 +25,7 @@ function deliverLetter(batch: Batch, books: SqliteBooks, letter: NewMessage): De
     if (letter.policy !== null) giveUpLetter(books, letter, run)
     return { outcome: 'target-terminated', status: run.status }
   }
-  if (isMailboxFull(run, letter.mostUnread, (most) => books.depth(run, most))) return { outcome: 'full' }
+  if (isMailboxFull(run, letter, (most) => books.depth(run, most))) return { outcome: 'full' }
   return answerOf(books.receive(letter, run), run)
 }
 

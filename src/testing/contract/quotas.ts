@@ -74,6 +74,19 @@ export const quotas: readonly ContractCase[] = [
     },
   },
   {
+    name: 'whoever fills the mailbox of a run does not keep out the one message that it sleeps for',
+    async run(bench) {
+      const held = await bench.hold()
+      assert.deepEqual(await send(bench, held.runId, 2, ['a', 'b', 'c']), ['queued', 'queued', 'full'])
+      await bench.park(held, { append: [waiting()], parkIf: { inbox: 2, wants: ['paid'] } })
+      assert.deepEqual(await send(bench, held.runId, 2, ['d']), ['full'])
+      const paid = ['e', 'f'].map((id) => bench.message(held.runId, { id, name: 'paid', mostUnread: 2 }))
+      assert.deepEqual(await bench.store.deliver(paid), [{ outcome: 'delivered' }, full])
+      assert.deepEqual(await sentIds(bench, held.runId), ['a', 'b', 'e'])
+      await expectSound(bench)
+    },
+  },
+  {
     name: 'what was refused is not known: it is taken when there is room, and what was taken is known when there is none',
     async run(bench) {
       const held = await bench.hold()

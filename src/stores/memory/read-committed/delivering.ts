@@ -42,7 +42,7 @@ function put(books: LentBooks, letter: NewMessage): Delivered {
   if (row.deletedAt !== null) return { outcome: 'target-not-found' }
   if (!isTerminal(row.status)) {
     const unread = (most: number): number => books.unread(row.id, 0, most).messages.length
-    if (isMailboxFull(row, letter.mostUnread, unread)) return { outcome: 'full' }
+    if (isMailboxFull(row, letter, unread)) return { outcome: 'full' }
     const outcome = receptionOf(row, letter.name)
     books.put(letter)
     return told(outcome, row)
