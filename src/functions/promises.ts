@@ -2,7 +2,8 @@
 
 /**
  * A promise that knows whether anybody has asked what comes of it. `await`, `Promise.all` and an async function that returns it
- * call `then` of a promise that is not quite a plain one.
+ * call `then` of a promise that is not quite a plain one. Every call has such a one, however dear: an `await` of it takes two more
+ * microtasks than that of a plain one, and if some had those and others had not, a replay would go in another order.
  */
 export class CallPromise<Value> extends Promise<Value> {
   isHeard = false
