@@ -8,12 +8,16 @@ const deep = [
   'test/chaos/**/*.test.ts',
   'test/simulation/**/*.test.ts',
   'test/soak/**/*.test.ts',
-  'test/contract/{matrix,postgres,postgres-sharded,postgres-worker,read-committed,turso,libsql}.test.ts',
-  'test/property/{life,invariants,stores}.property.test.ts',
+  'test/contract/{matrix,sqlite,postgres,postgres-sharded,postgres-worker,read-committed,turso,libsql}.test.ts',
+  'test/property/{life,invariants,replay,stores}.property.test.ts',
   'test/postgres/**/*.test.ts',
   'test/cli/{deploy-gate,deploy-gate-postgres,hostile-store,processes}.test.ts',
   'test/holdfast/{continuing,poison,rekey}.test.ts',
   'test/support/**/*.test.ts',
+  'test/testing/time.test.ts',
+  'test/docs/deploy-gate.test.ts',
+  'test/unit/engine/committer-memory.test.ts',
+  'test/unit/stores/{many-hints,sqlite/waiting,turso/checking}.test.ts',
 ]
 
 // A mode other than the usual one means that somebody names the files.
