@@ -25,7 +25,7 @@ import { assertMarked, markTransaction } from './lent-transaction.ts'
 import type { Reading } from './reading.ts'
 import { shardOfRun } from './shards.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
-import { translated } from './sql-state.ts'
+import { isAborted, sqlStateOf, translated } from './sql-state.ts'
 import type { Steering } from './steering.ts'
 import { Wants } from './wants.ts'
 
@@ -128,13 +128,16 @@ export class PostgresWithin implements Within {
       if (x.hints.length > 0) await this.tell?.(this.handle, x.hints)
       return answer
     } catch (error) {
-      throw translated(error)
+      // What is sent together fails together, and who waits for all may hear first of what only followed from the failure.
+      throw translated(isAborted(sqlStateOf(error)) ? (x.failure ?? error) : error)
     }
   }
 }
 
 class HandleExecution implements Execution {
   readonly hints: Told[] = []
+  /** What failed first. */
+  failure: unknown
   private readonly handle: SqlHandle
 
   constructor(handle: SqlHandle) {
@@ -142,6 +145,8 @@ class HandleExecution implements Execution {
   }
 
   execute({ text }: Statement, values: readonly Value[]): Promise<readonly Row[]> {
-    return this.handle.query(text, values)
+    const answer = this.handle.query(text, values)
+    answer.catch((error: unknown) => (this.failure ??= error))
+    return answer
   }
 }
