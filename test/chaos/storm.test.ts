@@ -9,8 +9,8 @@ const print = (line: string): void => console.log(line)
 
 describe('chaos', { timeout: 300_000 }, () => {
   it.each([
-    ['postgres', 1],
-    ['sqlite', 0.3],
+    ['postgres', 0.6],
+    ['sqlite', 0.2],
   ] as const)(
     `IF-C3 PQ-E4 SW-C1 SW-E1 loses nothing and doubles nothing on %s (seed ${seed})`,
     async (store, minutes) => {
@@ -28,7 +28,7 @@ describe('chaos', { timeout: 300_000 }, () => {
     async (store) => {
       const chaos = await performChaos({
         store,
-        minutes: 0.3,
+        minutes: 0.2,
         seed,
         workers: 3,
         plant: 'none',
