@@ -48,7 +48,9 @@ export class CallWatch {
   private arm(at: number, ms: number): void {
     this.cancel?.()
     this.firesAt = at
-    this.cancel = this.clock.background?.(ms, this.fire) ?? this.clock.after(ms, this.fire)
+    // Whole milliseconds, upwards: a clock that lags behind its timers fires early, and a rest of less than one might never pass.
+    const wholeMs = Math.max(1, Math.ceil(ms))
+    this.cancel = this.clock.background?.(wholeMs, this.fire) ?? this.clock.after(wholeMs, this.fire)
   }
 
   private disarm(): void {

@@ -73,4 +73,22 @@ describe('calls under way', () => {
     expect(over).toEqual(['unanswered at 1000'])
     expect(clock.pending).toBe(0)
   })
+
+  it('are given up also by a clock that lags behind its timers, after a few looks', async () => {
+    const clock = createVirtualClock()
+    let looks = 0
+    const lagging: Clock = {
+      ...clock,
+      monotonic: () => clock.monotonic() * 0.9,
+      after(ms, wake) {
+        looks += 1
+        return clock.after(Math.floor(ms), wake)
+      },
+    }
+    let isOver = false
+    new CallWatch(lagging).begin({ overAt: 0, giveUp: () => void (isOver = true) }, 1_000)
+    await clock.runUntilIdle()
+    expect(isOver).toBe(true)
+    expect(looks).toBeLessThan(10)
+  })
 })
