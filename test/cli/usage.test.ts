@@ -9,30 +9,11 @@ import { loadFault } from '../../src/cli/workflow-module.ts'
 import { errorCodes, HoldfastError } from '../../src/core/error.ts'
 import { migrations } from '../../src/stores/sqlite/schema.ts'
 import { poison } from '../poison.ts'
+import { commands } from './commands.ts'
 import { cli, file, folder, hazardous, withoutColours } from './world.ts'
 
 const workflows = 'test/cli/workflows.ts'
 const someId = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
-const commands = [
-  'worker',
-  'start',
-  'signal',
-  'runs',
-  'show',
-  'journal',
-  'export',
-  'watch',
-  'dead-letters',
-  'cancel',
-  'pause',
-  'resume',
-  'retry',
-  'remove',
-  'migrate',
-  'check',
-  'doctor',
-  'rekey',
-]
 
 describe('help', () => {
   it('comes without being asked for, with every command, the exit codes and examples', async () => {

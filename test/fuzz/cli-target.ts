@@ -10,29 +10,11 @@ import { runCli } from '../../src/cli/program.ts'
 import { visible } from '../../src/core/printable.ts'
 import { fc } from '../support/properties.ts'
 import { hostileText, hostileTexts, someId } from './hostile-text.ts'
+import { commands } from '../cli/commands.ts'
 import { holds, target, type Target } from './target.ts'
 
-const commands = [
-  'worker',
-  'start',
-  'signal',
-  'runs',
-  'show',
-  'journal',
-  'export',
-  'watch',
-  'dead-letters',
-  'cancel',
-  'pause',
-  'resume',
-  'retry',
-  'remove',
-  'migrate',
-  'check',
-  'doctor',
-  'help',
-  'rnus',
-]
+// With one that there is not.
+const words = [...commands, 'help', 'rnus']
 const flags = [
   '--json',
   '--verbose',
@@ -127,7 +109,7 @@ const piece: fc.Arbitrary<readonly string[]> = fc.oneof(
   { weight: 1, arbitrary: store.map((text) => ['--store', text]) },
 )
 const argv = fc
-  .tuple(fc.constantFrom(...commands), fc.array(piece, { maxLength: 5 }), fc.boolean(), hostileText)
+  .tuple(fc.constantFrom(...words), fc.array(piece, { maxLength: 5 }), fc.boolean(), hostileText)
   .map(([command, pieces, isPlain, text]) => [isPlain ? command : text, ...pieces.flat()])
 
 const module = fileURLToPath(new URL('cli-module.ts', import.meta.url))

@@ -1,0 +1,21 @@
+/** Every command of the command line. */
+export const commands = [
+  'worker',
+  'start',
+  'signal',
+  'runs',
+  'show',
+  'journal',
+  'export',
+  'watch',
+  'dead-letters',
+  'cancel',
+  'pause',
+  'resume',
+  'retry',
+  'remove',
+  'migrate',
+  'check',
+  'doctor',
+  'rekey',
+] as const
