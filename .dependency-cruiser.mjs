@@ -46,7 +46,7 @@ const files = {
   'stores/load-bound.ts': { src: ['core'] },
   'stores/storage-limit.ts': { src: [] },
   'stores/load-driver.ts': { src: ['core'] },
-  'stores/checking-rows.ts': { src: [] },
+  'stores/checking-rows.ts': { src: ['core'] },
   'stores/crowds.ts': { src: [] },
   'stores/sql-handle.ts': { src: ['core'] },
 }

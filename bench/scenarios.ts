@@ -8,6 +8,7 @@ import { encryption } from './scenarios/encryption.ts'
 import { enqueue } from './scenarios/enqueue.ts'
 import { idle } from './scenarios/idle.ts'
 import { latency } from './scenarios/latency.ts'
+import { neighbours } from './scenarios/neighbours.ts'
 import { parallel } from './scenarios/parallel.ts'
 import { parked } from './scenarios/parked.ts'
 import { replay } from './scenarios/replay.ts'
@@ -26,6 +27,7 @@ export const scenarios: readonly Scenario[] = [
   parked,
   enqueue,
   crowd,
+  neighbours,
   replay,
   encryption,
   idle,

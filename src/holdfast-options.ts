@@ -29,6 +29,11 @@ export type HoldfastOptions = {
    * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
    */
   readonly transaction?: OwnTransaction
+  /**
+   * How many transactions of your own library may be open at once. The others wait in order, and hold nothing meanwhile.
+   * @default as many as the store lends by itself (on Postgres all connections but three), or 10
+   */
+  readonly transactions?: number
   /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
   readonly pauseCheckInterval?: Duration
   /**
@@ -70,6 +75,7 @@ export const holdfastOptionNames = [
   'services',
   'versionFor',
   'transaction',
+  'transactions',
   'pauseCheckInterval',
   'poll',
   'codec',
@@ -103,5 +109,19 @@ export function checkTransaction(transaction: unknown, store: Store): OwnTransac
   throw new HoldfastError(
     'INVALID_OPTION',
     'createHoldfast({ transaction }) needs a store that can take part in your transactions; this one cannot.',
+  )
+}
+
+export function checkTransactions({ transaction, transactions }: HoldfastOptions): number | undefined {
+  if (transactions === undefined) return undefined
+  if (!(Number.isSafeInteger(transactions) && transactions >= 1)) {
+    const message = `createHoldfast({ transactions }) is a whole number from 1. Got ${shown(transactions)}.`
+    throw new HoldfastError('INVALID_OPTION', message)
+  }
+  if (transaction !== undefined) return transactions
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    'createHoldfast({ transactions }) says how many of your own library may be open, which `transaction` names. For those of ' +
+      'the store there is openPostgresStore({ connections }).',
   )
 }

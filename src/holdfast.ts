@@ -62,7 +62,13 @@ import { newTokenKey } from './core/token.ts'
 import { Engine } from './engine/engine.ts'
 import { collectDefinitions } from './engine/registry.ts'
 import type { Replayed } from './engine/replaying.ts'
-import { checkTokenKey, checkTransaction, holdfastOptionNames, type HoldfastOptions } from './holdfast-options.ts'
+import {
+  checkTokenKey,
+  checkTransaction,
+  checkTransactions,
+  holdfastOptionNames,
+  type HoldfastOptions,
+} from './holdfast-options.ts'
 import { checkStore, isPostgres, openStore } from './open-store.ts'
 import type { Checked, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
@@ -178,6 +184,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
   const pauseCheckMs = toMs(options.pauseCheckInterval ?? '1h', 'createHoldfast({ pauseCheckInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
   const limits = checkLimits(options.limits ?? {})
+  const mostTransactions = checkTransactions(options)
   // Before anything is opened that would have to be closed.
   const definitions = collectDefinitions(workflows)
   const system = systemPorts(logger)
@@ -193,6 +200,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
     payloads,
     definitions,
     transaction,
+    mostTransactions,
     pauseCheckMs,
     pollMs,
     limits,

@@ -178,6 +178,13 @@ export interface StoreTransactions {
     work: (handle: unknown, within: Within) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result>
+
+  /**
+   * Waits, in the line of those whom `transact` lends a connection, for a transaction that the user's own library is about to
+   * begin, perhaps on a pool that it shares with this store. Settles with what gives the place back, or rejects with the signal's
+   * reason. @default nobody waits in line
+   */
+  reserve?(signal: AbortSignal): Promise<() => void>
 }
 
 export interface TransactOptions {

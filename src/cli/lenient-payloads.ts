@@ -3,7 +3,7 @@
 
 import { jsonCodec, type Codec } from '../core/codec.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import { absent } from '../core/offload-reference.ts'
+import { absent, isKey } from '../core/offload-reference.ts'
 import type { Offload } from '../core/payload.ts'
 import type { HoldfastOptions } from '../holdfast.ts'
 
@@ -11,6 +11,7 @@ export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec;
   const { codec = jsonCodec(), offload } = own
   return {
     codec: {
+      ...(codec.isPlaceless === undefined ? {} : { isPlaceless: codec.isPlaceless }),
       encode: (value, place) => codec.encode(value, place),
       decode: (text, place) => {
         if (text.startsWith(absent)) return unreadable(text.slice(absent.length))
@@ -23,6 +24,9 @@ export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec;
     },
     offload: {
       thresholdBytes: offload?.thresholdBytes ?? Infinity,
+      // Without the port nobody knows what it answers with, and nothing is fetched.
+      accepts: (reference) =>
+        offload === undefined || (offload.accepts === undefined ? isKey(reference) : offload.accepts(reference)),
       put: async () => {
         throw unreadable('a command that only looks writes nothing')
       },

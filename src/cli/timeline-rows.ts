@@ -63,7 +63,7 @@ class Rows {
         this.addAbandoned(entry, at)
         break
       case 'begun':
-        // It goes with what was recorded next, and says nothing that a picture could show.
+        // An attempt begins: the entry that tells what came of it says how long it took.
         break
       case 'undone':
       case 'undo-failed':
@@ -121,10 +121,10 @@ class Rows {
     row.isNotable ||= !isGood
   }
 
-  private addAbandoned({ name, meta: { attempt, ms } }: Of<'abandoned'>, at: number): void {
+  private addAbandoned({ name, meta: { attempt, ms, undo } }: Of<'abandoned'>, at: number): void {
     const row = this.named(name)
     row.stretches.push({ from: at - ms, to: at, mark: '░', colour: 'red' })
-    row.told = `attempt ${attempt} was abandoned: nobody knows what it did`
+    row.told = `attempt ${attempt} was abandoned${undo === true ? ': nobody knows what it did' : ''}`
     row.isNotable = true
   }
 
@@ -228,6 +228,8 @@ function turnOf(entry: JournalEntry): Turn {
     case 'resumed':
     case 'retried':
       return { ...loud, mark: '▶', told: visible(entry.meta.note ?? '') }
+    case 'damaged':
+      return { ...loud, mark: '✗', colour: 'red', told: visible(entry.meta.why) }
     case 'amended': {
       const told = `entry ${entry.meta.seq} ${entry.meta.dropped ? 'counts no more' : 'has another result'}`
       return { ...loud, mark: '✎', colour: 'yellow', told }

@@ -11,8 +11,9 @@ import { holds, type Lease, type Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
-import type { NewRun, Started, Store, Within } from '../store.ts'
+import type { NewRun, Started, Within } from '../store.ts'
 import { abortable } from './abort-option.ts'
+import { FirstEntries, firstOf } from './first-entries.ts'
 import { RunHandle } from './run-handle.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
 import { readData, showsLast, viewOf, type RunView } from './run-view.ts'
@@ -66,9 +67,11 @@ export interface ReadyStart {
 export class Client {
   private readonly engine: Engine
   private readonly versionFor: VersionFor | undefined
+  private readonly firstEntries: FirstEntries
 
   constructor(engine: Engine, versionFor: VersionFor | undefined) {
     this.engine = engine
+    this.firstEntries = new FirstEntries(engine.store, engine.ports)
     this.versionFor = versionFor
   }
 
@@ -141,7 +144,7 @@ export class Client {
       }
       if (!started.created) {
         const { abortSignal } = ready.options ?? {}
-        return await abortable('start()', abortSignal, () => this.existing(engine.store, started, run, ready))
+        return await abortable('start()', abortSignal, () => this.existing(this.firstEntries.read, started, run, ready))
       }
       engine.onReady()
       this.lookAfter(run)
@@ -161,14 +164,19 @@ export class Client {
     const ready = await this.ready(workflow, input, options)
     const run = this.newRun(ready, null)
     const [started] = (await within.start([run])) as [Started]
-    if (!started.created) return this.existing(within, started, run, ready)
+    if (!started.created) {
+      // What this transaction has started nobody else sees.
+      const read = async (runId: string): Promise<Entry | undefined> =>
+        (await within.load([firstOf(runId)]))[0]?.entries[0]
+      return this.existing(read, started, run, ready)
+    }
     this.lookAfter(run)
     return new RunHandle(this.engine, ready.id, true, ready.described.key)
   }
 
   /** A run is to be begun at once, and not by this process: if nobody does, that is said. */
   private lookAfter({ type, id, due }: NewRun): void {
-    if (this.engine.desk === null && due === null) this.engine.unattended.started(type, id)
+    if (this.engine.desk === null && due === null) this.engine.unattended.expect(type, id)
   }
 
   /** Starts a run that has mail from the beginning; if something is in its way, tells what, and nothing has happened. */
@@ -214,7 +222,7 @@ export class Client {
   }
 
   private get shards(): number {
-    return this.engine.store.capabilities.shards ?? 1
+    return this.engine.shards
   }
 
   private newRun({ id, definition, described, meta, data, keyId }: ReadyStart, lease: Lease | null): NewRun {
@@ -293,7 +301,7 @@ export class Client {
 
   /** Something was in the way of a start: gives that run back, or says why not. */
   private async existing(
-    store: Pick<Store, 'load'>,
+    read: FirstEntries['read'],
     { taken, run }: Started,
     asked: NewRun,
     { value, options }: Pick<ReadyStart, 'value' | 'options'>,
@@ -314,15 +322,13 @@ export class Client {
       )
     }
     // Who asks for the live run of a key asks for whatever run that is.
-    if (taken !== 'key') await this.assertSameInput(store, run, value, taken ?? 'id')
+    if (taken !== 'key') await this.assertSameInput(await read(run.id), run, value, taken ?? 'id')
     return new RunHandle(this.engine, run.id, false, run.key)
   }
 
   /** Whoever repeats a start means the same; another input under the same name is a mistake that must not pass in silence. */
-  private async assertSameInput(store: Pick<Store, 'load'>, run: Run, input: unknown, taken: string): Promise<void> {
+  private async assertSameInput(entry: Entry | undefined, run: Run, input: unknown, taken: string): Promise<void> {
     const { payloads } = this.engine
-    const [first] = await store.load([{ runId: run.id, after: 0, limit: 1, mail: noMail }])
-    const entry = first?.entries[0]
     const place = payloads.place(run.id, 1, 'started', null)
     if (entry !== undefined && entry.data !== null && payloads.isSame(await payloads.fetch(entry.data), input, place))
       return

@@ -5,9 +5,11 @@
 // over, and looked at once more at the end; what is left then is told. What is written already needs nothing, so it may be
 // stopped anywhere and called again.
 
+import { damagedRow } from '../core/codec.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import type { Ended, Message } from '../core/message.ts'
+import { endedIn } from '../core/engine-message.ts'
+import type { Message } from '../core/message.ts'
 import { endPlace, messagePlace, type Place } from '../core/place.ts'
 import type { Payloads } from '../core/payload.ts'
 import type { Run } from '../core/run.ts'
@@ -15,7 +17,7 @@ import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
 import type { PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../store.ts'
-import { checkAbortSignal } from './abort-option.ts'
+import { abortable, assertWanted, checkAbortSignal } from './abort-option.ts'
 import { adminOf } from './finding.ts'
 import { checkRunCursor } from './paging.ts'
 import { placeOfData } from './run-view.ts'
@@ -25,7 +27,10 @@ export interface RekeyOptions {
   readonly after?: string
   /** At most so many runs a second. @default 500 */
   readonly rate?: number
-  /** Stops it after the page that it is at: the answer says where to go on. */
+  /**
+   * Stops it as soon as it fires: the answer says where to go on. If nothing was done by then, the call is rejected with
+   * STORE_UNAVAILABLE. What the store was asked for last may still take effect, which harms nothing.
+   */
   readonly abortSignal?: AbortSignal
   /** Called after each page, with what was done so far. */
   readonly onProgress?: (sofar: Rekeyed) => void
@@ -39,8 +44,10 @@ export interface Rekeyed {
   readonly payloads: number
   /** Runs that were being performed: call again later. */
   readonly held: number
-  /** Runs of which a payload cannot be read: a key is missing. */
+  /** Runs of which a payload cannot be read: a key is missing, or somebody has changed it. They are left as they are. */
   readonly unreadable: number
+  /** The first 20 of them, with what cannot be read. */
+  readonly unreadableRuns: readonly { readonly runId: string; readonly why: string }[]
   /** The keys that are missing. */
   readonly missingKeys: readonly string[]
   /** Where to go on; null when all runs were looked at. */
@@ -53,6 +60,8 @@ const bytesAtOnce = 4 * 1024 * 1024
 const lettersAtOnce = 100
 /** How many runs that were held are looked at again. */
 const mostHeld = 10_000
+/** How many runs that cannot be read are named. */
+const mostNamed = 20
 /** In front of the id, for runs that were removed. */
 const removedMark = 'removed:'
 
@@ -82,6 +91,9 @@ class Rekeying {
   private written = 0
   private skipped = 0
   private unreadable = 0
+  private readonly named: Rekeyed['unreadableRuns'][number][] = []
+  /** Where to go on if it is stopped now; null if that is from the beginning. */
+  private next: string | null
 
   constructor(engine: Engine, options: RekeyOptions, rate: number) {
     this.engine = engine
@@ -90,44 +102,74 @@ class Rekeying {
     this.options = options
     this.rate = rate
     this.signal = checkAbortSignal(options.abortSignal)
+    this.next = options.after ?? null
   }
 
   async walk(): Promise<Rekeyed> {
+    try {
+      return await abortable('rekey()', this.signal, () => this.walkThrough())
+    } catch (error) {
+      if (this.signal?.aborted !== true || this.next === null) throw error
+      return this.sofar(this.next)
+    }
+  }
+
+  private async walkThrough(): Promise<Rekeyed> {
     const { after } = this.options
     const isRemoved = after?.startsWith(removedMark) === true
     for (const deleted of isRemoved ? [true] : [false, true]) {
       const from = isRemoved === deleted ? after?.replace(removedMark, '') : undefined
-      const stoppedAt = await this.walkAll(deleted, from)
-      if (stoppedAt !== null) return this.sofar(deleted ? `${removedMark}${stoppedAt}` : stoppedAt)
+      await this.walkAll(deleted, from)
     }
     await this.walkLetters()
     for (const id of this.held.splice(0)) {
+      this.assertWanted()
       const [run] = await this.engine.store.get([id])
       if (run !== undefined) await this.rekey(run)
     }
     return this.sofar(null)
   }
 
-  /** Tells where it stopped, if it was told to; null if it came to the end. */
-  private async walkAll(deleted: boolean, from: string | undefined): Promise<string | null> {
+  /** Nobody waits for it any more: nothing is begun. */
+  private assertWanted(): void {
+    assertWanted('rekey()', this.signal)
+  }
+
+  private async walkAll(deleted: boolean, from: string | undefined): Promise<void> {
     for (let after = from; ;) {
       // As many as it may look at in a second, so that no rest is longer.
       const limit = Math.min(runsAtOnce, Math.ceil(this.rate))
       const page = await this.admin.find({ deleted }, { limit, ...(after === undefined ? {} : { after }) })
       const last = page.at(-1)
-      if (last === undefined) return null
+      if (last === undefined) return
       const { clock } = this.engine.ports
       const begunAt = clock.monotonic()
       for (const run of page) {
+        this.assertWanted()
         this.runs += 1
         await this.rekey(run)
       }
+      this.assertWanted()
       after = last.id
-      this.options.onProgress?.(this.sofar(deleted ? `${removedMark}${after}` : after))
-      if (this.signal?.aborted === true) return after
+      this.next = deleted ? `${removedMark}${after}` : after
+      this.options.onProgress?.(this.sofar(this.next))
       const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
-      if (restMs > 0) await new Promise<void>((resolve) => void clock.after(Math.ceil(restMs), resolve))
+      if (restMs > 0) await this.rest(Math.ceil(restMs))
+      this.assertWanted()
     }
+  }
+
+  private rest(ms: number): Promise<void> {
+    const { signal } = this
+    return new Promise((resolve) => {
+      const over = (): void => {
+        cancel()
+        signal?.removeEventListener('abort', over)
+        resolve()
+      }
+      const cancel = this.engine.ports.clock.after(ms, over)
+      signal?.addEventListener('abort', over, { once: true })
+    })
   }
 
   /** Messages that their runs never read are kept beside the mailboxes. */
@@ -138,9 +180,10 @@ class Rekeying {
       const last = letters.at(-1)
       if (last === undefined) return
       for (const letter of letters) {
+        this.assertWanted()
         const [run] = await this.engine.store.get([letter.runId])
         if (run === undefined) continue
-        const messages = await this.tried(() => this.messages([letter]))
+        const messages = await this.tried(run.id, () => this.messages([letter]))
         if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
       }
       after = `${last.runId} ${last.id}`
@@ -149,7 +192,7 @@ class Rekeying {
 
   private async rekey(run: Run): Promise<void> {
     const before = this.written
-    const outcome = await this.tried(() => this.rewriteRun(run))
+    const outcome = await this.tried(run.id, () => this.rewriteRun(run))
     if (this.written > before) this.rewritten += 1
     if (outcome === 'held' || outcome === 'changed') {
       if (this.held.length < mostHeld) this.held.push(run.id)
@@ -192,6 +235,10 @@ class Rekeying {
   private async entries(runId: string, read: readonly Entry[]): Promise<PayloadRewrite['entries']> {
     const entries: { seq: number; data: string }[] = []
     for (const entry of read) {
+      if (entry.kind === 'damaged') {
+        const place = placeOfData(runId, entry, this.payloads)
+        throw damagedRow(place, `entry ${entry.seq}`, entry.meta.why)
+      }
       if (entry.data === null) continue
       const place = placeOfData(runId, entry, this.payloads)
       const data = staysInline.has(entry.kind)
@@ -205,10 +252,10 @@ class Rekeying {
   private async messages(read: readonly Message[]): Promise<PayloadRewrite['messages']> {
     const messages: { id: string; data: string }[] = []
     for (const message of read) {
-      const payload = payloadIn(message)
-      if (payload === null) continue
-      const data = await this.kept(payload, sentFrom(this.payloads.namespace, message))
-      if (data !== payload) messages.push({ id: message.id, data: withPayload(message, data) })
+      const sent = sentIn(this.payloads.namespace, message)
+      if (sent === null) continue
+      const data = await this.kept(sent.payload, sent.place)
+      if (data !== sent.payload) messages.push({ id: message.id, data: sent.with(data) })
     }
     return messages
   }
@@ -220,14 +267,15 @@ class Rekeying {
     return anew === text ? kept : this.payloads.keep(anew, place)
   }
 
-  /** Counts a run that cannot be read, and gives null for it. */
-  private async tried<Result>(work: () => Promise<Result>): Promise<Result | null> {
+  /** Counts and names a run that cannot be read, and gives null for it: it keeps no other from being encrypted anew. */
+  private async tried<Result>(runId: string, work: () => Promise<Result>): Promise<Result | null> {
     try {
       return await work()
     } catch (error) {
       if (!isHoldfastError(error, 'PAYLOAD_CORRUPT')) throw error
       this.unreadable += 1
       const { key } = error.details
+      if (this.named.length < mostNamed) this.named.push({ runId, why: error.message })
       if (typeof key === 'string') this.missing.add(key)
       return null
     }
@@ -236,28 +284,32 @@ class Rekeying {
   private sofar(next: string | null): Rekeyed {
     const { runs, rewritten, written: payloads, unreadable } = this
     const held = this.held.length + this.skipped
-    return { runs, rewritten, payloads, held, unreadable, missingKeys: [...this.missing].toSorted(), next }
+    const [unreadableRuns, missingKeys] = [[...this.named], [...this.missing].toSorted()]
+    return { runs, rewritten, payloads, held, unreadable, unreadableRuns, missingKeys, next }
   }
 }
 
 /** These are kept as the codec wrote them: never elsewhere. */
 const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued', 'paused', 'resumed', 'retried'])
 
-/** What somebody wrote into a message, as it is kept; null if there is nothing. */
-function payloadIn({ kind, data }: Message): string | null {
+interface Sent {
+  /** As it is kept. */
+  readonly payload: string
+  /** The place that it was written for. */
+  readonly place: Place
+  /** The data of the message with another payload. */
+  readonly with: (payload: string) => string
+}
+
+/** What somebody wrote into a message; null if there is nothing. Throws PAYLOAD_CORRUPT at what nobody can have written. */
+function sentIn(namespace: string, message: Message): Sent | null {
+  const { kind, name, data } = message
   if (kind === 'refused') return null
-  if (kind !== 'ended') return data
-  const ended = JSON.parse(data) as Ended
-  return ended.status === 'not-found' ? null : ended.data
-}
-
-/** The place that the payload of a message was written for. */
-function sentFrom(namespace: string, message: Message): Place {
-  if (message.kind !== 'ended') return messagePlace(namespace, message)
-  const ended = JSON.parse(message.data) as Exclude<Ended, { status: 'not-found' }>
-  return endPlace(namespace, message.name, ended)
-}
-
-function withPayload({ kind, data }: Message, payload: string): string {
-  return kind === 'ended' ? JSON.stringify({ ...(JSON.parse(data) as Ended), data: payload }) : payload
+  const place = messagePlace(namespace, message)
+  if (kind !== 'ended') return { payload: data, place, with: (payload) => payload }
+  const ended = endedIn(message)
+  if (ended === null) throw damagedRow(place, `message ${JSON.stringify(message.id)}`, 'no run can have ended so')
+  if (ended.status === 'not-found' || ended.data === null) return null
+  const withPayload = (payload: string): string => JSON.stringify({ ...ended, data: payload })
+  return { payload: ended.data, place: endPlace(namespace, name, ended), with: withPayload }
 }

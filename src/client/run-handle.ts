@@ -22,6 +22,8 @@ export interface ResultOptions {
   readonly timeout?: Duration
 }
 
+const resultOptionNames = ['timeout', 'abortSignal']
+
 export class RunHandle<Output> {
   readonly id: string
   /** False if the run existed before. */
@@ -42,16 +44,19 @@ export class RunHandle<Output> {
    * RUN_CANCELLED if it ended otherwise, RESULT_TIMEOUT if it has not ended in time, and RUN_NOT_FOUND if it was removed before
    * it could end.
    */
-  async result(options: ResultOptions = {}): Promise<Output> {
-    checkOptions(options, ['timeout', 'abortSignal'], 'run.result()')
-    const abortSignal = checkAbortSignal(options.abortSignal)
-    const timeoutMs = options.timeout === undefined ? null : toMs(options.timeout, 'The timeout of run.result()')
+  async result(options?: ResultOptions): Promise<Output> {
+    if (options !== undefined) checkOptions(options, resultOptionNames, 'run.result()')
+    const timeout = options?.timeout
+    const abortSignal = checkAbortSignal(options?.abortSignal)
+    const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of run.result()')
     this.engine.assertOpen()
     const ending = await this.ending(timeoutMs, abortSignal)
     const { runId, seq, status } = ending
     const { payloads } = this.engine
-    const place = payloads.place(runId, seq, status, null)
-    const value = ending.data === null ? undefined : payloads.decode(await payloads.fetch(ending.data), place)
+    const kept = ending.data === null ? null : payloads.fetch(ending.data)
+    // Nearly always it is at hand, and nobody need wait for it.
+    const text = kept instanceof Promise ? await kept : kept
+    const value = text === null ? undefined : payloads.decode(text, payloads.place(runId, seq, status, null))
     switch (status) {
       case 'succeeded':
         return value as Output
@@ -110,7 +115,7 @@ export class RunHandle<Output> {
   }
 
   private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
-    const { store, desk, ports } = this.engine
+    const { store, desk, ports, clock } = this.engine
     const looked = store.get([this.id]).then(
       ([found]) => found,
       () => undefined,
@@ -118,10 +123,13 @@ export class RunHandle<Output> {
     // Whoever waits has waited long enough.
     const run = await within(ports.clock, lookAgainMs, looked)
     const status = run?.status ?? 'of unknown status'
-    const begun = run !== undefined && !isUnattended(run)
+    const begun = run !== undefined && !isUnattended(run, clock.now())
     const here = desk === null ? 'This process has no worker (holdfast.work()). ' : ''
     const told =
-      run === undefined || begun ? '' : `, and nobody has begun it. ${here}Check that a worker for "${run.type}" is up`
+      run === undefined || begun
+        ? ''
+        : `, and nobody has ${run.token === 0 ? 'begun it' : 'gone on with it since it was due'}. ${here}Check that a worker ` +
+          `for "${run.type}", version ${run.version}, is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
       `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${told}. It goes on; ask again later.`,

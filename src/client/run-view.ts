@@ -1,13 +1,14 @@
 // A run and its journal as the user sees them: times are dates, payloads are decoded.
 
-import type { Place } from '../core/codec.ts'
+import { damagedRow, type Place } from '../core/codec.ts'
+import { engineNote, unreadableNote } from '../core/engine-notes.ts'
 import type { Entry, EntryKind, PausedMeta } from '../core/entry.ts'
 import { showErrors } from '../core/error-data.ts'
 import { isHoldfastError, messageOf } from '../core/error.ts'
 import type { KeyScope } from '../core/key.ts'
-import { readMetadata } from '../core/labels.ts'
 import type { Payloads } from '../core/payload.ts'
-import { holdsNote } from '../core/place.ts'
+import { askedPlace } from '../core/place.ts'
+import { metadataIn } from '../core/run-row.ts'
 import { isTerminal, type Run, type RunStatus, type Wish } from '../core/run.ts'
 
 export interface RunView {
@@ -37,8 +38,8 @@ export interface RunView {
   /** Why it gave up, on one line. */
   readonly lastError: string | null
   /**
-   * The payload that keeps this from being shown, or the run from going on: its output or error cannot be read here, or it is
-   * paused because a worker could not read what it needs. Null if all is well.
+   * What keeps this from being shown, or the run from going on: its output or error cannot be read here, its row is damaged, or
+   * it is paused because a worker could not read what it needs. Null if all is well.
    */
   readonly unreadable: UnreadableView | null
   /** What it returned, once it has succeeded. */
@@ -48,8 +49,8 @@ export interface RunView {
 }
 
 export interface UnreadableView {
-  /** The entry of the journal whose payload cannot be read. */
-  readonly entry: { readonly seq: number; readonly name: string | null }
+  /** The entry of the journal whose payload cannot be read; null if it is the row of the run itself. */
+  readonly entry: { readonly seq: number; readonly name: string | null } | null
   /** The id of the key that is missing; null if another reason keeps it from being read. */
   readonly key: string | null
   /** What cannot be read, why, and what to do. */
@@ -80,7 +81,7 @@ export type JournalEntry = {
 /** The run, with what its last entry says of its end or its pause. What cannot be read is marked, and spoils nothing else. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
   const view = rowView(run)
-  if (last?.kind === 'paused') return { ...view, unreadable: unreadableOf(last.meta) }
+  if (last?.kind === 'paused') return { ...view, unreadable: unreadableOf(last.meta, payloads) ?? view.unreadable }
   if (last?.kind !== 'succeeded' && last?.kind !== 'failed') return view
   const { value, unreadable } = await tryToRead(run.id, last, payloads)
   if (unreadable !== null)
@@ -113,12 +114,12 @@ interface Read {
 }
 
 async function tryToRead(runId: string, entry: Entry, payloads: Payloads): Promise<Read> {
+  const { seq, name } = entry
   try {
     return { value: await readData(runId, entry, payloads), unreadable: null }
   } catch (error) {
     if (!isHoldfastError(error, 'PAYLOAD_CORRUPT')) throw error
     const { key } = error.details
-    const { seq, name } = entry
     return {
       value: undefined,
       unreadable: { entry: { seq, name }, key: typeof key === 'string' ? key : null, note: error.message },
@@ -126,14 +127,15 @@ async function tryToRead(runId: string, entry: Entry, payloads: Payloads): Promi
   }
 }
 
-function unreadableOf(meta: PausedMeta): UnreadableView | null {
+function unreadableOf(meta: PausedMeta, payloads: Payloads): UnreadableView | null {
   if (meta.reason !== 'unreadable') return null
   const { entry, key, note } = meta
-  return { entry, key, note }
+  return { entry, key, note: payloads.areBound ? unreadableNote(meta) : note }
 }
 
 function rowView(run: Run): RunView {
   const { id, type, version, status, key, keyScope, idempotencyKey, parentId, tags, priority, crashes, wish } = run
+  const metadata = metadataIn(run.metadata)
   return {
     id,
     type,
@@ -144,7 +146,7 @@ function rowView(run: Run): RunView {
     idempotencyKey,
     parentId,
     tags,
-    metadata: readMetadata(run.metadata) ?? {},
+    metadata: metadata ?? {},
     priority,
     createdAt: new Date(run.createdAt),
     updatedAt: new Date(run.updatedAt),
@@ -155,8 +157,17 @@ function rowView(run: Run): RunView {
     deletedAt: dateOf(run.deletedAt),
     deleteReason: run.deleteReason,
     lastError: null,
-    unreadable: null,
+    unreadable: damagedColumns([...(run.damaged ?? []), ...(metadata === undefined ? ['metadata'] : [])]),
   }
+}
+
+/** A row that the engine did not write so is shown without what it says there. */
+function damagedColumns(columns: readonly string[]): UnreadableView | null {
+  if (columns.length === 0) return null
+  const note =
+    `The row of this run is damaged: ${columns.join(' and ')} ${columns.length === 1 ? 'is' : 'are'} not what the engine ` +
+    'writes, and shown as empty. Put the row back as it was.'
+  return { entry: null, key: null, note }
 }
 
 const longestSummary = 200
@@ -173,24 +184,55 @@ function dateOf(time: number | null): Date | null {
 }
 
 export async function entryView(runId: string, entry: Entry, payloads: Payloads): Promise<JournalEntry> {
+  if (entry.kind === 'paused' || entry.kind === 'resumed' || entry.kind === 'retried') {
+    return notedView(runId, entry, payloads)
+  }
   const { seq, at, kind, name, meta } = entry
   // Whoever may read a journal need not be able to complete its waits.
   const { value, unreadable } = kind === 'issued' ? secret : await tryToRead(runId, entry, payloads)
-  // A note stands where it would if nobody had encrypted it.
-  const isNote = holdsNote(kind) && typeof value === 'string'
-  const shown = isNote ? { meta: { ...meta, note: value }, data: undefined } : { meta, data: showErrors(value) }
-  const view = { seq, at: new Date(at), kind, name, ...shown } as JournalEntry
+  const view = { seq, at: new Date(at), kind, name, meta, data: showErrors(value) } as JournalEntry
   return unreadable === null ? view : { ...view, unreadable }
+}
+
+type Noted = Extract<Entry, { kind: 'paused' | 'resumed' | 'retried' }>
+
+/**
+ * An entry that holds a note, which stands in its meta whether or not a codec has encrypted it. Where a codec vouches for notes,
+ * one in plain text is read as any other plain text is: not at all, unless the codec takes what was written before it was there.
+ */
+async function notedView(runId: string, entry: Noted, payloads: Payloads): Promise<JournalEntry> {
+  const { seq, kind, name, data } = entry
+  const own = entry.kind === 'paused' ? engineNote(entry.meta) : undefined
+  const plain = 'note' in entry.meta ? entry.meta.note : null
+  const isVouchedFor = payloads.areBound && own === undefined && data === null && plain !== null
+  const { value, unreadable } = await tryToRead(
+    runId,
+    isVouchedFor ? { ...entry, data: JSON.stringify(plain) } : entry,
+    payloads,
+  )
+  // A command that only looks is given the error as the value.
+  const unread =
+    unreadable ?? (isHoldfastError(value) ? { entry: { seq, name }, key: null, note: value.message } : null)
+  const shown = typeof value === 'string' ? value : payloads.areBound ? (own ?? null) : plain
+  const isDrift = entry.kind === 'paused' && entry.meta.reason === 'drift'
+  const meta = isDrift ? entry.meta : { ...entry.meta, note: shown }
+  const view = { seq, at: new Date(entry.at), kind, name, meta, data: undefined } as JournalEntry
+  return unread === null ? view : { ...view, unreadable: unread }
 }
 
 const secret: Read = { value: undefined, unreadable: null }
 
 export async function readData(runId: string, entry: Entry, payloads: Payloads): Promise<unknown> {
+  if (entry.kind === 'damaged')
+    throw damagedRow(placeOfData(runId, entry, payloads), `entry ${entry.seq}`, entry.meta.why)
   if (entry.data === null) return undefined
   return payloads.decode(await payloads.fetch(entry.data), placeOfData(runId, entry, payloads))
 }
 
 /** The place that the payload of an entry was written for. */
-export function placeOfData(runId: string, { seq, kind, name }: Entry, payloads: Payloads): Place {
-  return payloads.place(runId, seq, kind, name)
+export function placeOfData(runId: string, entry: Entry, payloads: Payloads): Place {
+  const { seq, kind, name, meta } = entry
+  // The store paused the run in place of a holder that was asked to.
+  const isAsked = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
+  return isAsked ? askedPlace(payloads.namespace, runId, meta.sealedFor) : payloads.place(runId, seq, kind, name)
 }

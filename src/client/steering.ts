@@ -6,7 +6,7 @@ import { HoldfastError, isHoldfastError } from '../core/error.ts'
 import { growingPauses, within } from '../core/pause.ts'
 import { isTerminal, type PauseReason, type Run, type RunStatus } from '../core/run.ts'
 import type { Busy } from '../store.ts'
-import type { CancelMode, Steer, Steered, SteerRefusal, SteerRequest } from '../core/steering.ts'
+import type { CancelMode, PauseNote, Steer, Steered, SteerRefusal, SteerRequest } from '../core/steering.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
@@ -98,20 +98,60 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
         didYouMean(reason, known),
     )
   }
-  const said = engine.payloads.note(id, 'paused', textOf(note, 'note'))
-  const request = { kind: 'pause', reason, ...said, ...named(engine, id) } as const
-  const answer = granted(id, await steerOne(engine, request, options), 'paused')
+  const text = textOf(note, 'note')
+  const steered = await steerAt(engine, id, text, options, (seq) => ({
+    kind: 'pause',
+    reason,
+    ...pauseNote(engine, id, seq, text),
+  }))
+  const answer = granted(id, steered, 'paused')
   return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
+}
+
+function pauseNote({ payloads }: Engine, id: string, seq: number | null, text: string | null): PauseNote {
+  if (seq === null) return { note: text }
+  return { ...payloads.note(id, seq + 1, 'paused', text), asked: payloads.askedNote(id, seq + 1, text), seq }
+}
+
+/** How often a run is looked at again that has moved on since its `seq` was read. */
+const looks = 10
+
+/**
+ * Steers by a request that may have to know the `seq` of the run, because its note is encrypted for an entry: null if it need
+ * not.
+ */
+async function steerAt(
+  engine: Engine,
+  id: string,
+  note: string | null,
+  options: AbortOption,
+  requestAt: (seq: number | null) => Steer,
+): Promise<Steered> {
+  const isBound = note !== null && engine.payloads.areBound
+  for (let look = 1; ; look += 1) {
+    const [run] = isBound ? await abortable('This call', options.abortSignal, () => engine.store.get([id])) : []
+    if (isBound && run === undefined) throw runNotFound(id)
+    const answer = await steerOne(engine, { ...requestAt(run?.seq ?? null), ...named(engine, id) }, options)
+    const hasChanged = answer.outcome === 'refused' && answer.reason === 'changed'
+    if (!isBound || !hasChanged || look === looks) return answer
+  }
 }
 
 export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<Revived<'resumed'>> {
   checkOptions(options, ['note', 'amend', 'abortSignal'], 'resume()')
-  const said = engine.payloads.note(id, 'resumed', textOf(options.note, 'note'))
+  const note = textOf(options.note, 'note')
   const { amend, seq } = await abortable('resume()', options.abortSignal, () =>
     amendments(engine, id, options.amend ?? []),
   )
-  const request = { kind: 'resume', ...said, amend, seq, ...named(engine, id) } as const
-  const answer = granted(id, await steerOne(engine, request, options), 'resumed')
+  const resumeAt = (at: number | null): Steer => {
+    const said = at === null ? { note } : engine.payloads.note(id, at + amend.length + 1, 'resumed', note)
+    return { kind: 'resume', ...said, amend, seq: at }
+  }
+  const steered =
+    seq === null
+      ? await steerAt(engine, id, note, options, resumeAt)
+      : await steerOne(engine, { ...resumeAt(seq), ...named(engine, id) }, options)
+  const answer = granted(id, steered, 'resumed')
   return { outcome: 'resumed', status: answer.run.status }
 }
 
@@ -121,15 +161,11 @@ export function resumeRequests(
   note: string | undefined,
 ): (runs: readonly Run[]) => readonly SteerRequest[] {
   const text = textOf(note, 'note')
+  const isBound = text !== null && engine.payloads.areBound
   return (runs) =>
-    runs.map(({ id }) => {
-      return {
-        kind: 'resume',
-        ...engine.payloads.note(id, 'resumed', text),
-        amend: [],
-        seq: null,
-        ...named(engine, id),
-      }
+    runs.map(({ id, seq }) => {
+      const said = engine.payloads.note(id, seq + 1, 'resumed', text)
+      return { kind: 'resume', ...said, amend: [], seq: isBound ? seq : null, ...named(engine, id) }
     })
 }
 
@@ -158,7 +194,7 @@ export async function retryRequests(
     const cause = causeOf(loaded[index]?.entries[0])
     const drop = { kind: 'amended', name: null, data: null } as const
     const amend = cause === null ? [] : [{ ...drop, meta: { seq: cause, dropped: true } }]
-    const said = engine.payloads.note(id, 'retried', textOf(note, 'note'))
+    const said = engine.payloads.note(id, seq + amend.length + 1, 'retried', textOf(note, 'note'))
     return { kind: 'retry', ...said, amend, seq, ...named(engine, id) }
   })
 }

@@ -49,15 +49,17 @@ export class Attempt extends StopSignal implements StepTools {
   hasTimedOut = false
   private readonly owner: Owner
   private readonly step: string
+  private readonly calledAs: string
   private readonly startedAt: number
   private readonly suffix: string
   private state: 'running' | 'sealed' | 'closed' | 'aborted' = 'running'
   private timeout: Timeout | null = null
 
-  constructor(owner: Owner, step: string, number: number, suffix: '' | ':undo' = '') {
+  constructor(owner: Owner, step: string, number: number, suffix: '' | ':undo' = '', calledAs = step) {
     super()
     this.owner = owner
     this.step = step
+    this.calledAs = calledAs
     this.suffix = suffix
     this.attempt = number
     this.startedAt = owner.host.ports.clock.monotonic()
@@ -92,14 +94,19 @@ export class Attempt extends StopSignal implements StepTools {
 
   /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
   run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: Undertaking<Task>): void {
-    this.outcomeOf(perform).then(
-      (value) => {
-        if (this.close()) by.succeeded(task, this, value)
-      },
-      (error: unknown) => {
-        if (this.close()) by.failed(task, this, error)
-      },
-    )
+    void this.stepOfHoldfast(this.outcomeOf(perform), task, by)
+  }
+
+  /** An async function whose name (`stepMark`) the runtime shows in the trace of awaits of all that the step's function awaits. */
+  private async stepOfHoldfast<Task>(outcome: Promise<unknown>, task: Task, by: Undertaking<Task>): Promise<void> {
+    let value: unknown
+    try {
+      value = await outcome
+    } catch (error) {
+      if (this.close()) by.failed(task, this, error)
+      return
+    }
+    if (this.close()) by.succeeded(task, this, value)
   }
 
   /** A function that throws at once fails like one that rejects: later, when whatever else begins now has begun. */
@@ -114,7 +121,7 @@ export class Attempt extends StopSignal implements StepTools {
   /** Calls the function, through the effects port if there is one. Its outcome is the caller's to tell. */
   call(perform: (tools: StepTools) => unknown): unknown {
     const { scopes } = this.owner.host.ports
-    if (scopes?.follows(this.owner.run.type, this.step) !== true) return this.perform(perform)
+    if (scopes?.follows(this.owner.run.type, this.calledAs) !== true) return this.perform(perform)
     return scopes.run(this, () => this.perform(perform))
   }
 
@@ -176,6 +183,9 @@ export class Attempt extends StopSignal implements StepTools {
     this.limit(this.timeout.ms, this.timeout.onTimeout)
   }
 }
+
+/** The name of the functions that await those of steps and transactions: whatever has it among its awaiters is inside of one. */
+export const stepMark = 'stepOfHoldfast'
 
 /** The step of that run from inside which code runs now, as far as that is known; null if it is none. */
 export function stepAround(owner: Pick<Owner, 'host'>): string | null {

@@ -22,6 +22,11 @@ export interface WaitRow {
   readonly openedAt: number
   /** The position of the topic's last broadcast when the run subscribed: it gets those after it. 0 of a run. */
   readonly since: number
+  /**
+   * The position of the first broadcast that it has not got, because it could not be had: it gets that and all after it once it
+   * can be. Null if it is not late, and always of a run and of a queue.
+   */
+  readonly missed: number | null
 }
 
 /** A message before it has its place in a mailbox. */
@@ -52,13 +57,18 @@ export interface Waiters {
 /** What tells whether somebody may still get a broadcast. */
 export type KeptBroadcast = Pick<Broadcast, 'delivery' | 'at' | 'expiresAt' | 'takenBy'>
 
-/** The rows that the rules read and write. Every run and topic that they name is locked. */
+/** The rows that the rules read and write. Every run and topic that they name is locked, but for runs that cannot be had. */
 export interface Books {
   readonly now: number
   /** How much one transaction may write for others. */
   readonly pages: Pages
   /** The run as it is by now. */
   run(id: string): Run | undefined
+  /**
+   * Whether this transaction has that run. It has not if somebody who has nothing to do with us has locked its row: a store that
+   * knows such locks passes over runs that only get something, and waits for those that the transaction is about.
+   */
+  canHave(runId: string): boolean
   /** The last entry of a run that has ended. */
   lastEntry(run: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'>
   /** The first `most` messages after a position that no transition has taken, or fewer: they may be a million. */
@@ -78,8 +88,10 @@ export interface Books {
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined
   /** Whether so many live runs wait on a topic, and this one is not among them. A store may count now and then. */
   isCrowded(topic: string, runId: string, most: number): boolean
-  /** The first two with `topic` delivery from that position on. */
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[]
+  /** Those who wait on a topic and are late: the first `most` after that place. */
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters
+  /** The first `most` with `topic` delivery from that position on. */
+  broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[]
   /** What a topic keeps of that delivery and nobody has taken, and that has not expired; the oldest first. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[]
 
@@ -95,12 +107,14 @@ export interface Books {
   addWait(wait: WaitRow): void
   /** Whoever waits so on that, since whenever, does no more. */
   deleteWait(wait: WaitRow): void
+  /** It has missed that broadcast; null if it is late no more. */
+  setMissed(wait: WaitRow, position: number | null): void
   addBroadcast(broadcast: Broadcast): void
   takeBroadcast(broadcast: Broadcast, runId: string): void
   /** It has gone to so many more runs. */
   countTold(broadcast: Broadcast, runs: number): void
-  /** This is left to do, from now on. */
-  setChore(chore: Chore): void
+  /** This is left to do, from now on or from that time on. */
+  setChore(chore: Chore, due?: number): void
   /** Nothing is left to do. */
   deleteChore(chore: Chore): void
   /** Some of what a topic kept since before that time may go: what nobody can get any more. */

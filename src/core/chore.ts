@@ -7,8 +7,13 @@
 //          each gets exactly one.
 //            (none)     → after       an end answered the first page, up to this place
 //            after      → after       a page was answered
+//            after      → again       the walk came to its end, and some on its way could not be had, because a stranger has
+//                                     locked their rows: it begins anew with the first who still waits, after a pause
+//            again      → after       as the first page of an end
 //            after      → (none)      nobody waits any more; or the run lives again, because somebody retried it: then those
 //                                     who are left wait for its next end, and its children live on with it
+//          Who is still registered is who is left, so the place is there for one thing only: a page need not walk past all
+//          who were answered before. Whoever cannot be had keeps nobody behind it waiting, and is met again by the next walk.
 //          Nobody begins to wait meanwhile: whoever asks for the end of a run that is over is told at once. The next end of a
 //          run that was retried begins with all who wait by then, whatever the end before has left.
 // `mail`   A run has ended with more unread messages than go into its last commit. The run counts as ended at once. What is left
@@ -28,16 +33,35 @@
 //          comes: who unsubscribes before that has unsubscribed before the broadcast, and who subscribes later, or again, gets it
 //          only if the topic retains it. Nobody gets it after it has expired.
 //
+// `late`   A stranger has locked a subscriber of a topic, which could not be given a broadcast: its wait says which one it missed
+//          first (`missed`). Those who are late are walked in the order in which they subscribed.
+//            (none)     → again       a broadcast met one who cannot be had; or a queue keeps something, and who waits for it cannot be
+//                                     had
+//            again      → after       a page of those who are late was met: who can be had got what it missed, in its order
+//            after      → after       the same
+//            after      → again       the walk came to its end: somebody could not be had, or missed more than goes into a page
+//            after      → (none)      nobody is late, and nobody waits for what a queue keeps
+//          While somebody is late, what is sent goes to all others at once and passes that one over, and nothing that the topic keeps
+//          is forgotten. Who unsubscribes or ends before its turn comes gets nothing, as with `topic`; nor does anybody get
+//          what has expired.
+//
+// Who only gets something, a run that waits or a child, may be locked by somebody who has nothing to do with us. A store that
+// knows such locks passes over it (`Books.canHave`), and what was to be done is done without it: no end and no broadcast, and
+// nobody who comes after it, waits for a stranger. The chore comes back to it, ever less often.
+//
 // Chores of a run are read and written under its lock, those of a topic under the lock of that. Who goes on with one
 // takes it for a few seconds, so that others take another one; a page that fails is tried again after that.
 
 import type { Broadcast } from './topic.ts'
 
 export interface Chore {
-  readonly kind: 'end' | 'mail' | 'topic'
+  readonly kind: 'end' | 'mail' | 'topic' | 'late'
   /** The id of a run, or the name of a topic. */
   readonly target: string
-  /** Of the last message that is settled; of the broadcast that is being passed on; 0 of an end. */
+  /**
+   * Of the last message that is settled; of the broadcast that is being passed on. Of an end, and of those who are late: 1 if
+   * somebody was left since the walk began, and 0 if not.
+   */
   readonly position: number
   /** The last who got it; null if nobody has, and always of mail. */
   readonly after: Subscribed | null
@@ -47,6 +71,11 @@ export interface Chore {
 export interface Subscribed {
   readonly openedAt: number
   readonly runId: string
+}
+
+/** Where somebody waits. */
+export function placeOf({ openedAt, runId }: Subscribed): Subscribed {
+  return { openedAt, runId }
 }
 
 /** How much one transaction may write for others. */
@@ -61,6 +90,10 @@ export interface Pages {
   readonly mail: number
   /** Subscribers who get a broadcast together with its commit, and by one page of a chore. */
   readonly subscribers: number
+  /** Late subscribers who get what they missed by one page of a chore. */
+  readonly late: number
+  /** Broadcasts that each of them gets then. */
+  readonly missed: number
   /** Subscribers who get an unread message that goes on to its topic, together with its commit: there may be a page of those. */
   readonly passedOn: number
 }
@@ -72,6 +105,8 @@ export const usualPages: Pages = {
   mail: 500,
   subscribers: 1_000,
   passedOn: 10,
+  late: 100,
+  missed: 50,
 }
 
 /** How much of each one end does, if so many may come in one transaction. */
@@ -86,6 +121,18 @@ export function afterOthers(pages: Pages, written: number): Pages {
 
 /** For how long a chore belongs to who has taken it. Two at once would only wait for one another. */
 export const choreTakenMs = 5_000
+
+/** How long nobody comes back to those who could not be had: an eighth of how long that has been so. */
+const comeBack = { part: 1 / 8, leastMs: 200, mostMs: 60_000 } as const
+
+/** How long nobody comes back to subscribers who could not be had. What their topic keeps for them grows meanwhile. */
+export const lateAgainMs = 1_000
+
+/** When to come back to those who could not be had, of something that happened then. */
+export function comeBackAt(happenedAt: number, now: number): number {
+  const { part, leastMs, mostMs } = comeBack
+  return now + Math.round(Math.min(Math.max((now - happenedAt) * part, leastMs), mostMs))
+}
 
 /** A chore that a store keeps. */
 export interface ChoreRow extends Chore {

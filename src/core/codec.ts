@@ -2,6 +2,7 @@
 // closed set of tags for what JSON lacks; other codecs (encryption, compression) take the same hook.
 // Invariant: a value that `encode` accepts comes back equal, or it is refused when it is written, never later.
 
+import { capitalized } from './engine-notes.ts'
 import { errorClasses, type ErrorClass } from './error-data.ts'
 import { HoldfastError } from './error.ts'
 import { decodeJson, deepest, mostBigintDigits, Unreadable } from './json-decode.ts'
@@ -95,6 +96,12 @@ export function jsonCodec(options: JsonCodecOptions = {}): Codec {
       }
     },
   }
+}
+
+/** PAYLOAD_CORRUPT for a row that the engine did not write so: `what` names it. Nothing of its content is told. */
+export function damagedRow(place: Place, what: string, why: string): HoldfastError {
+  const message = `${capitalized(what)} of run ${place.runId} is damaged: ${why}. Put its row back as it was.`
+  return new HoldfastError('PAYLOAD_CORRUPT', message, { details: { ...place, reason: why, damaged: what } })
 }
 
 /**

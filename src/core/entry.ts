@@ -17,13 +17,13 @@ export type Draft =
   /** A step gave up. `data` is the error of its last attempt. */
   | { readonly kind: 'step-failed'; readonly name: string; readonly meta: StepMeta; readonly data: string }
   /**
-   * A step that can be undone was under way when what follows was recorded. Should its process die now, the run still knows
-   * that it was begun, whichever way its body goes.
+   * An attempt of a step that can be undone begins: it does not before this is durable. Should its process die in it, the run
+   * still knows that the step may have happened, whichever way its body goes and whoever ends it.
    */
   | { readonly kind: 'begun'; readonly name: string; readonly meta: null; readonly data: null }
   /**
    * Nobody knows what an attempt did: it outlived the time that its run had left for it, or was told to stop and threw, and its
-   * step can be undone.
+   * step can be undone. Or it was named by `begun` and did not begin, because its run was about to stop: then there is no `undo`.
    */
   | { readonly kind: 'abandoned'; readonly name: string; readonly meta: StepMeta; readonly data: null }
   /** An attempt of a step or effect, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
@@ -88,9 +88,9 @@ export type Draft =
   /** The run was cancelled. */
   | { readonly kind: 'cancelled'; readonly name: null; readonly meta: CancelledMeta; readonly data: null }
 
-export type EntryKind = Draft['kind']
+export type EntryKind = Draft['kind'] | Damaged['kind']
 
-const entryKinds: Readonly<Record<EntryKind, true>> = {
+const kinds: Readonly<Record<Draft['kind'], true>> = {
   started: true,
   continued: true,
   'step-succeeded': true,
@@ -128,12 +128,33 @@ const entryKinds: Readonly<Record<EntryKind, true>> = {
   cancelled: true,
 }
 
-/** Tells whether a text is the kind of an entry. */
-export function isEntryKind(text: string): text is EntryKind {
-  return Object.hasOwn(entryKinds, text)
+/** The kinds of entries that transitions append. */
+export const entryKinds = Object.keys(kinds) as readonly Draft['kind'][]
+
+/** Tells whether a text is the kind of an entry that a transition can have appended. */
+export function isEntryKind(text: string): text is Draft['kind'] {
+  return Object.hasOwn(kinds, text)
 }
 
-export type Entry = Draft & {
+/**
+ * A row of a journal that is no entry: the engine did not write it, or somebody has changed it since. No transition appends one;
+ * a store hands it out where it stands, so that it harms nobody but its run.
+ */
+export interface Damaged {
+  readonly kind: 'damaged'
+  readonly name: string | null
+  readonly meta: DamagedMeta
+  readonly data: null
+}
+
+export interface DamagedMeta {
+  /** The kind that the row has. */
+  readonly kind: string
+  /** What is wrong with it. */
+  readonly why: string
+}
+
+export type Entry = (Draft | Damaged) & {
   /** 1, 2, 3 … without a gap. */
   readonly seq: number
   /** Store time of the commit. */
@@ -276,7 +297,13 @@ export interface CancelledMeta extends CancelMeta {
   readonly notUndone: readonly string[]
 }
 
-export type PausedMeta = Drift | Unreadable | { readonly reason: PauseReason; readonly note: string | null }
+export type PausedMeta = Drift | Unreadable | StoppedMeta
+
+export interface StoppedMeta extends NoteMeta {
+  readonly reason: PauseReason
+  /** The number for which the note was encrypted, if that is not the number of this entry: see `Note`. */
+  readonly sealedFor?: number
+}
 
 /** A payload that the run needs to go on cannot be read: its key is missing, or the text is damaged. Nothing was undone. */
 export interface Unreadable {
@@ -287,6 +314,8 @@ export interface Unreadable {
   readonly key: string | null
   /** Why it cannot be read. */
   readonly why: string
+  /** The row that the engine did not write so; left out if it is the payload of the entry. */
+  readonly damaged?: string
   readonly note: string
 }
 
@@ -310,7 +339,7 @@ export interface FoundCall {
  * Tells whether the run has something to do before it may fail or be cancelled: a step to undo, or a child that it must
  * outlast. So nobody who does not hold it can end it.
  */
-export function obliges(draft: Draft): boolean {
+export function obliges(draft: Draft | Damaged): boolean {
   if (draft.kind === 'begun') return true
   if (isUndoable(draft)) return draft.meta.undo === true
   if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
@@ -318,7 +347,9 @@ export function obliges(draft: Draft): boolean {
 }
 
 /** Tells whether it is an entry of a step that may have to be undone. */
-function isUndoable(draft: Draft): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
+function isUndoable(
+  draft: Draft | Damaged,
+): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
   return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
 }
 

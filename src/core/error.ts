@@ -95,11 +95,15 @@ export class HoldfastError extends Error {
   }
 }
 
-/** What lay underneath, without what lay under that: causes may be many, and may go in a circle. */
-function inShort(cause: unknown): unknown {
+/** So many causes are told, one under the other: they may go in a circle. */
+const mostCauses = 5
+
+/** What lay underneath, and what lay under that. */
+function inShort(cause: unknown, nth = 1): unknown {
   if (!(cause instanceof Error)) return messageOf(cause)
-  const { name, code } = cause as Error & { readonly code?: unknown }
-  return { name, ...(typeof code === 'string' ? { code } : {}), message: messageOf(cause) }
+  const { name, code, cause: deeper } = cause as Error & { readonly code?: unknown }
+  const told = { name, ...(typeof code === 'string' ? { code } : {}), message: messageOf(cause) }
+  return deeper === undefined || nth === mostCauses ? told : { ...told, cause: inShort(deeper, nth + 1) }
 }
 
 /**

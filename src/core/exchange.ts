@@ -6,15 +6,16 @@
 // takes the same lock, and then looks who waits. So one of the two sees the other. Locks are taken in one order everywhere:
 // runs by their id, then topics by their name.
 //
-// What one transaction writes for others is bounded: what is more than a page is left as a chore, see `chore.ts`.
+// What one transaction writes for others is bounded: what is more than a page is left as a chore, see `chore.ts`. So is what
+// somebody was to get whom a stranger has locked.
 
-import type { Books, Letter, Sent, Unread, WaitRow, Waiters } from './books.ts'
-import { hasExpired, isSameChore, type Chore, type Subscribed } from './chore.ts'
-import { broadcastMessageId, passedOnId, type Crowded, type Ended, type Message, type Refused } from './message.ts'
+import type { Books, Unread, WaitRow, Waiters } from './books.ts'
+import { broadcast, broadcastLetter, catchUp, passOn } from './broadcasting.ts'
+import { comeBackAt, isSameChore, placeOf, type Chore } from './chore.ts'
+import { passedOnId, type Crowded, type Ended, type Message, type Refused } from './message.ts'
 import { isTerminal, type Run } from './run.ts'
 import { cancelForParent } from './steering.ts'
 import { targetOf, type Watched } from './watched.ts'
-import { rememberedMs, type Broadcast, type TopicRules } from './topic.ts'
 
 /** A run waits on the end of another run, or on a topic, from here on. What it has missed is put into its mailbox now. */
 export function watch(books: Books, run: Run, watched: Watched): void {
@@ -39,7 +40,16 @@ export function watch(books: Books, run: Run, watched: Watched): void {
     }
   }
   const since = books.topicPosition(name)
-  books.addWait({ kind: 'topic', target: name, runId: run.id, effect: 'tell', delivery, openedAt: books.now, since })
+  books.addWait({
+    kind: 'topic',
+    target: name,
+    runId: run.id,
+    effect: 'tell',
+    delivery,
+    openedAt: books.now,
+    since,
+    missed: null,
+  })
 }
 
 function watchRun(books: Books, run: Run, runId: string): void {
@@ -58,7 +68,7 @@ export function unwatch(books: Pick<Books, 'now' | 'deleteWait'>, run: Pick<Run,
 }
 
 function tell(runId: string, target: string): Omit<WaitRow, 'openedAt'> {
-  return { kind: 'run', target, runId, effect: 'tell', delivery: null, since: 0 }
+  return { kind: 'run', target, runId, effect: 'tell', delivery: null, since: 0, missed: null }
 }
 
 /** A run was started by another one: it is told of its end, and ends it with its own, as far as it wants that. */
@@ -90,44 +100,6 @@ function refuseWait(books: Books, run: Run, topic: string, crowded: Crowded): vo
   books.put({ id, runId: run.id, kind: 'refused', name: topic, data, policy: null })
 }
 
-/** Something is sent to a topic; with its commit it goes to `most` subscribers at most. */
-export function broadcast(
-  books: Books,
-  { name, delivery, retainMs }: TopicRules,
-  sent: Pick<Broadcast, 'id' | 'data' | 'policy' | 'expiresAt'>,
-  most = books.pages.subscribers,
-): Sent {
-  const known = books.broadcast(name, sent.id)
-  if (known !== undefined) return { ...outcomeOf(known.told), repeated: true }
-  const { now } = books
-  const row = { ...sent, topic: name, position: books.topicPosition(name) + 1, delivery, at: now }
-  if (delivery === 'queue') {
-    const wait = firstLive(books, name)
-    const to = wait === undefined ? { takenBy: null, told: 0 } : { takenBy: wait.runId, told: 1 }
-    books.addBroadcast({ ...row, ...to })
-    if (wait !== undefined) {
-      books.put(broadcastLetter(wait.runId, row))
-      books.deleteWait(wait)
-    }
-    books.forgetBroadcasts(name, now - Math.max(retainMs, rememberedMs))
-    return outcomeOf(to.told)
-  }
-  // What was sent before has not gone to all yet: it comes first, everywhere.
-  const isBehind = books.chore('topic', name) !== undefined
-  const { waits, more } = isBehind ? noWaiters : books.waitersOf(name, delivery, null, most)
-  const live = liveOf(books, waits)
-  books.addBroadcast({ ...row, takenBy: null, told: live.length })
-  for (const { runId } of live) books.put(broadcastLetter(runId, row))
-  const last = waits.at(-1)
-  const isLeft = more && last !== undefined
-  if (isLeft) books.setChore({ kind: 'topic', target: name, position: row.position, after: placeOf(last) })
-  // Nothing that is still being passed on may be forgotten, however old it is.
-  if (!isBehind && !isLeft) books.forgetBroadcasts(name, now - Math.max(retainMs, rememberedMs))
-  return outcomeOf(live.length)
-}
-
-const noWaiters: Waiters = { waits: [], more: false }
-
 /** Who has waited longest comes first. One run may be told of an end and be cancelled for it. */
 export function longestFirst(a: WaitRow, b: WaitRow): number {
   return a.openedAt - b.openedAt || compared(a.runId, b.runId) || compared(a.effect, b.effect)
@@ -142,74 +114,17 @@ export function firstWaiters(waits: readonly WaitRow[], most: number): Waiters {
   return { waits: waits.slice(0, most), more: waits.length > most }
 }
 
-function placeOf({ openedAt, runId }: WaitRow): Subscribed {
-  return { openedAt, runId }
-}
-
-/** Those that can still get something. Runs that end while they wait leave their waits behind: they go when they are met. */
-function liveOf(books: Books, waits: readonly WaitRow[]): readonly WaitRow[] {
-  return waits.filter((wait) => {
-    const run = books.run(wait.runId)
-    const isLive = run !== undefined && !isTerminal(run.status) && run.deletedAt === null
-    if (!isLive) books.deleteWait(wait)
-    return isLive
-  })
-}
-
-/** Who has waited longest on a queue. */
-function firstLive(books: Books, topic: string): WaitRow | undefined {
-  let after: Subscribed | null = null
-  for (;;) {
-    const { waits, more }: Waiters = books.waitersOf(topic, 'queue', after, 1)
-    const [live] = liveOf(books, waits)
-    const last = waits.at(-1)
-    if (live !== undefined || !more || last === undefined) return live
-    after = placeOf(last)
-  }
-}
-
 /** Does one page of a chore, as it was when it was taken. If others have gone on with it since, it is left to them. */
 export function doChore(books: Books, taken: Chore): void {
   const chore = books.chore(taken.kind, taken.target)
   if (chore === undefined || !isSameChore(chore, taken)) return
   if (chore.kind === 'topic') return passOn(books, chore)
+  if (chore.kind === 'late') return catchUp(books, chore)
   const run = books.run(chore.target)
   const isRemoved = chore.kind === 'end' && run !== undefined && run.deletedAt !== null
   if (run === undefined || !(isTerminal(run.status) || isRemoved)) return books.deleteChore(chore)
   if (chore.kind === 'end') answerPage(books, run, chore, books.pages.watchers)
   else settlePage(books, run, chore, books.pages.mail)
-}
-
-/** A broadcast goes to the next page of its subscribers. */
-function passOn(books: Books, chore: Chore): void {
-  const { target: topic, position, after } = chore
-  const [sent, next] = books.broadcastsFrom(topic, position)
-  if (sent?.position === position && !hasExpired(sent, books.now)) {
-    const { waits, more } = books.waitersOf(topic, 'topic', after, books.pages.subscribers)
-    // One that has subscribed again may have got it from what the topic retains.
-    const isMeant = ({ runId, since }: WaitRow): boolean =>
-      since < position && !books.hasMessage(runId, broadcastMessageId(sent))
-    const live = liveOf(books, waits).filter(isMeant)
-    for (const { runId } of live) books.put(broadcastLetter(runId, sent))
-    if (live.length > 0) books.countTold(sent, live.length)
-    const last = waits.at(-1)
-    if (more && last !== undefined) return books.setChore({ ...chore, after: placeOf(last) })
-  }
-  const following = sent?.position === position ? next : sent
-  if (following === undefined) books.deleteChore(chore)
-  else books.setChore({ ...chore, position: following.position, after: null })
-}
-
-function outcomeOf(runs: number): Sent {
-  return { outcome: runs === 0 ? 'queued' : 'delivered', runs }
-}
-
-function broadcastLetter(
-  runId: string,
-  sent: Pick<Broadcast, 'topic' | 'id' | 'position' | 'data' | 'policy'>,
-): Letter {
-  const { topic, data, policy } = sent
-  return { id: broadcastMessageId(sent), runId, kind: 'broadcast', name: topic, data, policy }
 }
 
 /** Tells whether others have to know what has just become of a run: it has ended, or was removed before it could. */
@@ -231,12 +146,21 @@ export function conclude(books: Books, run: Run): void {
 /** Those who wait on a run that is over are told, or end with it: so many, and who is left is a chore. */
 function answerPage(books: Books, run: Run, chore: Chore | null, most: number): void {
   const from = chore?.after ?? null
-  const { waits, more } = books.waitsOnRun(run.id, from, most)
-  for (const wait of waits) answer(books, run, wait)
+  // At the place where a page begins up to two may stand that were passed over: told, and cancelled.
+  const { waits, more } = books.waitsOnRun(run.id, from, chore?.position === 1 ? most + 2 : most)
+  const had = waits.filter(({ runId }) => books.canHave(runId))
+  for (const wait of had) answer(books, run, wait)
+  const isSomeoneLeft = had.length < waits.length || chore?.position === 1
   const last = waits.at(-1)
   const after = last === undefined ? from : placeOf(last)
-  if (more) books.setChore({ kind: 'end', target: run.id, position: 0, after })
+  const left = { kind: 'end', target: run.id } as const
+  if (more) books.setChore({ ...left, position: isSomeoneLeft ? 1 : 0, after })
+  else if (isSomeoneLeft) books.setChore({ ...left, position: 0, after: null }, comeBackAt(partedAt(run), books.now))
   else if (chore !== null) books.deleteChore(chore)
+}
+
+function partedAt({ endedAt, deletedAt, updatedAt }: Run): number {
+  return endedAt ?? deletedAt ?? updatedAt
 }
 
 function answer(books: Books, run: Run, wait: WaitRow): void {

@@ -28,6 +28,9 @@ export function encodeJson(value: unknown, limits: EncodeLimits): string {
   return new Writer(limits).run(value)
 }
 
+/** What an empty list is before its first member: most values are one object, and a list that grows takes room for 17. */
+const none: never[] = []
+
 class Writer {
   private readonly limits: EncodeLimits
   private out = ''
@@ -36,8 +39,8 @@ class Writer {
   /** The length of what was written and taken back. It counts as work, or refused parts of errors had no bound. */
   private wasted = 0
   /** Where the walk stands: the containers that are open, the way to the innermost, and the key inside it. */
-  private readonly open: object[] = []
-  private readonly trail: (Segment | null)[] = []
+  private open: object[] = none
+  private trail: (Segment | null)[] = none
   private key: Segment | null = null
   private refused: HoldfastError | undefined
 
@@ -106,8 +109,13 @@ class Writer {
       const told = `it is nested deeper than ${this.limits.maxDepth} levels`
       throw this.refuse('too-deep', told, 'Flatten it, or raise maxDepth of the codec')
     }
-    this.open.push(value)
-    this.trail.push(this.key)
+    if (this.open.length === 0) {
+      this.open = [value]
+      this.trail = [this.key]
+    } else {
+      this.open.push(value)
+      this.trail.push(this.key)
+    }
     this.key = null
     if (Array.isArray(value)) this.array(value, depth)
     else {

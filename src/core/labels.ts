@@ -45,11 +45,6 @@ export function checkMetadata(metadata: unknown, what: string): string | null {
   )
 }
 
-/** The object of that text. */
-export function readMetadata(text: string | null): Readonly<Record<string, unknown>> | null {
-  return text === null ? null : (JSON.parse(text) as Record<string, unknown>)
-}
-
 /** JSON would fill the holes of an array, and leave out what it has besides elements. */
 function isDense(list: readonly unknown[]): boolean {
   return Object.keys(list).every((key, at) => key === `${at}`) && Object.keys(list).length === list.length

@@ -1,7 +1,7 @@
 // How long to pause before something that was unavailable is tried again: longer each time, with jitter, never for ever. And
 // how to wait for something that may never come.
 
-import { randomFraction, type Cancel, type Clock, type Ports } from './ports.ts'
+import { randomFraction, type Cancel, type Clock, type Ports, type Random } from './ports.ts'
 
 export interface PauseBounds {
   readonly firstMs: number
@@ -10,17 +10,23 @@ export interface PauseBounds {
 
 const usual: PauseBounds = { firstMs: 10, longestMs: 1_000 }
 
-/** Returns a function that pauses, each time about twice as long as the time before. */
-export function growingPauses(
-  { clock, random }: Pick<Ports, 'clock' | 'random'>,
-  { firstMs, longestMs } = usual,
-): () => Promise<void> {
-  let ms = firstMs
+/** Returns a function that tells how long to pause, each time about twice as long as the time before. */
+export function growingDelays(random: Random, { firstMs, longestMs }: PauseBounds = usual): () => number {
+  let ms = Math.min(firstMs, longestMs)
   return () => {
     const jittered = Math.round(ms * (0.5 + randomFraction(random)))
     ms = Math.min(2 * ms, longestMs)
-    return new Promise((resolve) => clock.after(jittered, resolve))
+    return jittered
   }
+}
+
+/** Returns a function that pauses, each time about twice as long as the time before. */
+export function growingPauses(
+  { clock, random }: Pick<Ports, 'clock' | 'random'>,
+  bounds?: PauseBounds,
+): () => Promise<void> {
+  const delay = growingDelays(random, bounds)
+  return () => new Promise((resolve) => clock.after(delay(), resolve))
 }
 
 /** Settles with the work, or after that time with what `late` says, if anything. The work goes on, and nobody hears of it. */

@@ -10,8 +10,8 @@ import { corrupt, type Codec } from './codec.ts'
 import type { EntryKind } from './entry.ts'
 import { isError } from './error-data.ts'
 import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode } from './error.ts'
-import { absent, isReference, longestReference } from './offload-reference.ts'
-import { holdsFailure, holdsNote, type Place } from './place.ts'
+import { absent, isKey, isReference, longestReference } from './offload-reference.ts'
+import { askedPlace, holdsFailure, type Place } from './place.ts'
 import type { Note } from './run.ts'
 import { isSameText, isSameValue } from './same-value.ts'
 
@@ -20,15 +20,21 @@ export interface Offload {
   /** Texts of more bytes of UTF-8 than this are put. */
   readonly thresholdBytes: number
   /**
-   * Stores a text and answers with a reference to it: printable text of 1 to 2,048 characters. May be called again for the same
-   * place.
+   * Stores a text and answers with a reference to it: 1 to 2,048 letters and digits of ASCII, `.`, `_`, `~`, `=`, `+`, `@`, `-`, and
+   * `/` that does not come first, with no part that is `.` or `..`. May be called again for the same place.
    */
   put(text: string, place: Place): Promise<string>
   /**
-   * The text of a reference. It is read from the database: whoever can write there chooses it, so fetch nothing that `put` cannot
-   * have stored, such as a path outside of your folder.
+   * The text of a reference. It is read from the database, so whoever can write there chooses it among all that `put` may answer
+   * with: fetch nothing that `put` cannot have stored.
    */
   get(reference: string): Promise<string>
+  /**
+   * For a port whose references are other texts, such as addresses: tells whether `put` can have answered with this one. What it
+   * refuses is never fetched. It is asked only about printable text of 1 to 2,048 characters.
+   * @default the characters that `put` names
+   */
+  accepts?(reference: string): boolean
 }
 
 const offloaded = 'offload:'
@@ -51,13 +57,36 @@ export class Payloads {
 
   /** Where the payload of an entry stands. */
   place(runId: string, seq: number, kind: EntryKind, name: string | null): Place {
-    return { namespace: this.namespace, runId, seq: holdsNote(kind) ? 0 : seq, kind, name, id: null }
+    return { namespace: this.namespace, runId, seq, kind, name, id: null }
   }
 
-  /** A note about what is done to a run: as it is, unless the codec binds its texts to where they stand. */
-  note(runId: string, kind: 'paused' | 'resumed' | 'retried', note: string | null): Note {
-    if (note === null || this.codec.isPlaceless === true) return { note }
-    return { note: null, sealedNote: this.encode(note, this.place(runId, 0, kind, null)) }
+  /** The codec binds its texts to where they stand: whoever writes one has to know that. */
+  get areBound(): boolean {
+    return this.codec.isPlaceless !== true
+  }
+
+  /** A note about what is done to a run, for the entry that will tell of it: as it is, unless the codec binds its texts. */
+  note(runId: string, seq: number, kind: 'paused' | 'resumed' | 'retried', note: string | null): Note {
+    if (note === null || !this.areBound) return { note }
+    return { note: null, sealedNote: this.encode(note, this.place(runId, seq, kind, null)) }
+  }
+
+  /** The same for the holder of a run, which writes it anew for the entry with which it pauses the run. */
+  askedNote(runId: string, seq: number, note: string | null): Note {
+    if (note === null || !this.areBound) return { note }
+    return { note: null, sealedNote: this.encode(note, askedPlace(this.namespace, runId, seq)), sealedFor: seq }
+  }
+
+  /** A note that was asked of the holder of a run, for its entry. One that cannot be read here is kept as it was written. */
+  obeyedNote(runId: string, seq: number, asked: Note): Note {
+    const { note, sealedNote, sealedFor } = asked
+    if (sealedNote === undefined || sealedFor === undefined) return asked
+    try {
+      const said = this.decode(sealedNote, askedPlace(this.namespace, runId, sealedFor))
+      return { note, sealedNote: this.encode(said, this.place(runId, seq, 'paused', null)) }
+    } catch {
+      return asked
+    }
   }
 
   /** The text of a value. Throws NOT_STORABLE. */
@@ -180,6 +209,7 @@ export class Payloads {
       thresholdBytes: Infinity,
       put: (text, place) => offload.put(text, place),
       get: (reference) => offload.get(reference),
+      accepts: (reference) => isAccepted(offload, reference),
     }
     return new Payloads(codec, reading, namespace)
   }
@@ -195,7 +225,9 @@ export class Payloads {
     if (!kept.startsWith(offloaded)) return kept
     const reference = kept.slice(offloaded.length)
     // The codec refuses this text, and says of which entry.
-    return isReference(reference) ? get(this.offload, reference) : `${absent}its reference is malformed`
+    return isAccepted(this.offload, reference)
+      ? get(this.offload, reference)
+      : `${absent}its reference is none that its port can have answered with`
   }
 }
 
@@ -251,13 +283,29 @@ function parsed(text: string): { readonly code?: unknown; readonly message?: unk
 async function put(offload: Offload, text: string, place: Place): Promise<string> {
   try {
     const reference: unknown = await offload.put(text, place)
-    if (!isReference(reference)) {
-      throw new TypeError(`offload.put must resolve to printable text of 1 to ${longestReference} characters`)
+    if (!isAccepted(offload, reference)) {
+      throw new TypeError(
+        offload.accepts === undefined
+          ? `offload.put must resolve to a key of 1 to ${longestReference} characters (A–Z, a–z, 0–9, . _ ~ = + @ - and / inside), ` +
+              'or the port must have accepts(reference) for what it answers with'
+          : 'offload.put resolved to a reference that offload.accepts does not accept',
+      )
     }
     return offloaded + reference
   } catch (cause) {
     const message = `A payload of run ${place.runId} could not be offloaded. It is tried again with the entry.`
     throw new HoldfastError('STORE_UNAVAILABLE', message, { cause, details: { ...place } })
+  }
+}
+
+/** Tells whether that port can have answered with it. Whoever has none is told so when something is fetched. */
+function isAccepted(offload: Offload | undefined, reference: unknown): reference is string {
+  if (!isReference(reference)) return false
+  if (offload?.accepts === undefined) return isKey(reference)
+  try {
+    return offload.accepts(reference)
+  } catch {
+    return false
   }
 }
 

@@ -14,12 +14,12 @@ export interface Place {
   readonly namespace: string
   /** The run in whose journal or mailbox it stands; empty for what was sent to a topic. */
   readonly runId: string
-  /** The number of the entry; 0 for a message, and for a note of somebody who steers. */
+  /** The number of the entry; 0 for a message. */
   readonly seq: number
   readonly kind: PlaceKind
   /** The name of the entry, the signal or the topic. */
   readonly name: string | null
-  /** The id of the message; null for an entry. */
+  /** The id of the message; null for an entry, and `asked` for a note that is asked of the holder of a run. */
   readonly id: string | null
 }
 
@@ -63,10 +63,12 @@ export function endPlace(
   return { namespace, runId, seq, kind: status, name: null, id: null }
 }
 
-/**
- * The entries that hold a note of somebody who steers. Whoever writes it does not know where the entry will stand, so it is bound
- * to the run and to what was done to it. Nobody needs its key to perform the run.
- */
+/** A note of who asks the holder of a run to pause it, while the run stood at the entry before that number. */
+export function askedPlace(namespace: string, runId: string, seq: number): Place {
+  return { namespace, runId, seq, kind: 'paused', name: null, id: 'asked' }
+}
+
+/** The entries that hold a note of somebody who steers. Nobody needs its key to perform the run. */
 export function holdsNote(kind: PlaceKind): boolean {
   return kind === 'paused' || kind === 'resumed' || kind === 'retried'
 }
@@ -89,7 +91,7 @@ const failures: ReadonlySet<PlaceKind> = new Set<PlaceKind>([
 /** The place in words. */
 export function shownPlace({ runId, seq, kind, name, id }: Place): string {
   const quoted = name === null ? '' : ` (${JSON.stringify(name)})`
-  if (holdsNote(kind)) return `note of the entry "${kind}" of run ${runId}`
+  if (holdsNote(kind)) return `note of entry ${seq} ("${kind}") of run ${runId}`
   if (id === null) return `entry ${seq}${quoted} of run ${runId}`
   const what = `${kind} ${JSON.stringify(id)}${quoted}`
   return runId === '' ? what : `${what} to run ${runId}`

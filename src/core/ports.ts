@@ -88,11 +88,16 @@ export interface Effects {
  * the whole process a little with every promise, so an implementation need not follow every call of a step.
  */
 export interface Scopes {
-  /** Tells whether the next call of that step is to be followed. */
+  /** Tells whether the next call of that step is to be followed, by what the body calls it: `charge` also for `eu/charge#2`. */
   follows(type: string, step: string): boolean
   /** Calls `work`: in it, and in what it awaits, `current` gives `scope`. */
   run(scope: object, work: () => unknown): unknown
   current(): object | undefined
+  /**
+   * Tells whether a function of that name awaits what runs now, directly or not: for calls that were not followed. What a callback
+   * runs, of a timer or an event, is not known to. Left out if every call is followed.
+   */
+  isAwaitedBy?(name: string): boolean
 }
 
 export interface Ports {

@@ -11,7 +11,7 @@
 // its key. That is exact as long as those of a topic expire alike.
 
 import { hasExpired } from './chore.ts'
-import { broadcast } from './exchange.ts'
+import { broadcast } from './broadcasting.ts'
 import type { Books } from './books.ts'
 import { receptionOf, type Delivered } from './message.ts'
 import type { Run } from './run.ts'

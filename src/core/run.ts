@@ -81,11 +81,16 @@ export type Wish =
   | { readonly kind: 'cancel'; readonly reason: string | null; readonly at: number }
   | ({ readonly kind: 'pause'; readonly reason: PauseReason; readonly at: number } & Note)
 
-/** What somebody says about what they do to a run: as a text, or as a codec has encrypted it for the run and for what is done. */
+/** What somebody says about what they do to a run: as a text, or as a codec has encrypted it for the entry that will hold it. */
 export interface Note {
   readonly note: string | null
   /** Left out if the note is a text. */
   readonly sealedNote?: string
+  /**
+   * The `seq` for which a note was encrypted that is asked of a holder: nobody knows where its entry will stand. The holder writes
+   * it anew for that; a store that pauses the run in place of a holder cannot, and keeps this with the entry.
+   */
+  readonly sealedFor?: number
 }
 
 /** Why a run was paused: by people, or because its processes died. One more reason, drift, is found by the engine itself. */
@@ -164,6 +169,8 @@ export interface Run {
   /** When it was removed. It is leased no more, and its keys are free; its status stays what it was. */
   readonly deletedAt: number | null
   readonly deleteReason: string | null
+  /** Columns of its row that the engine cannot have written: they count as empty. Left out if there are none. */
+  readonly damaged?: readonly string[]
 }
 
 /** A token holds only while the run is running or cancelling, and session and token both match. */

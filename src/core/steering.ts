@@ -24,9 +24,17 @@ export type SteerRequest = {
 
 export type Steer =
   | { readonly kind: 'cancel'; readonly mode: CancelMode; readonly reason: string | null }
-  | ({ readonly kind: 'pause'; readonly reason: PauseReason } & Note)
+  | ({ readonly kind: 'pause'; readonly reason: PauseReason } & PauseNote)
   | ({ readonly kind: 'resume' | 'retry' } & Revival)
   | { readonly kind: 'remove'; readonly reason: string | null }
+
+/** A note that is encrypted stands in the entry of a run that nobody holds, and is asked of the holder of any other. */
+export interface PauseNote extends Note {
+  /** For the holder. @default the note itself */
+  readonly asked?: Note
+  /** The `seq` of the run that the note was encrypted for. @default any */
+  readonly seq?: number
+}
 
 /** `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: nobody waits for anything. */
 export type CancelMode = 'cooperative' | 'now'
@@ -34,7 +42,7 @@ export type CancelMode = 'cooperative' | 'now'
 export interface Revival extends Note {
   /** Repairs of the journal, which take effect with it: `amended` entries. */
   readonly amend: readonly Extract<Draft, { kind: 'amended' }>[]
-  /** The `seq` of the run that the repairs were made for; null if there are none. */
+  /** The `seq` of the run that the repairs were made for, and the note was encrypted for; null if that is of no meaning. */
   readonly seq: number | null
 }
 
@@ -120,9 +128,12 @@ function pause(run: Run, request: Extract<Steer, { kind: 'pause' }>, now: number
   if (isTerminal(run.status)) return refused(run, 'ended')
   if (run.status === 'cancelling') return refused(run, 'cancelling')
   if (run.status === 'paused') return { answer: { outcome: 'done', run }, write: null }
-  const { reason, note, sealedNote } = request
-  const sealed = sealedNote === undefined ? {} : { sealedNote }
-  if (run.session === null) return done(paused(run, request, [], now))
+  const { reason, asked, seq } = request
+  if (run.session === null) {
+    return seq !== undefined && seq !== run.seq ? refused(run, 'changed') : done(paused(run, request, [], now))
+  }
+  const { note, sealedNote, sealedFor } = asked ?? request
+  const sealed = sealedNote === undefined ? {} : { sealedNote, ...(sealedFor === undefined ? {} : { sealedFor }) }
   return wished(rewrite(run, [], { wish: { kind: 'pause', reason, note, ...sealed, at: now } }, now))
 }
 
@@ -136,8 +147,9 @@ export function paused(run: Run, pausing: Pausing, before: readonly Draft[], now
 export type Pausing = Note & { readonly reason: PauseReason }
 
 /** The entry of a pause that somebody asked for. */
-export function pausedEntry({ reason, note, sealedNote }: Pausing): Draft {
-  return { kind: 'paused', name: null, meta: { reason, note }, data: sealedNote ?? null }
+export function pausedEntry({ reason, note, sealedNote, sealedFor }: Pausing): Draft {
+  const meta = { reason, note, ...(sealedFor === undefined ? {} : { sealedFor }) }
+  return { kind: 'paused', name: null, meta, data: sealedNote ?? null }
 }
 
 function resume(run: Run, { note, sealedNote, amend, seq }: Revival, now: number): Steering {

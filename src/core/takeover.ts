@@ -12,6 +12,7 @@
 //   its time is over     → failed; or pending with `failing`, if there is something to undo
 //   given back           as if its holder had died, but that was no crash, and no entry tells of it
 
+import { crashNote } from './engine-notes.ts'
 import type { Draft } from './entry.ts'
 import { over, ready, rewrite, type Rewrite } from './rewrite.ts'
 import type { Run } from './run.ts'
@@ -97,7 +98,7 @@ export function takeOver(run: Run, rules: TakeoverRules, now: number): Takeover 
   if (isPoison && rule?.onCrashes === 'fail') return fail(taken, 'crashed', [entry], rules, now)
   if (isPoison) {
     return {
-      ...paused(taken, { reason: 'crashes', note: noteOf(crashes) }, [entry], now),
+      ...paused(taken, { reason: 'crashes', note: crashNote(crashes) }, [entry], now),
       reason: null,
       isConvicted: true,
     }
@@ -146,13 +147,6 @@ function fail(
   }
   const entry: Draft = { kind: 'failed', name: null, meta: null, data }
   return { ...rewrite(run, [...before, entry], { status: 'failed', ...over }, now), reason, isConvicted: false }
-}
-
-function noteOf(crashes: number): string {
-  return (
-    `Its processes died, or fell silent, ${crashes} times in a row, at last while they performed nothing else. ` +
-    'Look for what ends them: memory, a native module, process.exit, a loop that never yields. Then resume the run.'
-  )
 }
 
 function reasonOf({ wish }: Run): string | null {

@@ -3,8 +3,9 @@
 // in one of them: equal times go by the place in the mailbox, then to the one declared first. Whoever next holds the run
 // decides that, from facts, and journals the winner: this file is that decision, and it is pure.
 
+import { isWellFormed } from './engine-message.ts'
 import type { Watched } from './watched.ts'
-import type { Message } from './message.ts'
+import type { Message, MessageKind } from './message.ts'
 import type { TopicRules } from './topic.ts'
 
 export type Condition =
@@ -94,17 +95,57 @@ function judged(condition: Condition, facts: Facts): Winner | null {
       condition.kind === 'delay' && facts.registeredAt === null ? null : dueOf(condition, facts.registeredAt ?? 0)
     return due !== null && due <= facts.now ? { tag, trueAt: due, message: null } : null
   }
-  const message = firstOf(facts.messages, name, condition.kind === 'signal' ? facts.registeredAt : 0)
+  const message = firstOf(facts.messages, name, condition, condition.kind === 'signal' ? facts.registeredAt : 0)
   if (message !== undefined) return { tag, trueAt: message.at, message }
   if (condition.kind !== 'start' || facts.registeredAt === null) return null
   return { tag, trueAt: facts.registeredAt, message: null }
 }
 
-/** What was sent to this run comes before what was sent to anybody; each first in, first out. */
-function firstOf(messages: readonly Message[], name: string, registeredAt: number | null): Message | undefined {
+/** Tells whether messages of that kind are what the condition asks for: a row tells its name and its kind, and both may be forged. */
+export function isAnsweredBy(condition: Condition, kind: MessageKind): boolean {
+  switch (condition.kind) {
+    case 'signal':
+      if (kind === 'refused') return condition.topic !== undefined
+      return kind === 'signal' || kind === 'topic-signal' || kind === 'broadcast'
+    case 'run':
+    case 'start':
+      return kind === 'ended' || kind === 'refused'
+    default:
+      return false
+  }
+}
+
+/** What an entry says of the end of a wait. */
+interface Told {
+  readonly winner: string
+  readonly by?: Pick<Message, 'kind' | 'name'> & { readonly crowded?: unknown }
+}
+
+/** Tells whether what an entry says of the end of a wait is something that these conditions wait for. */
+export function isToldOf(conditions: readonly Condition[], { winner, by }: Told): boolean {
+  const met = conditions.filter(({ tag }) => tag === winner)
+  return met.some((condition) => {
+    if (by === undefined) return condition.kind !== 'signal' && condition.kind !== 'run'
+    if (mailOf(condition) !== by.name || !isAnsweredBy(condition, by.kind)) return false
+    return by.kind !== 'refused' || (condition.kind === 'signal') === (by.crowded !== undefined)
+  })
+}
+
+/**
+ * What was sent to this run comes before what was sent to anybody; each first in, first out. What is for another wait is left
+ * to that; what nobody can have sent is handed on, and found out by who reads it.
+ */
+function firstOf(
+  messages: readonly Message[],
+  name: string,
+  condition: Condition,
+  registeredAt: number | null,
+): Message | undefined {
   let passedOn: Message | undefined
   for (const message of messages) {
-    if (message.name !== name || isStale(message, registeredAt)) continue
+    if (message.name !== name) continue
+    const isAnswer = isAnsweredBy(condition, message.kind) && !isStale(message, registeredAt)
+    if (!isAnswer && isWellFormed(message)) continue
     if (message.kind !== 'broadcast') return message
     passedOn ??= message
   }

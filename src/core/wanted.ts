@@ -1,6 +1,8 @@
 // What a parked run wants of its mailbox, as a text on its row. The text begins with the token under which the run was parked:
 // a claim makes it void by itself, and so does a process that is older than this column and parks without writing it.
 
+import { areTexts, membersOf, parsedJson } from './json-form.ts'
+
 /** More names than this, or longer ones, are not listed: then any message wakes the run. */
 const mostNames = 32
 /** A row stays on its page up to here. */
@@ -22,5 +24,7 @@ export function wantsText(names: readonly string[] | null | undefined, token: nu
 /** What that text says of a run with this token. */
 export function wantsIn(text: string | null | undefined, token: number): readonly string[] | null {
   if (text === null || text === undefined || !text.startsWith(`{"token":${token},`)) return null
-  return (JSON.parse(text) as { readonly names: readonly string[] }).names
+  const { names } = membersOf(parsedJson(text))
+  // What nobody can have written says nothing: then any message wakes the run.
+  return areTexts(names) ? names : null
 }

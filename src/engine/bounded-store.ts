@@ -77,7 +77,8 @@ export function boundedStore(
     turnedAt = now
     return true
   }
-  const bounded = (name: string): Call => {
+  const methods = store as unknown as Readonly<Record<BoundedMethod, Call>>
+  const bounded = (name: BoundedMethod): Call => {
     const isBatch = batchMethods.has(name)
     // Journals are loaded for workers.
     const isWorkers = workersMethods.has(name) || name === 'load'
@@ -100,26 +101,33 @@ export function boundedStore(
         }
         try {
           // Looked up with every call: whoever has replaced a method of the store means all calls from then on.
-          Reflect.apply(Reflect.get(store, name, store) as Call, store, given).then(answer, refuse)
+          methods[name](...given).then(answer, refuse)
         } catch (error) {
           refuse(error)
         }
       })
   }
-  const calls = new Map(Object.keys(boundedMethods).map((name): [PropertyKey, Call] => [name, bounded(name)]))
 
-  return new Proxy({} as Store, {
+  const others = new Proxy({} as Store, {
     get: (_nothing, key) => {
       const value: unknown = Reflect.get(store, key, store)
-      return typeof value === 'function' ? (calls.get(key) ?? (value.bind(store) as unknown)) : value
+      return typeof value === 'function' ? (value.bind(store) as unknown) : value
     },
     has: (_nothing, key) => key in store,
     set: (_nothing, key, value) => Reflect.set(store, key, value, store),
   })
+  // What is called with every step is found without asking the proxy.
+  const facade = Object.create(others) as Store
+  for (const name of Object.keys(boundedMethods) as BoundedMethod[]) {
+    if (typeof methods[name] === 'function') Object.defineProperty(facade, name, { value: bounded(name) })
+  }
+  return facade
 }
 
 class BoundedCall implements WatchedCall {
   overAt = 0
+  before: WatchedCall | null = null
+  behind: WatchedCall | null = null
   isOver = false
   private readonly name: string
   private readonly ms: number

@@ -8,16 +8,20 @@
 
 import type { Cancel, Clock } from '../core/ports.ts'
 
-/** One call that is under way. */
+/** One call that is under way. They stand in a list: a set is made anew again and again as its members come and go. */
 export interface WatchedCall {
   /** When it is given up, in the time of this process. */
   overAt: number
+  /** Its neighbours in the list. */
+  before: WatchedCall | null
+  behind: WatchedCall | null
   giveUp(): void
 }
 
 export class CallWatch {
   private readonly clock: Clock
-  private readonly calls = new Set<WatchedCall>()
+  private first: WatchedCall | null = null
+  private last: WatchedCall | null = null
   private mayStayArmed: boolean
   private firesAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
@@ -30,19 +34,34 @@ export class CallWatch {
   /** Gives the call up after so many milliseconds, unless it is answered before. */
   begin(call: WatchedCall, ms: number): void {
     call.overAt = this.clock.monotonic() + ms
-    this.calls.add(call)
+    call.before = this.last
+    if (this.last === null) this.first = call
+    else this.last.behind = call
+    this.last = call
     if (call.overAt < this.firesAt) this.arm(call.overAt, ms)
   }
 
   answered(call: WatchedCall): void {
-    this.calls.delete(call)
-    if (this.calls.size === 0 && !this.mayStayArmed) this.disarm()
+    this.remove(call)
+    if (this.first === null && !this.mayStayArmed) this.disarm()
   }
 
   /** Leaves no timer behind once what is under way is answered or given up. */
   stop(): void {
     this.mayStayArmed = false
-    if (this.calls.size === 0) this.disarm()
+    if (this.first === null) this.disarm()
+  }
+
+  /** One that was removed before stands nowhere. */
+  private remove(call: WatchedCall): void {
+    const { before, behind } = call
+    if (before === null && this.first !== call) return
+    if (before === null) this.first = behind
+    else before.behind = behind
+    if (behind === null) this.last = before
+    else behind.before = before
+    call.before = null
+    call.behind = null
   }
 
   private arm(at: number, ms: number): void {
@@ -63,12 +82,14 @@ export class CallWatch {
     this.disarm()
     const now = this.clock.monotonic()
     let next = Number.POSITIVE_INFINITY
-    for (const call of this.calls) {
+    for (let call = this.first; call !== null;) {
+      const { behind } = call
       if (call.overAt > now) next = Math.min(next, call.overAt)
       else {
-        this.calls.delete(call)
+        this.remove(call)
         call.giveUp()
       }
+      call = behind
     }
     if (next < Number.POSITIVE_INFINITY) this.arm(next, next - now)
   }

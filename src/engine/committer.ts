@@ -27,17 +27,12 @@ export function createCommitter(
 ): Committer {
   return new Batcher(ports, {
     ...limits,
-    flush: async (transitions, options) => {
-      let answers: readonly Committed[]
-      try {
-        answers = await store.commit(transitions, options)
-      } catch (error) {
-        throw kept(error)
-      }
+    flush: (transitions, options) => store.commit(transitions, options),
+    onAnswers: (answers) => {
       const told = answers.find((answer) => answer.outcome === 'committed')
       if (told !== undefined) onTime(told.at)
-      return answers
     },
+    errorOf: kept,
     isBusy: (answer) => answer.outcome === 'refused' && answer.reason === 'busy',
     keyOf: (transition) => transition.runId,
     nameOf: ({ runId, append }) => `${append.length === 1 ? '1 entry' : `${append.length} entries`} of run ${runId}`,

@@ -31,6 +31,8 @@ export interface EngineOptions {
   readonly definitions: Iterable<Definition>
   /** How the user's own library begins a transaction. @default the store does */
   readonly transaction?: OwnTransaction | undefined
+  /** How many of those may be open at once. @default as many as the store has places for, or 10 */
+  readonly mostTransactions?: number | undefined
   /** How often `ctx.until` looks whether something is so, unless it says so itself. @default 1 h */
   readonly pauseCheckMs?: number
   /** How long to wait at most before looking for what nobody told of. @default whoever looks knows */
@@ -107,6 +109,8 @@ export class Engine {
   tokenKey: string | null
   readonly limits: Limits
   readonly unattended: Unattended
+  /** The same, without a bound: only what it says of itself is read here. */
+  private readonly given: Store
   private readonly watch: CallWatch
   private readonly committer: Committer
   private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
@@ -120,16 +124,17 @@ export class Engine {
   private unlisten: () => void = () => undefined
 
   constructor(options: EngineOptions) {
-    const { ports, payloads, definitions, transaction, pauseCheckMs = 3_600_000, pollMs } = options
+    const { ports, payloads, definitions, transaction, mostTransactions, pauseCheckMs = 3_600_000, pollMs } = options
     this.watch = new CallWatch(ports.clock)
     const store = boundedStore(options.store, { ...ports, watch: this.watch }, () => this.callMs)
+    this.given = options.store
     this.store = store
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
     this.endings = new Endings(store, ports, pollMs)
-    this.unattended = new Unattended(store, ports)
     this.clock = new StoreClock(ports.clock)
+    this.unattended = new Unattended(store, ports, () => this.clock.now())
     this.mailReader = new MailReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
@@ -141,10 +146,10 @@ export class Engine {
     const limitMs = (): number => this.storageMs
     const isAnswering = (): Promise<boolean> => this.isAnswering()
     this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering })
-    this.transact = createTransact({ store, own: transaction, ports, onTime })
+    this.transact = createTransact({ store, own: transaction, mostOwn: mostTransactions, ports, onTime })
     this.patience = new Patience({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
-      flush: (callers, how) => this.patience.flush(callers, (runs) => this.insert(runs, how)),
+      flush: (callers, how) => this.patience.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
       sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
@@ -194,14 +199,19 @@ export class Engine {
     return `${this.session}.${this.transitions.toString(36)}`
   }
 
+  /** Over how many shards the store spreads its runs. */
+  get shards(): number {
+    return this.given.capabilities.shards ?? 1
+  }
+
   /** How long callers wait for the store: its storage timeout, or what the lease leaves if that is less. */
   get storageMs(): number {
-    return this.bounded(this.store.capabilities.storageMs ?? usualStorageMs)
+    return this.bounded(this.given.capabilities.storageMs ?? usualStorageMs)
   }
 
   /** When a call of the store is given up here. */
   private get callMs(): number {
-    return this.bounded((this.store.capabilities.storageMs ?? usualStorageMs) + graceMs)
+    return this.bounded((this.given.capabilities.storageMs ?? usualStorageMs) + graceMs)
   }
 
   private bounded(ms: number): number {

@@ -19,12 +19,17 @@ export interface Merge<Item> {
   readonly both: (first: Item, second: Item) => Item
 }
 
+/** Who waits for what becomes of an item. One of these is called, once. */
+export interface Taker<Result> {
+  resolve(result: Result): void
+  reject(error: unknown): void
+}
+
 /** An item, who waits for it and, once that is known, what to tell them. */
 export interface Submission<Item, Result> {
   readonly item: Item
   readonly order: number
-  readonly resolve: (result: Result) => void
-  readonly reject: (error: unknown) => void
+  readonly taker: Taker<Result>
   outcome: Result | undefined
   error: unknown
   failed: boolean
@@ -42,6 +47,9 @@ export interface Unit<Item, Result> {
   readonly bytes: number
   readonly members: readonly Submission<Item, Result>[]
 }
+
+/** What an empty queue is before its first member, which gets a queue of its own. */
+const none: never[] = []
 
 /** Idle lanes are kept for the next item of their key, until they are this many and most of all lanes. */
 const maxIdle = 1_000
@@ -95,7 +103,7 @@ export class Lanes<Item, Result> {
       const unit = this.unitOf(lane, lane.queue)
       bytes += unit.bytes
       if (units.length > 0 && bytes > this.maxBytes) break
-      lane.queue = unit.members === lane.queue ? [] : lane.queue.slice(unit.members.length)
+      lane.queue = unit.members === lane.queue ? none : lane.queue.slice(unit.members.length)
       lane.flying = true
       this.waiting -= unit.members.length
       if (units.push(unit) >= this.maxItems) break
@@ -130,7 +138,7 @@ export class Lanes<Item, Result> {
     for (const lanes of [this.ready.slice(this.front), this.byKey.values()]) {
       for (const lane of lanes) {
         for (const submission of lane.queue) waiting.push(submission)
-        lane.queue = []
+        lane.queue = none
       }
     }
     this.idle += this.ready.length - this.front
@@ -143,12 +151,12 @@ export class Lanes<Item, Result> {
   private laneOf(item: Item): Lane<Item, Result> {
     if (this.keyOf === undefined) {
       this.idle += 1
-      return { queue: [], flying: false }
+      return { queue: none, flying: false }
     }
     const key = this.keyOf(item)
     let lane = this.byKey.get(key)
     if (lane === undefined) {
-      this.byKey.set(key, (lane = { queue: [], flying: false }))
+      this.byKey.set(key, (lane = { queue: none, flying: false }))
       this.idle += 1
     }
     return lane

@@ -66,7 +66,7 @@ export class Mailer {
         // Of a unit that is sent again because one of it was busy, the others have their answers.
         const open = units.flat().filter(({ given }) => given.answer === null)
         const all = open.sort((one, other) => one.given.order - other.given.order)
-        const answers = await this.patience.flush(all, (wanted) => deliver(wanted, options))
+        const answers = await this.patience.flush(all, (wanted) => deliver(wanted, options), options)
         all.forEach((one, at) => {
           const answer = answers[at] as Delivered | Busy | NotDone
           if (answer instanceof NotDone || answer.outcome !== 'busy') one.given.answer = answer

@@ -6,13 +6,17 @@
 //   sent    → given up  this has had no answer for the storage timeout, or the caller aborts: it is not sent again, but may
 //                       have taken effect
 //
-// A long line in front of a store that answers is no reason to give up: whoever stands in it waits for his turn. What is given
-// up is rejected with STORE_UNAVAILABLE, which names the id under which it can be repeated.
+// A long line in front of a store that answers is no reason to give up: whoever stands in it waits for his turn. Nor is somebody
+// else's item: a flush that took the store too long is cut into pieces (`apart.ts`), and whatever was in it counts anew from then
+// on. What goes alone counts no more: that is the item which takes too long, or stands behind it. What is given up is rejected with STORE_UNAVAILABLE, which names the id under which it can be repeated.
 
 import { formatMs } from '../core/duration.ts'
 import { bug, HoldfastError, isAboutStore, isHoldfastError, messageOf } from '../core/error.ts'
 import type { Cancel, Clock } from '../core/ports.ts'
+import { isTooSlow } from '../core/too-slow.ts'
+import type { BatchOptions } from '../store.ts'
 import type { Batcher } from './batcher.ts'
+import type { Taker } from './lanes.ts'
 
 /** How something is called in errors, and how its caller asks for it again without doing it twice. */
 export interface Called {
@@ -22,22 +26,48 @@ export interface Called {
 }
 
 /** Who waits, and for what. Callers stand in a list in the order in which they came: no map of them is kept. */
-export class Caller<Given> {
+export class Caller<Given> implements Taker<unknown> {
   readonly given: Given
   readonly since: number
-  readonly reject: (error: unknown) => void
+  private readonly patience: Patience<Given>
+  private readonly fulfil: (result: unknown) => void
+  private readonly refuse: (error: unknown) => void
   /** When it first went to the store. */
   sentAt: number | null = null
+  /** Since when it waits for an answer that nobody else's item keeps from it. */
+  countedFrom: number | null = null
   /** False once it has got its answer, or was told that there is none. */
   isWaiting = true
   deafen: Cancel | null = null
   before: Caller<Given> | null = null
   behind: Caller<Given> | null = null
 
-  constructor(given: Given, since: number, reject: (error: unknown) => void) {
+  constructor(
+    patience: Patience<Given>,
+    given: Given,
+    since: number,
+    fulfil: (result: unknown) => void,
+    refuse: (error: unknown) => void,
+  ) {
+    this.patience = patience
     this.given = given
     this.since = since
-    this.reject = reject
+    this.fulfil = fulfil
+    this.refuse = refuse
+  }
+
+  resolve(result: unknown): void {
+    this.patience.leave(this)
+    this.fulfil(result)
+  }
+
+  reject(error: unknown): void {
+    this.giveUp(this.patience.told(this, error))
+  }
+
+  giveUp(error: unknown): void {
+    this.patience.leave(this)
+    this.refuse(error)
   }
 }
 
@@ -86,20 +116,13 @@ export class Patience<Given> {
   ): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (abortSignal?.aborted === true) return reject(this.aborted(given, false, abortSignal))
-      const caller = new Caller(given, this.clock.monotonic(), reject)
+      const fulfil = resolve as (result: unknown) => void
+      const caller = new Caller(this, given, this.clock.monotonic(), fulfil, reject)
       if (abortSignal !== undefined) caller.deafen = this.hear(caller, abortSignal)
       this.enter(caller)
-      const settle = (result: Result): void => {
-        this.leave(caller)
-        resolve(result)
-      }
-      const refuse = (error: unknown): void => {
-        this.leave(caller)
-        reject(this.told(caller, error))
-      }
-      if (!batcher.isFull) return void batcher.submit(made(caller)).then(settle, refuse)
+      if (!batcher.isFull) return batcher.enter(made(caller), caller)
       void batcher.room().then(() => {
-        if (caller.isWaiting) batcher.submit(made(caller)).then(settle, refuse)
+        if (caller.isWaiting) batcher.enter(made(caller), caller)
       })
     })
   }
@@ -111,12 +134,14 @@ export class Patience<Given> {
   async flush<Answer>(
     callers: readonly Caller<Given>[],
     send: (given: readonly Given[]) => Promise<readonly Answer[]>,
+    { apart = false, withinMs }: BatchOptions = {},
   ): Promise<readonly (Answer | NotDone)[]> {
     const now = this.clock.monotonic()
     const wanted: Given[] = []
     for (const caller of callers) {
       if (!caller.isWaiting) continue
       caller.sentAt ??= now
+      caller.countedFrom ??= now
       wanted.push(caller.given)
     }
     const isWhole = wanted.length === callers.length
@@ -132,6 +157,8 @@ export class Patience<Given> {
       return places.map((isWanted) => (isWanted ? (answers[at++] as Answer) : unwanted))
     } catch (error) {
       this.lastError = error
+      const isCommon = callers.length > 1 && (!apart || withinMs !== undefined)
+      if (isCommon && isTooSlow(error)) for (const caller of callers) caller.countedFrom = this.clock.monotonic()
       if (!isAboutStore(error)) throw error
       return callers.map(() => new NotDone(error))
     }
@@ -143,26 +170,22 @@ export class Patience<Given> {
     const limitMs = this.limitMs()
     let nextMs = Number.POSITIVE_INFINITY
     for (let caller = this.first; caller !== null;) {
-      const { behind, since, sentAt } = caller
-      const leftMs = (sentAt ?? Math.max(since, this.answeredAt)) + limitMs - now
+      const { behind, since, countedFrom } = caller
+      const leftMs = (countedFrom ?? Math.max(since, this.answeredAt)) + limitMs - now
       if (leftMs > 0) nextMs = Math.min(nextMs, leftMs)
-      else this.giveUp(caller, this.late(caller, limitMs))
+      else caller.giveUp(this.late(caller, limitMs))
       caller = behind
     }
-    if (nextMs < Number.POSITIVE_INFINITY) this.cancel = this.clock.after(nextMs, this.look)
+    // At least one: a clock that lags behind its timers would let the same moment come again and again.
+    if (nextMs < Number.POSITIVE_INFINITY) this.cancel = this.clock.after(Math.max(1, nextMs), this.look)
   }
 
   private hear(caller: Caller<Given>, abortSignal: AbortSignal): Cancel {
     const heard = (): void => {
-      if (caller.isWaiting) this.giveUp(caller, this.aborted(caller.given, caller.sentAt !== null, abortSignal))
+      if (caller.isWaiting) caller.giveUp(this.aborted(caller.given, caller.sentAt !== null, abortSignal))
     }
     abortSignal.addEventListener('abort', heard, { once: true })
     return () => abortSignal.removeEventListener('abort', heard)
-  }
-
-  private giveUp(caller: Caller<Given>, error: HoldfastError): void {
-    this.leave(caller)
-    caller.reject(error)
   }
 
   private enter(caller: Caller<Given>): void {
@@ -173,7 +196,8 @@ export class Patience<Given> {
     this.cancel ??= this.clock.after(this.limitMs(), this.look)
   }
 
-  private leave(caller: Caller<Given>): void {
+  /** That one waits no longer. */
+  leave(caller: Caller<Given>): void {
     if (!caller.isWaiting) return
     caller.isWaiting = false
     caller.deafen?.()
@@ -203,7 +227,7 @@ export class Patience<Given> {
   }
 
   /** Who was closed in the middle cannot know what became of what was sent. */
-  private told({ given, sentAt }: Caller<Given>, error: unknown): unknown {
+  told({ given, sentAt }: Caller<Given>, error: unknown): unknown {
     if (!isHoldfastError(error, 'CLOSED') || sentAt === null) return error
     const why = 'was sent and not answered when this Holdfast was closed'
     return this.error('CLOSED', given, { why, sent: true, cause: error, heard: '' })

@@ -17,6 +17,7 @@ import type { Transition } from '../core/transition.ts'
 import { fatal } from '../core/verdict.ts'
 import type { Committed, Store, StoreTransactions, Within } from '../store.ts'
 import { acknowledge } from './committer.ts'
+import { Turnstile } from './turnstile.ts'
 
 /**
  * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It is told
@@ -31,6 +32,8 @@ export interface TransactOptions {
   readonly store: Store
   /** The user's own way, if they brought one. */
   readonly own: OwnTransaction | undefined
+  /** How many of those may be open at once. @default as many as the store has places for, or 10 */
+  readonly mostOwn?: number | undefined
   readonly ports: Ports
   readonly onTime: (at: number) => void
 }
@@ -40,10 +43,13 @@ export function transactionsOf(store: Store): StoreTransactions | null {
   return 'within' in store && 'transact' in store ? (store as Store & StoreTransactions) : null
 }
 
-export function createTransact({ store, own, ports, onTime }: TransactOptions): Transact | null {
+/** Pools of most libraries have ten connections unless they are told otherwise. */
+const usualMostOwn = 10
+
+export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
   const transactions = transactionsOf(store)
   if (transactions === null) return null
-  const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own)
+  const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own, mostOwn)
 
   return async (work, options) => {
     const pause = growingPauses(ports)
@@ -73,7 +79,31 @@ function byStore(store: StoreTransactions): Begin {
   }
 }
 
-function byLibrary(store: StoreTransactions, own: OwnTransaction): Begin {
+/**
+ * A library opens as many as it is asked for, and whoever finds its pool empty waits there, heartbeats too if the store has the same
+ * pool. So each waits for a place before it is begun, as those of the store do.
+ */
+function byLibrary(store: StoreTransactions, own: OwnTransaction, mostOwn: number | undefined): Begin {
+  const limit = mostOwn ?? (store.reserve === undefined ? usualMostOwn : Number.POSITIVE_INFINITY)
+  const turnstile = new Turnstile(limit)
+  const begin = openByLibrary(store, own)
+  return async (transaction) => {
+    const { signal } = transaction.options
+    const leave = await turnstile.enter(signal)
+    try {
+      const giveBack = await store.reserve?.(signal)
+      try {
+        await begin(transaction)
+      } finally {
+        giveBack?.()
+      }
+    } finally {
+      leave()
+    }
+  }
+}
+
+function openByLibrary(store: StoreTransactions, own: OwnTransaction): Begin {
   return async (transaction) => {
     const { signal, isolation } = transaction.options
     const work = async (tx: unknown): Promise<void> => {

@@ -5,6 +5,9 @@
 import type { FoundCall } from '../core/entry.ts'
 import type { Call } from './call.ts'
 
+/** Of the calls of one name, as in a loop, so many are looked at. */
+const mostOfName = 9
+
 /** Names may be made anew for each run: of so many the place is remembered. */
 const mostPlaces = 1_000
 
@@ -20,10 +23,10 @@ export class CallPlaces {
     other: new Map<string, string | null>(),
   }
 
-  /** Takes note of a call whose method is under way. */
-  note<Target extends object>(kind: CallKind, name: string, target: Target, method: keyof Target): void {
+  /** Takes note of a call whose method is under way, the nth of what the body calls it. */
+  note<Target extends object>(kind: CallKind, name: string, nth: number, target: Target, method: keyof Target): void {
     const places = this.places[kind]
-    if (places.size >= mostPlaces || isLate(name) || places.has(name)) return
+    if (nth > mostOfName || places.size >= mostPlaces || places.has(name)) return
     places.set(name, callerOf(target, method))
   }
 
@@ -37,12 +40,6 @@ export class CallPlaces {
     const first = name.replace(/#\d+$/, '').replace(/^.*\//, '')
     return this.places[kind].get(name) ?? this.places[kind].get(first) ?? null
   }
-}
-
-/** The tenth call of its name, or a later one: `work#10`. */
-function isLate(name: string): boolean {
-  const at = name.indexOf('#', 1)
-  return at !== -1 && at < name.length - 2
 }
 
 export class CallSites {

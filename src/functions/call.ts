@@ -36,6 +36,17 @@ export type Undo = (result: never, step: StepTools) => unknown
 /** The work of a step; `tx` is of meaning only if it is a transaction. */
 export type Perform = (tools: StepTools, tx?: unknown) => unknown
 
+type Fulfil = (value: unknown) => void
+type Refuse = (error: unknown) => void
+
+// What settles the promise that was made last: with one function that takes it for all calls, none is made for each.
+let fulfilLast: Fulfil = () => undefined
+let refuseLast: Refuse = () => undefined
+const hold = (fulfil: Fulfil, refuse: Refuse): void => {
+  fulfilLast = fulfil
+  refuseLast = refuse
+}
+
 class Pending {
   readonly name: string
   /** What the body awaits. */
@@ -49,15 +60,14 @@ class Pending {
   next: Call | null = null
   /** The file and line of the call, when that was asked for. */
   place: string | null = null
-  private fulfil!: (value: unknown) => void
-  private refuse!: (error: unknown) => void
+  private readonly fulfil: Fulfil
+  private readonly refuse: Refuse
 
   constructor(name: string) {
     this.name = name
-    this.promise = new CallPromise((resolve, reject) => {
-      this.fulfil = resolve
-      this.refuse = reject
-    })
+    this.promise = new CallPromise(hold)
+    this.fulfil = fulfilLast
+    this.refuse = refuseLast
   }
 
   settle({ failed, value }: CallOutcome): void {
@@ -69,6 +79,8 @@ class Pending {
 
 export class StepCall extends Pending {
   readonly kind = 'step'
+  /** What the body calls it: `charge`, of which `eu/charge#2` may be the name. */
+  readonly calledAs: string
   readonly perform: Perform
   readonly policy: RetryPolicy
   readonly timeoutMs: number | undefined
@@ -88,6 +100,7 @@ export class StepCall extends Pending {
 
   constructor(
     name: string,
+    calledAs: string,
     perform: Perform,
     options: {
       readonly policy: RetryPolicy
@@ -98,6 +111,7 @@ export class StepCall extends Pending {
     },
   ) {
     super(name)
+    this.calledAs = calledAs
     this.perform = perform
     this.policy = options.policy
     this.timeoutMs = options.timeoutMs

@@ -81,7 +81,7 @@ export class Conclusion {
   readonly owner: ConclusionOwner
   readonly definition: Definition
   /** What happens instead of the pause that is on its way, should nobody want it any more. */
-  private insteadOfPause: () => void = () => undefined
+  private insteadOfPause: (() => void) | null = null
 
   constructor(owner: ConclusionOwner, definition: Definition) {
     this.owner = owner
@@ -232,8 +232,9 @@ export class Conclusion {
   pauses(otherwise: (() => void) | null = null): boolean {
     const { wish, writer, phase } = this.owner
     if (wish?.kind !== 'pause' || this.ending?.status === 'cancelled') return false
-    // A note that was encrypted is for the run and for its pause, wherever that comes to stand: it is kept as it is.
-    writer.append(pausedEntry(wish), null, true)
+    const { host, runId } = this.owner
+    const note = host.payloads.obeyedNote(runId, writer.seq + 1, wish)
+    writer.append(pausedEntry({ reason: wish.reason, ...note }), null, true)
     this.insteadOfPause = otherwise ?? (() => this.owner.lookAgain(phase))
     this.send({ status: 'paused', due: null, continues: null, obeys: 'pause' })
     return true
@@ -268,7 +269,7 @@ export class Conclusion {
   /** A payload cannot be read: nothing is begun, repeated or undone until somebody who can read it goes on. */
   unreadable(error: HoldfastError, at: RecordedPlace): void {
     this.unread ??= { error, meta: describeUnreadable(error, at) }
-    this.owner.leaveBy({ leave: this.pauseUnread, stop: null })
+    this.owner.leaveBy({ leave: () => this.pauseUnread(), stop: null })
   }
 
   get isUnread(): boolean {
@@ -276,7 +277,7 @@ export class Conclusion {
   }
 
   /** From a cancellation no way leads to a pause: such a run is looked at again, later each time. */
-  readonly pauseUnread = (): void => {
+  pauseUnread(): void {
     const { owner, unread, ending } = this
     if (unread === null) throw bug('A run is paused as unreadable, and nothing is', { runId: owner.runId })
     const { error, meta } = unread
@@ -291,7 +292,7 @@ export class Conclusion {
   }
 
   /** What it takes to learn how steps are undone is away: the run is looked at again, later each time. */
-  readonly undoLater = (): void => {
+  undoLater(): void {
     const { owner } = this
     const error = undoIsAway(owner.runId, owner.undoables.missing, owner.resources.hasFailed)
     owner.host.ports.logger.error(error.message, { run: owner.runId, type: owner.run.type })
@@ -370,7 +371,7 @@ export class Conclusion {
     if (isHoldfastError(error, 'RUN_RESUMED')) {
       owner.writer.takeBack()
       owner.obey(null)
-      return this.insteadOfPause()
+      return this.insteadOfPause?.()
     }
     const isFailed =
       isHoldfastError(error, 'RUN_TIMEOUT') || (continues !== null && isHoldfastError(error, 'RUN_EXISTS'))

@@ -27,10 +27,9 @@
 //
 // An attempt that outlives its bound is abandoned: an entry says so, and its step is undone if it can be, because nobody
 // knows whether it happened. The same holds for an attempt that was told to stop and threw, if its step can be undone. So
-// that this is also known when the process dies meanwhile, the steps that can be undone and are under way are noted in the
-// journal before anything that may lead the body another way (`StepRunner.noteBegun`). Whoever takes the run over attempts
-// those once more before it undoes them. A step that nothing else was recorded beside has no such note: if its process dies,
-// and somebody cancels the run before the next one takes it, or its time is over by then, it is not undone.
+// that this is also known when the process dies meanwhile, no attempt of a step that can be undone begins before the journal
+// says so (`begun`, step-runner.ts). Whoever takes the run over to end it attempts those once more before it undoes them. What
+// was named and has not begun when the frame begins to leave is taken back by an `abandoned` entry with nothing to undo.
 //
 // A later way out takes the place of an earlier one: a run that is about to succeed can still be cancelled.
 
@@ -69,11 +68,11 @@ export class Drain {
     const { owner } = this
     const { steps } = owner
     if (stop !== null) owner.tell(stop())
+    steps.takeBackNamed()
     owner.busy = steps.open
     if (owner.busy === 0) return this.end(leave)
     owner.phase = 'draining'
     this.leave = leave
-    steps.noteBegun()
     owner.writer.flush()
     if (!isBounded || this.cancelGrace !== null) return
     this.cancelGrace = owner.host.ports.clock.after(owner.host.abortGraceMs, () => {

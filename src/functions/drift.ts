@@ -50,12 +50,17 @@ export function foundCalls(calls: Iterable<Call>): readonly FoundCall[] {
   return Array.from(calls, ({ kind, name, place }): FoundCall => ({ kind, name, place }))
 }
 
+/** A replay cannot tell code that has changed from code that awaits something of its own for longer than the last time. */
+const ownWork =
+  'If the code is the same, it awaits something outside of its steps that took longer this time: do that inside a step.'
+
 export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonly FoundCall[]): Drift {
   const asked = found.map(({ kind, name, place }) => `${kind} ${quoted(name)}${place === null ? '' : `, at ${place}`}`)
   const message = [
     'The code changed under a live run: its journal has what the code does not ask for.',
     `- entry ${seq} of the journal: ${kind} ${quoted(name)}`,
     ...(asked.length === 0 ? ['+ the code ends without it'] : asked.map((call) => `+ the code asks for: ${call}`)),
+    ...(asked.length === 0 ? [] : [ownWork]),
     'Deploy the version that the run began with and resume it, or repair its journal with resume({ amend }).',
   ].join('\n')
   return { reason: 'drift', recorded: { seq, kind, name }, found, message }

@@ -1,6 +1,8 @@
 // One execution of the body, from its input to what it returned or threw. A run that is to be undone needs its body only
 // to tell how: then what the body comes to means nothing.
 
+import { damagedRow } from '../core/codec.ts'
+import { shownEntry } from '../core/engine-notes.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { Definition } from '../core/definition.ts'
 import type { Run } from '../core/run.ts'
@@ -46,13 +48,14 @@ export class Execution {
   /** Calls the body with the input of the run, if it goes on. */
   begin(): void {
     const { owner } = this
-    if (!owner.isLive) return
+    if (!owner.isLive || this.isDamaged()) return
     owner.settler.fetch(owner.history.input.data, (text) => this.call(text))
   }
 
   /** Calls the body of a run that fails, because its journal says so, as far as that is needed. */
   beginFailing(failing: NonNullable<Owner['history']['failing']>): void {
     const { owner } = this
+    if (this.isDamaged()) return
     owner.settler.fetch(failing.data, (text) => {
       let failure: unknown
       try {
@@ -63,6 +66,17 @@ export class Execution {
       owner.conclusion.goOnFailing(failure, failing.meta?.cause ?? null)
       this.begin()
     })
+  }
+
+  /** A journal that the engine did not write so is not replayed: the run is paused as it is. */
+  private isDamaged(): boolean {
+    const { owner } = this
+    const { damaged } = owner.history
+    if (damaged === null) return false
+    const { seq, name } = damaged.entry
+    const place = owner.host.payloads.place(owner.runId, seq, 'damaged', name)
+    owner.unreadable(damagedRow(place, shownEntry(damaged.entry), damaged.why), damaged.entry)
+    return true
   }
 
   private call(text: string): void {

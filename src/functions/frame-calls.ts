@@ -2,7 +2,7 @@
 // if it is a wait. It also keeps what calls leave behind: how their steps are undone, which changes took effect, which waits
 // were made.
 
-import { stepAround } from '../core/attempt.ts'
+import { stepAround, stepMark } from '../core/attempt.ts'
 import type { FoundCall } from '../core/entry.ts'
 import type { CallPlaces, CallSites } from './call-site.ts'
 import type { Call, CallOutcome, StepCall, WaitCall } from './call.ts'
@@ -24,6 +24,9 @@ import type { Wait } from './wait.ts'
 
 const none: readonly never[] = []
 
+/** Of so many steps a refusal tells, if it cannot be known which of them asked. */
+const mostSuspects = 3
+
 export abstract class FrameCalls extends JournalText {
   abstract readonly history: History
   abstract readonly settler: Settler
@@ -34,6 +37,7 @@ export abstract class FrameCalls extends JournalText {
   abstract readonly isHalting: boolean
   abstract readonly isLive: boolean
   abstract readonly isCancelled: boolean
+  abstract readonly busy: number
   protected abstract readonly body: FunctionBody
   protected abstract readonly execution: Execution
   protected abstract readonly replay: Replay
@@ -43,6 +47,8 @@ export abstract class FrameCalls extends JournalText {
   /** A turn is about to come. */
   protected stirred = false
   protected madeWaits: MadeWaits | null = null
+  /** What the body is doing was seen to be outside of steps. */
+  private isOutside = false
   /** Code of the body went on when it could not any more, and that was said. */
   protected warned = false
   /** What comes when the steps have ended that a body which has returned did not await. */
@@ -83,7 +89,23 @@ export abstract class FrameCalls extends JournalText {
   }
 
   get inside(): string | null {
-    return this.performing ?? stepAround(this)
+    return this.performing ?? stepAround(this) ?? (this.busy > 0 ? this.insideUnfollowed() : null)
+  }
+
+  /** The same for steps that nobody follows. A stack is dear: what the body does in one go is looked at once. */
+  private insideUnfollowed(): string | null {
+    const { scopes } = this.host.ports
+    if (this.isOutside || scopes?.isAwaitedBy === undefined) return null
+    if (scopes.isAwaitedBy(stepMark)) {
+      const open = Array.from(this.settler.steps()).filter(({ attempt }) => attempt?.isOpen === true)
+      return open
+        .map(({ name }) => name)
+        .slice(0, mostSuspects)
+        .join('" or "')
+    }
+    this.isOutside = true
+    void Promise.resolve().then(() => (this.isOutside = false))
+    return null
   }
 
   get undoables(): Undoables {
@@ -197,7 +219,10 @@ export abstract class FrameCalls extends JournalText {
   warnOfForgotten(): void {
     const offers = this.offers?.size ?? 0
     if (this.settler.size === 0 && this.madeWaits === null && offers === 0) return
-    const calls = foundCalls([...this.settler.all(), ...(this.madeWaits?.unawaited ?? none)])
+    // What lost a Promise.race was awaited, too. A branch awaits what it calls, and may itself be forgotten.
+    const isForgotten = ({ promise, name }: Call): boolean => !promise.isHeard || name.includes('/')
+    const unheard = Array.from(this.settler.all()).filter(isForgotten)
+    const calls = foundCalls([...unheard, ...(this.madeWaits?.unawaited ?? none)])
     const forgotten = [...calls, ...(this.offers?.values() ?? none)].filter(({ name }) => !isEndName(name))
     for (const { failure } of this.madeWaits?.unawaited ?? none) {
       if (failure !== null) warnOfUnbegun(this.host, this.run, failure.error)

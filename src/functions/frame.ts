@@ -38,6 +38,9 @@ import { Unwinding, type UnwindingOwner } from './unwinding.ts'
 import { mustLook, wakeDue } from './waking.ts'
 import { Writer } from '../core/writer.ts'
 
+/** Who hears of the departure of a frame that has not begun. */
+const nobodyWaits = (_departure: Departure): void => undefined
+
 export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner, UnwindingOwner {
   readonly host: Host
   readonly policy: RetryPolicy
@@ -71,7 +74,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   private drain: Drain | null = null
   private gathering: Gathering | null = null
   private isGivingBack = false
-  private depart: (departure: Departure) => void = () => undefined
+  private depart = nobodyWaits
 
   constructor(body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null = null) {
     super()
@@ -235,7 +238,8 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
     if (this.phase === 'unwinding') return this.unwinding?.proceed()
     if (!this.isLive) return
     if (this.resources.proceed()) return this.flush()
-    if (this.settleNext()) return this.flushMany()
+    // Outcomes that come by the hundreds are sent while the body still sees them one by one.
+    if (this.settleNext()) return this.writer.isCrowded ? this.flush() : undefined
     if (this.phase === 'gathering' && !this.mayTell) return this.unwind()
     if (!this.replay.isOver) return this.givesBack() ? undefined : this.replay.wait()
     if (this.afterSteps !== null && this.settler.openSteps === 0) return this.stepsEnded(this.afterSteps)
@@ -257,8 +261,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   /** The body, as it is replayed, may yet tell how a step is undone: it has not come to where its journal ends. */
   private get mayTell(): boolean {
     const { hasBegun, hasEnded } = this.execution
-    const isAtTheEnd = hasEnded || (hasBegun && this.replay.isOver)
-    return this.isLive && !isAtTheEnd && !this.undoables.isComplete
+    return this.isLive && !hasEnded && !(hasBegun && this.replay.isOver) && !this.undoables.isComplete
   }
 
   private flush(): void {
@@ -267,11 +270,6 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
 
   protected settleNext(): boolean {
     return this.isLive && !this.resources.isBusy && this.settler.settleNext()
-  }
-
-  /** Outcomes that come by the hundreds are sent while the body still sees them one by one. */
-  private flushMany(): void {
-    if (this.writer.isCrowded) this.flush()
   }
 
   private haltHere(): void {
@@ -339,9 +337,10 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
     if (this.mayTell) return this.gather()
     const stop = this.isCancelled ? () => this.conclusion.whyCancelled() : null
     // A body that could not be shown its journal has not told how all of its steps are undone.
-    const { isUnread, pauseUnread, undoLater } = this.conclusion
-    const go = this.gathering?.isKept === true ? undoLater : this.beginUnwinding
-    this.leaveBy({ leave: isUnread ? pauseUnread : go, stop })
+    const { conclusion } = this
+    const isKept = this.gathering?.isKept === true
+    const go = isKept ? () => conclusion.undoLater() : () => this.beginUnwinding()
+    this.leaveBy({ leave: conclusion.isUnread ? () => conclusion.pauseUnread() : go, stop })
   }
 
   private gather(): void {
@@ -356,17 +355,18 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   }
 
   /** Nothing is under way here. What was when an earlier process died is attempted once more, so that its result is known. */
-  private readonly beginUnwinding = (): void => {
+  private beginUnwinding(): void {
     if (!this.undoables.hasUnresolved) {
       this.phase = 'unwinding'
       this.unwinding ??= new Unwinding(this)
       return this.stir()
     }
+    if (this.conclusion.pauses(() => this.beginUnwinding())) return
     this.phase = 'draining'
     this.writer.barrier(() => {
       if (this.phase !== 'draining') return
       for (const call of this.undoables.takeUnresolved()) this.steps.attemptAgain(call)
-      this.leaveBy({ leave: this.beginUnwinding, stop: null, isBounded: true })
+      this.leaveBy({ leave: () => this.beginUnwinding(), stop: null, isBounded: true })
     })
   }
 

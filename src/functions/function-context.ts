@@ -104,8 +104,9 @@ class FunctionContext<Input> implements Context<Input> {
     if (!stage.admits()) return never()
     const { policy } = stage
     const asked = options === undefined ? { policy, isTransaction } : stepAsk(name, options, policy, isTransaction)
-    const call = new StepCall(this.scope.next('step', name), perform, asked)
-    stage.places.note<Context>('step', call.name, this, method)
+    const { scope } = this
+    const call = new StepCall(scope.next('step', name), name, perform, asked)
+    stage.places.note<Context>('step', call.name, scope.nth, this, method)
     if (stage.sites !== null) call.place = stage.sites.find<Context>(this, method)
     stage.enterStep(call)
     return call.promise
@@ -294,7 +295,7 @@ class FunctionContext<Input> implements Context<Input> {
   private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
     const { stage } = this
     const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
-    stage.places.note<Context>('other', what, this, method)
+    stage.places.note<Context>('other', what, 1, this, method)
     return rejecting(make, (promise, error) => {
       stage.unheard({ promise, what, place: stage.places.placeOf({ kind: 'other', name: what }), error })
     })
@@ -310,7 +311,7 @@ class FunctionContext<Input> implements Context<Input> {
     const place = stage.sites?.find<Context>(this, method) ?? null
     // Its identity is taken when it is made: when it begins may depend on what the body awaits of its own.
     const identity = scope.next('wait', name)
-    stage.places.note<Context>('wait', identity, this, method)
+    stage.places.note<Context>('wait', identity, scope.nth, this, method)
     const made = (ways: readonly Way[]): NewWait => ({ name: identity, ways, place })
     return {
       // A step that returns a wait has it awaited when it is not being called any more.

@@ -57,7 +57,7 @@ export class Gathering {
     const { host, phase } = this.owner
     if (phase !== 'gathering') return
     const left = this.movedAt + host.abortGraceMs - host.ports.clock.monotonic()
-    if (left > 0) this.cancel = host.ports.clock.after(left, this.look)
+    if (left > 0) this.cancel = host.ports.clock.after(Math.max(1, left), this.look)
     else this.owner.hasToldAll()
   }
 }

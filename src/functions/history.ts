@@ -6,8 +6,10 @@
 // asks for them, in their order, but it need not ask, because it may go another way now.
 
 import type { AmendedMeta, Entry } from '../core/entry.ts'
-import { bug } from '../core/error.ts'
+import { damageOfAmended, damageOfWoken, inputOf, type DamagedEntry } from './damage.ts'
 import { isEndName } from './scope.ts'
+
+export type { RecordedPlace } from './damage.ts'
 
 /** Something that settles a call of the body, under the place at which its data is to be read. */
 export interface Outcome {
@@ -21,9 +23,6 @@ export interface Outcome {
 
 /** Something that the journal has, as far as it matters when the code does not ask for it. */
 export type RecordedEntry = Pick<Entry, 'kind' | 'name' | 'seq'>
-
-/** An entry, as far as it matters when its payload cannot be read. */
-export type RecordedPlace = Pick<Entry, 'name' | 'seq'>
 
 type EntryOf<Kind extends Entry['kind']> = Extract<Entry, { kind: Kind }>
 
@@ -44,12 +43,14 @@ export class History {
 
   constructor(entries: readonly Entry[]) {
     const [first] = entries
-    if (first?.kind !== 'started' && first?.kind !== 'continued') {
-      throw bug('A journal must begin with its input', { first })
-    }
-    this.input = first
+    this.input = inputOf(first)
     // A run that has just begun has nothing to replay, and there are many of those.
-    this.recorded = entries.length === 1 ? null : arrange(entries)
+    this.recorded = entries.length === 1 && first?.kind !== 'damaged' ? null : arrange(entries)
+  }
+
+  /** The first entry that the engine cannot have written, or not so: the run cannot go on with such a journal. */
+  get damaged(): DamagedEntry | null {
+    return this.recorded?.damaged ?? null
   }
 
   /** How often the body has failed without having come any further. */
@@ -214,6 +215,7 @@ interface Recorded {
   readonly begun: Set<string>
   readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
   readonly notUndone: string[]
+  damaged: DamagedEntry | null
   failing: EntryOf<'failing'> | null
   cancelling: EntryOf<'cancelling'> | null
   bodyFailures: number
@@ -237,6 +239,7 @@ function arrange(entries: readonly Entry[]): Recorded {
     begun: new Set(),
     undoAttempts: new Map(),
     notUndone: [],
+    damaged: null,
     failing: null,
     cancelling: null,
     bodyFailures: 0,
@@ -312,6 +315,9 @@ function addEnd(recorded: Recorded, entry: Entry): void {
     case 'undone':
       recorded.toUndo.delete(entry.name)
       return
+    case 'damaged':
+      recorded.damaged ??= { entry, why: entry.meta.why }
+      return
     default:
       return
   }
@@ -341,7 +347,10 @@ function addOutcome(recorded: Recorded, entry: OutcomeEntry): void {
   recorded.settled[callKind(entry)].add(name)
   if (entry.kind !== 'step-failed') recorded.bodyFailures = 0
   if (entry.kind !== 'woken') addStep(recorded, entry)
-  if (entry.kind !== 'woken' || isEndName(name)) return
+  if (entry.kind !== 'woken') return
+  const waited = recorded.waits.get(name)
+  if (waited !== undefined) recorded.damaged ??= damageOfWoken(waited, entry)
+  if (isEndName(name)) return
   const { by } = entry.meta
   if (by?.ended !== undefined || by?.refused !== undefined) recorded.dependants.delete(by.name)
 }
@@ -369,6 +378,7 @@ function drop(recorded: Recorded, { seq }: AmendedMeta): void {
 function amend(recorded: Recorded, amended: EntryOf<'amended'>): void {
   const outcome = loosen(recorded, amended.meta.seq)
   if (outcome === undefined) return
+  recorded.damaged ??= damageOfAmended(outcome, amended)
   const replaced: Outcome = { ...outcome, kind: outcome.kind === 'woken' ? 'woken' : 'step-succeeded', amended }
   recorded.outcomes.push(replaced)
   if (recorded.toUndo.has(outcome.name)) recorded.toUndo.set(outcome.name, { seq: outcome.seq, result: amended })

@@ -10,21 +10,36 @@ const longestName = 200
 /** What the identities of the waits at the end of a run begin with: no call of a body has such a one. */
 const endPrefix = '%end/'
 
+type ScopeKind = 'step' | 'wait' | 'value' | 'note' | 'branch'
+
 export class Scope {
+  /** How many calls of its kind and name the last one was, itself included. */
+  nth = 0
   private readonly prefix: string
-  private readonly counts = new Map<string, number>()
+  // Steps are counted by their names alone: no text is made of kind and name with each of them.
+  private steps: Map<string, number> | null = null
+  private others: Map<string, number> | null = null
 
   constructor(prefix = '') {
     this.prefix = prefix
   }
 
   /** The identity of the next call of that name. Kinds are counted apart, so a step and a wait may share a name. */
-  next(kind: 'step' | 'wait' | 'value' | 'note' | 'branch', name: string): string {
-    const key = `${kind} ${name}`
-    const count = (this.counts.get(key) ?? 0) + 1
-    this.counts.set(key, count)
+  next(kind: ScopeKind, name: string): string {
+    const nth =
+      kind === 'step' ? this.count((this.steps ??= new Map<string, number>()), name) : this.countOther(kind, name)
     const escaped = escapeName(name)
-    return count === 1 ? this.prefix + escaped : `${this.prefix}${escaped}#${count}`
+    return nth === 1 ? this.prefix + escaped : `${this.prefix}${escaped}#${nth}`
+  }
+
+  private countOther(kind: ScopeKind, name: string): number {
+    return this.count((this.others ??= new Map<string, number>()), `${kind} ${name}`)
+  }
+
+  private count(counts: Map<string, number>, key: string): number {
+    this.nth = (counts.get(key) ?? 0) + 1
+    counts.set(key, this.nth)
+    return this.nth
   }
 
   child(name: string): Scope {

@@ -1,6 +1,7 @@
 // Runs the steps of one frame: attempts, their results and errors, and the delays between them.
 // An attempt begins only when every earlier entry of the run is durable (the barrier), and what it gives back reaches the
-// body as it will be read from the journal, so that the first execution and a replay see the same.
+// body as it will be read from the journal, so that the first execution and a replay see the same. An attempt of a step that can
+// be undone is among those entries itself: `begun` names it before it begins, so that whoever ends the run knows of it.
 // What nobody may begin now is held back, in the order of the calls: while recorded outcomes are being shown, while the run is
 // to be paused or given back, and while as many are under way as the workflow allows at once; a transaction also until the waits
 // of its turn have begun.
@@ -35,8 +36,8 @@ export class StepRunner implements Undertaking<StepCall> {
   private heldBack = nobody
   /** Where those begin: what is before has begun. */
   private front = 0
-  /** Steps that can be undone and are under way, as long as the journal does not say so. */
-  private unnoted: Set<StepCall> | null = null
+  /** Steps that the journal was told of here, and that have not begun yet. */
+  private named: Set<StepCall> | null = null
   /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
   private failures: Map<unknown, number> | null = null
   private transacting: Transacting | null = null
@@ -90,18 +91,43 @@ export class StepRunner implements Undertaking<StepCall> {
     if (call.delay !== null && this.isInline(call.delay.ms)) this.inlineDelays -= 1
     call.delay = null
     stage.busy += 1
-    this.beginWhenDurable(call)
+    if (call.undo === undefined || call.isTransaction || stage.history.begun.has(call.name)) this.beginWhenDurable(call)
+    else this.beginWhenNamed(call)
+  }
+
+  /**
+   * Lets the journal say that an attempt begins. That is sent when the turn is over, so that steps which begin together share a
+   * commit, with what the body has seen before it called them.
+   */
+  private beginWhenNamed(call: StepCall): void {
+    const { writer } = this.stage
+    this.named ??= new Set()
+    this.named.add(call)
+    writer.append({ kind: 'begun', name: call.name, meta: null, data: null })
+    writer.whenDurable(() => this.beginWhenDurable(call))
+  }
+
+  /** Nothing begins any more: what was named is taken back, so that nobody attempts it for the sake of its undo. */
+  takeBackNamed(): void {
+    if (this.named !== null) for (const call of this.named) this.takeBack(call)
+  }
+
+  private takeBack(call: StepCall): void {
+    if (this.named?.delete(call) !== true) return
+    const { name, failures } = call
+    this.stage.writer.append({ kind: 'abandoned', name, meta: { attempt: failures + 1, ms: 0 }, data: null })
   }
 
   private beginWhenDurable(call: StepCall): void {
     const { writer, isWriting, isHalting } = this.stage
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
-    if (!writer.isDurable) return writer.barrier(() => this.beginWhenDurable(call))
+    if (!writer.isDurable && !isHalting) return writer.barrier(() => this.beginWhenDurable(call))
     // A run has one transaction at a time; when that is over, the frame stirs. So it does when what the body has made has begun.
     const mustWait = call.isTransaction && (writer.isHeld || this.stage.isMaking)
     if (!isHalting && !mustWait) return this.attempt(call)
     this.stage.busy -= 1
+    if (isHalting) this.takeBack(call)
     this.hold(call)
     if (!mustWait) this.stage.stir()
   }
@@ -118,14 +144,11 @@ export class StepRunner implements Undertaking<StepCall> {
 
   private attempt(call: StepCall): void {
     const { stage } = this
-    const attempt = new Attempt(stage, call.name, call.failures + 1)
+    const attempt = new Attempt(stage, call.name, call.failures + 1, '', call.calledAs)
     // A transaction may have to wait for a connection first.
     if (!call.isTransaction) this.limit(call, attempt)
     call.attempt = attempt
-    if (call.undo !== undefined && !call.isTransaction && !stage.history.begun.has(call.name)) {
-      this.unnoted ??= new Set()
-      this.unnoted.add(call)
-    }
+    this.named?.delete(call)
     if (call.isTransaction) {
       this.transacting ??= new Transacting(stage, this)
       return this.transacting.begin(call, attempt)
@@ -147,11 +170,10 @@ export class StepRunner implements Undertaking<StepCall> {
     const { name } = call
     let data: string
     let decoded: unknown
-    // First, because it takes places in the journal, and the result is written for the one that comes then.
-    this.noteOthers(call)
     try {
-      data = stage.encode(value, 'step-succeeded', name)
-      decoded = this.readBack(data, name)
+      const where = this.placeOfResult(name)
+      data = stage.host.payloads.encode(value, where)
+      decoded = this.readBack(data, where)
     } catch (error) {
       return this.failed(call, attempt, error)
     }
@@ -165,23 +187,6 @@ export class StepRunner implements Undertaking<StepCall> {
     let open = 0
     for (const { attempt } of this.stage.settler.steps()) if (attempt?.isOpen === true) open += 1
     return open
-  }
-
-  /**
-   * Notes which steps are under way that can be undone. What is recorded next may lead the body another way, and if the process
-   * died then, nobody would know of them.
-   */
-  noteBegun(): void {
-    if (this.unnoted === null || this.unnoted.size === 0) return
-    for (const { name } of this.unnoted) this.stage.writer.append({ kind: 'begun', name, meta: null, data: null })
-    this.unnoted.clear()
-  }
-
-  /** Notes which others are under way: what becomes of that one is recorded now. */
-  private noteOthers(call: StepCall): void {
-    if (this.unnoted === null) return
-    this.unnoted.delete(call)
-    this.noteBegun()
   }
 
   /** Attempts a step once more that was under way when its process died, so that it is known what became of it. */
@@ -210,7 +215,6 @@ export class StepRunner implements Undertaking<StepCall> {
   private recordAbandoned(call: StepCall, attempt: Attempt): void {
     const { stage } = this
     const { name } = call
-    this.noteBegun()
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     const isUndoable = call.undo !== undefined && !call.isTransaction
     stage.writer.append({ kind: 'abandoned', name, meta: isUndoable ? { ...meta, undo: true } : meta, data: null })
@@ -233,9 +237,9 @@ export class StepRunner implements Undertaking<StepCall> {
 
   /** Appends what a transaction gave back, which is not certain before it is committed. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
-    this.noteOthers(call)
-    const data = this.stage.encode(value, 'step-succeeded', call.name)
-    const decoded = this.readBack(data, call.name)
+    const where = this.placeOfResult(call.name)
+    const data = this.stage.host.payloads.encode(value, where)
+    const decoded = this.readBack(data, where)
     const seq = this.record(call, attempt, data)
     this.stage.settler.expect(call)
     return { failed: false, value: decoded, seq }
@@ -253,7 +257,6 @@ export class StepRunner implements Undertaking<StepCall> {
     this.over(call)
     const isOfNoUse = stage.isEnding && (attempt.wasTold || stage.history.begun.has(call.name))
     if (place === null && isOfNoUse) return this.failedAtTheEnd(call, attempt)
-    if (place === null) this.noteBegun()
     const { name } = call
     const next = this.afterFailure(call, attempt, error)
     const mayHaveHappened = this.mayHaveHappened(call, attempt, error)
@@ -294,7 +297,8 @@ export class StepRunner implements Undertaking<StepCall> {
     // A result that cannot be stored would be no better the next time, and the work has been done.
     if (isHoldfastError(error, 'NOT_STORABLE')) return { retry: false, because: 'fatal' }
     const { random } = this.stage.host.ports
-    if (call.isolation !== undefined && isConflict(error) && call.conflicts < mostConflicts) {
+    const isInTheWay = call.isTransaction && isConflict(error, call.isolation !== undefined)
+    if (isInTheWay && call.conflicts < mostConflicts) {
       call.conflicts += 1
       return { retry: true, delayMs: conflictDelay(call.conflicts, random) }
     }
@@ -328,11 +332,15 @@ export class StepRunner implements Undertaking<StepCall> {
     stage.stir()
   }
 
+  private placeOfResult(name: string): Place {
+    const { host, runId, writer } = this.stage
+    return host.payloads.place(runId, writer.seq + 1, 'step-succeeded', name)
+  }
+
   /** The value as a replay will read it. A codec that cannot read it is as bad as one that could not write it. */
-  private readBack(data: string, name: string): unknown {
-    const { stage } = this
+  private readBack(data: string, where: Place): unknown {
     try {
-      return stage.decode(data, { seq: stage.writer.seq + 1, kind: 'step-succeeded', name })
+      return this.stage.host.payloads.decode(data, where)
     } catch (cause) {
       throw new HoldfastError('NOT_STORABLE', 'The codec cannot read what it wrote.', { cause })
     }
@@ -348,7 +356,6 @@ export class StepRunner implements Undertaking<StepCall> {
 
   private over(call: StepCall): void {
     call.attempt = null
-    this.unnoted?.delete(call)
     this.stage.busy -= 1
     if (this.heldBack.length > 0) this.stage.stir()
   }

@@ -87,7 +87,7 @@ export class Transacting {
     // A run that is being cancelled begins nothing.
     if (attempt.wasTold) throw attempt.toldBecause
     this.steps.limit(call, attempt)
-    const value = await this.call(call, attempt, tx)
+    const value = await this.stepOfHoldfast(call, attempt, tx)
     if (!attempt.seal()) throw attempt.toldBecause
     const placed = this.steps.place(call, attempt, value)
     progress.placed = placed
@@ -99,14 +99,17 @@ export class Transacting {
     }
   }
 
-  private call(call: StepCall, attempt: Attempt, tx: unknown): unknown {
+  /** Named as every function is that awaits one of the user's (`stepMark`). */
+  private async stepOfHoldfast(call: StepCall, attempt: Attempt, tx: unknown): Promise<unknown> {
     const { stage } = this
+    let outcome: unknown
     stage.performing = call.name
     try {
-      return attempt.call((tools) => call.perform(tools, tx))
+      outcome = attempt.call((tools) => call.perform(tools, tx))
     } finally {
       stage.performing = null
     }
+    return await outcome
   }
 
   private landed(call: StepCall, attempt: Attempt, placed: RecordedOutcome | null, answer: Acknowledged | null): void {

@@ -2,6 +2,7 @@
 // run itself, so it is paused as it is: no step is repeated, nothing fails, nothing is undone or given up. Once the key is back
 // somebody resumes it. What this tells never shows content.
 
+import { unreadableNote } from '../core/engine-notes.ts'
 import type { Unreadable } from '../core/entry.ts'
 import { HoldfastError } from '../core/error.ts'
 import { visible } from '../core/printable.ts'
@@ -12,18 +13,14 @@ const firstMs = 5_000
 const longestMs = 10 * 60_000
 
 export function describeUnreadable({ details, message }: HoldfastError, { seq, name }: RecordedPlace): Unreadable {
-  const { key, reason } = details
-  const why = typeof reason === 'string' ? reason : message
-  const missing = typeof key === 'string' ? key : null
-  const of = name === null ? '' : ` (${JSON.stringify(name)})`
-  const advice =
-    missing === null
-      ? 'Configure the codec that wrote it, or repair the entry with resume({ amend })'
-      : `Give the workers the key ${JSON.stringify(missing)}`
-  const note =
-    `The payload of entry ${seq}${of} cannot be read: ${why}. ${advice}, then resume the run. ` +
-    'Nothing of it was repeated or undone.'
-  return { reason: 'unreadable', entry: { seq, name }, key: missing, why, note }
+  const { key, reason, damaged } = details
+  const told = {
+    entry: { seq, name },
+    key: typeof key === 'string' ? key : null,
+    why: typeof reason === 'string' ? reason : message,
+    ...(typeof damaged === 'string' ? { damaged } : {}),
+  }
+  return { reason: 'unreadable', ...told, note: unreadableNote(told) }
 }
 
 /** Why steps of a run cannot be undone now, though they will be. */

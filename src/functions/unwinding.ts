@@ -94,7 +94,7 @@ export class Unwinding implements Undertaking<Undoable> {
       // What it did is not known here, and may be elsewhere, or once the key is back: nothing is given up for that.
       return owner.unreadable(error, place)
     }
-    const attempt = new Attempt(owner, call.name, current.failures + 1, ':undo')
+    const attempt = new Attempt(owner, call.name, current.failures + 1, ':undo', call.calledAs)
     this.attempt = attempt
     if (call.timeoutMs !== undefined) attempt.limit(call.timeoutMs, (error) => this.failed(current, attempt, error))
     owner.performing = call.name

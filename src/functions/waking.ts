@@ -3,13 +3,15 @@
 // watches the same; what lies in the mailbox for them stays there for the next wait.
 
 import { watchedKey, type Attachment } from '../core/attachments.ts'
-import { corrupt } from '../core/codec.ts'
+import { damagedRow } from '../core/codec.ts'
 import type { Host } from '../core/definition.ts'
 import type { WokenBy, WokenMeta } from '../core/entry.ts'
+import type { HoldfastError } from '../core/error.ts'
 import { targetOf, type Watched } from '../core/watched.ts'
-import type { Crowded, Ended, Message, Refused } from '../core/message.ts'
+import { crowdedIn, endedIn, refusedIn } from '../core/engine-message.ts'
+import type { Message } from '../core/message.ts'
 import { endPlace, messagePlace, type Place } from '../core/place.ts'
-import { byArrival, mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
+import { byArrival, isAnsweredBy, mailOf, watchedBy, winnerOf, type Condition, type Winner } from '../core/wait.ts'
 import type { Writer } from '../core/writer.ts'
 import type { WaitCall } from './call.ts'
 import type { Dependants } from './dependants.ts'
@@ -64,7 +66,7 @@ export function wakeDue(owner: Owner): void {
   let open = inOrder(resting.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {
     const { call, winner } = open[at] as Decided
-    const brought = winner.message === null ? nothing : receive(owner, call, winner.message)
+    const brought = winner.message === null ? nothing : receive(owner, call, winner.tag, winner.message)
     if (brought === 'unreadable') return
     // What came later comes later in the journal, too.
     if (brought === 'on its way') break
@@ -98,7 +100,6 @@ function wake(
   const { by, data, isKept } = brought
   const seenAt = Math.max(now, trueAt)
   const meta: WokenMeta = { winner: tag, trueAt, seenAt, ...(by === null ? {} : { by }) }
-  owner.steps.noteBegun()
   owner.hasProgressed = true
   writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(owner, call, message), isKept)
   if (by?.ended !== undefined || by?.refused !== undefined) dependants.ended(by.name)
@@ -118,15 +119,14 @@ const nothing: Brought = { by: null, data: null, isKept: false }
  * What a message brings, written anew for the entry that is about to be appended: its sender wrote it for another place. What
  * lies elsewhere is fetched first; what cannot be read stays in the mailbox.
  */
-function receive(owner: Owner, call: WaitCall, message: Message): Brought | 'on its way' | 'unreadable' {
+function receive(owner: Owner, call: WaitCall, tag: string, message: Message): Brought | 'on its way' | 'unreadable' {
   const { payloads } = owner.host
   try {
-    const { by, data, from } = broughtBy(payloads.namespace, message)
+    const condition = call.conditions.find((one) => one.tag === tag && mailOf(one) === message.name)
+    const { by, data, from } = broughtBy(payloads.namespace, condition, message)
     if (data === null || payloads.isMovable(data)) return { by, data, isKept: true }
     const text = owner.mailbox.textOf(message, data)
     if (text === null) return 'on its way'
-    // First, because it takes places in the journal.
-    owner.steps.noteBegun()
     const to = payloads.place(owner.runId, owner.writer.seq + 1, 'woken', call.name)
     return { by, data: payloads.received(text, from, to), isKept: false }
   } catch (error) {
@@ -142,14 +142,16 @@ interface Sent {
   readonly from: Place
 }
 
-function broughtBy(namespace: string, message: Message): Sent {
+/** What the message says, if it is one that the condition asks for, and as its sender or the engine can have written it. */
+function broughtBy(namespace: string, condition: Condition | undefined, message: Message): Sent {
   const { id, kind, name, data } = message
   const by: WokenBy = { id, kind, name }
   const from = messagePlace(namespace, message)
-  if (kind === 'refused')
-    return { by: { ...by, ...refusalOf(parse(message, from) as Refused | Crowded) }, data: null, from }
+  if (condition === undefined || !isAnsweredBy(condition, kind)) throw malformed(message, from)
+  if (kind === 'refused') return { by: { ...by, ...refusalOf(condition, message, from) }, data: null, from }
   if (kind !== 'ended') return { by, data, from }
-  const ended = parse(message, from) as Ended
+  const ended = endedIn(message)
+  if (ended === null) throw malformed(message, from)
   const { status } = ended
   if (status === 'not-found') return { by: { ...by, ended: { status, reason: null } }, data: null, from }
   return {
@@ -160,17 +162,16 @@ function broughtBy(namespace: string, message: Message): Sent {
 }
 
 /** A child that could not be started, or a topic that has no room. */
-function refusalOf(said: Refused | Crowded): Pick<WokenBy, 'refused' | 'crowded'> {
-  return 'subscribers' in said ? { crowded: said } : { refused: said }
+function refusalOf(condition: Condition, message: Message, from: Place): Pick<WokenBy, 'refused' | 'crowded'> {
+  const [refused, crowded] = [refusedIn(message), crowdedIn(message)]
+  if (condition.kind !== 'signal' && refused !== null) return { refused }
+  if (condition.kind === 'signal' && crowded !== null) return { crowded }
+  throw malformed(message, from)
 }
 
-/** What the engine itself wrote, as long as nobody else did. */
-function parse({ data }: Message, place: Place): unknown {
-  try {
-    return JSON.parse(data)
-  } catch (cause) {
-    throw corrupt(place, 'it is not what the engine writes', cause)
-  }
+function malformed({ id, kind }: Message, from: Place): HoldfastError {
+  const why = `it is of kind ${JSON.stringify(kind)}, and not what the engine or anybody can have sent to the wait that takes it`
+  return damagedRow(from, `message ${JSON.stringify(id)}`, why)
 }
 
 /** What goes with the end of a wait: the message leaves, and what only this wait watched is watched no more. */

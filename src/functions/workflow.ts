@@ -3,7 +3,8 @@
 import type { Claim, Host, TypedDefinition } from '../core/definition.ts'
 import { leaseBounds, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
-import { checkMetadata, checkTags, readMetadata } from '../core/labels.ts'
+import { checkMetadata, checkTags } from '../core/labels.ts'
+import { metadataIn } from '../core/run-row.ts'
 import { retryPolicy, retryPresets, type Retry } from '../core/retry.ts'
 import { isSchema, validate, type Schema } from '../core/schema.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
@@ -134,7 +135,7 @@ export function workflow(
     ...checkCrashes(options, where),
     unique: checkUnique(options.unique, where),
     tags: checkTags(options.tags ?? [], `The tags of ${where}`),
-    metadata: readMetadata(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)),
+    metadata: metadataIn(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)) ?? null,
     validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
     open: (host: Host, claim: Claim) => new FunctionFrame({ policy, parallel, body, definition, places }, host, claim),
   }

@@ -1,6 +1,8 @@
 // What the checks of every store that has SQL share: conditions on a row of `runs` by itself, which are the same everywhere,
 // and what only tables can get wrong.
 
+import { entryKinds } from '../core/entry.ts'
+
 const isOver = `status in ('succeeded', 'failed', 'cancelled')`
 
 const wrongLease = `
@@ -39,6 +41,24 @@ const uniqueKey = `case key_scope when 'workflow' then 'workflow ' || type || ' 
 
 export const wrongKeyText = `coalesce(unique_key, '') <> coalesce(${uniqueKey}, '')`
 
+const isText = (column: string, pattern: string): string =>
+  `(${column} is not null and ${column} not like '${pattern}')`
+
+/** Columns of a run that the engine cannot have written, as far as their first and last characters tell. */
+export const malformedRun = [
+  isText('tags', '["%"]'),
+  isText('metadata', '{"%}'),
+  `(wish is not null and wish not like '{"kind":"pause","reason":"%}' and wish not like '{"kind":"cancel","reason":%}')`,
+].join(' or ')
+
+const alwaysData = `'started', 'continued', 'step-succeeded', 'step-failed', 'attempt-failed', 'recorded', 'failed', 'succeeded'`
+const alwaysMeta = `'step-succeeded', 'step-failed', 'attempt-failed', 'waiting', 'woken', 'paused', 'amended', 'crashed'`
+
+/** Entries of which the same is true. */
+export const malformedEntry = `
+  ${isText('meta', '{%}')} or (meta is null and kind in (${alwaysMeta})) or (data is null and kind in (${alwaysData}))
+  or kind not in (${entryKinds.map((kind) => `'${kind}'`).join(', ')})`
+
 /** Besides what is said in `core/invariants`. */
 export const tableInvariants = [
   {
@@ -55,5 +75,11 @@ export const tableInvariants = [
     name: 'tags_listed',
     kind: 'S',
     about: 'The tags of a run are those that it is found by.',
+  },
+  {
+    name: 'rows_well_formed',
+    kind: 'S',
+    about:
+      'Rows hold what the engine writes: kinds that there are, with meta, tags, metadata and wishes in their form.',
   },
 ] as const

@@ -14,9 +14,9 @@
 // What an answer says about the next question:
 //
 //   runs, and more are left    backlogged: it asks again as soon as a slot is free
-//   no runs, but some are left contended: others hold the rows of all that are ready, claimers who were quicker or strangers
-//                              for as long as they like. It asks again after a pause with jitter, longer each time, and no
-//                              freed slot shortens that; a hint does, for it tells of something new
+//   no runs, but some are left contended (`contention.ts`): others hold the rows of all that are ready or have come due. It asks
+//                              again after a pause, longer each time, and no freed slot shortens that; a hint does, for it
+//                              tells of something new
 //   runs or none, none left    it rests until it is woken or until the next run comes due
 //   an error                   it asks again after a pause, longer each time
 
@@ -27,15 +27,13 @@ import type { Engine } from '../engine/engine.ts'
 import type { Run } from '../core/run.ts'
 import type { ClaimSelector } from '../store.ts'
 import { Ahead, type Batch } from './ahead.ts'
+import { Contention } from './contention.ts'
 import type { KnownKeys } from './known-keys.ts'
 import type { Performer } from './performer.ts'
 import { Rotation } from './rotation.ts'
 import type { Slots } from './slots.ts'
 
 const shortestPollMs = 25
-
-/** The pauses after claims that found nothing but what others hold: those who were quicker are done in a few milliseconds. */
-const contended = { firstMs: 5, longestMs: 500 } as const
 
 export interface ClaimerOptions {
   readonly selectors: readonly ClaimSelector[]
@@ -69,8 +67,7 @@ export class Claimer {
   private wokenMeanwhile = false
   /** The last claim left some that were ready. */
   private backlogged = false
-  /** How long to pause because the last claim found only what others hold; null if it did not. */
-  private contendedMs: number | null = null
+  private readonly contention: Contention
   /** There may be something to claim, but no slot was free. */
   private starved = false
   private cancelTimer: Cancel | null = null
@@ -87,6 +84,7 @@ export class Claimer {
     this.refused = options.refused
     this.rested = options.rested
     this.unanswered = options.unanswered
+    this.contention = new Contention(engine.ports.random)
     this.ahead = new Ahead(engine.ports.clock, (run) => performer.decline(run))
     this.mayClaimAhead = options.selectors.every(({ leaseMs }) => leaseMs === null)
     this.pollMs = this.firstPollMs
@@ -94,7 +92,7 @@ export class Claimer {
 
   /** Others have waited longer than a run that is started now. */
   get hasBacklog(): boolean {
-    return this.backlogged || this.contendedMs !== null
+    return this.backlogged || this.contention.isMet
   }
 
   /** Takes nothing until it is resumed. */
@@ -173,7 +171,7 @@ export class Claimer {
     this.cancelTimer?.()
     slots.take(reserved)
     let begun = 0
-    let dueInMs: number | null = null
+    let restMs: number | null = null
     try {
       const { session } = engine
       const keys = this.keys.named
@@ -185,8 +183,14 @@ export class Claimer {
       begun = Math.min(runs.length, reserved)
       if (runs.length > 0) this.pollMs = this.firstPollMs
       this.backlogged = more && runs.length > 0
-      this.contendedMs = more && runs.length === 0 ? this.longer(this.contendedMs) : null
-      dueInMs = nextDue === null ? null : nextDue - now
+      const dueInMs = nextDue === null ? null : nextDue - now
+      // What has come due and was not had is in somebody's hands, whichever way a store says so.
+      const isLeft = more || (dueInMs !== null && dueInMs <= 0)
+      restMs = dueInMs
+      if (isLeft && runs.length === 0) {
+        const pauseMs = this.contention.met()
+        restMs = dueInMs === null || dueInMs <= 0 ? pauseMs : Math.min(pauseMs, dueInMs)
+      } else this.contention.over()
       this.backOff = null
       this.keep({ runs: runs.slice(reserved), fresh })
       await this.performer.beginAll(runs.slice(0, reserved), fresh)
@@ -198,7 +202,7 @@ export class Claimer {
       await this.backOff()
     }
     slots.give(reserved - begun)
-    this.rest(dueInMs)
+    this.rest(restMs)
   }
 
   /** Runs that no slot was free for when they were asked for: by now there may be, or nothing may begin any more. */
@@ -228,7 +232,8 @@ export class Claimer {
     return readable
   }
 
-  private rest(dueInMs: number | null): void {
+  /** Asks again in so many milliseconds, or at the next poll if that is sooner. */
+  private rest(ms: number | null): void {
     if ((this.state as string) === 'stopped') {
       this.stopping?.()
       return
@@ -238,24 +243,16 @@ export class Claimer {
       this.wokenMeanwhile = false
       return this.wake()
     }
-    const jittered = this.contendedMs === null ? this.nextPoll() : this.contendedMs * (0.5 + this.fraction())
-    const ms = Math.max(0, dueInMs === null ? jittered : Math.min(jittered, dueInMs))
-    this.cancelTimer = this.engine.ports.clock.after(Math.round(ms), this.wake)
+    const poll = this.contention.isMet ? this.longestPollMs : this.nextPoll()
+    const restMs = Math.max(0, ms === null ? poll : Math.min(poll, ms))
+    this.cancelTimer = this.engine.ports.clock.after(Math.round(restMs), this.wake)
     this.rested()
   }
 
   private nextPoll(): number {
-    const jittered = this.pollMs * (0.75 + 0.5 * this.fraction())
+    const jittered = this.pollMs * (0.75 + 0.5 * randomFraction(this.engine.ports.random))
     this.pollMs = Math.min(this.longestPollMs, 2 * this.pollMs)
     return jittered
-  }
-
-  private longer(ms: number | null): number {
-    return ms === null ? contended.firstMs : Math.min(2 * ms, contended.longestMs, this.longestPollMs)
-  }
-
-  private fraction(): number {
-    return randomFraction(this.engine.ports.random)
   }
 
   /** A store that tells of new work is asked seldom; any other often at first, and less and less while nothing comes. */

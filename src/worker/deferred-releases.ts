@@ -2,7 +2,10 @@
 // but not at once: this worker asks for work as soon as there is some, and would get it again, without end. So it keeps the
 // claim for a while, longer each time that the run comes back, and no slot. It says so once for each run.
 //
-// Of each workflow, worker and others have turns:
+// A run whose journal the store does not show is kept in the same way, and for longer in the end: most likely no other worker is
+// shown it, either. Its workflow has nothing to do with that, so no turns are taken for it.
+//
+// Of each workflow of which something is lacking here, worker and others have turns:
 //
 //   ours    → others'  a run has been kept for long enough, and our turn has lasted for long enough: it is given back, and so is
 //                      every other that comes to that in the next second. Nothing of the workflow is claimed here
@@ -17,6 +20,7 @@ import type { ClaimSelector } from '../store.ts'
 
 const firstMs = 100
 const longestMs = 10_000
+const longestUnreadableMs = 60_000
 /** For so long after others' turn has begun runs are given back in it. */
 const givingBackMs = 1_000
 /** What is left of it is over the longest time between two looks of an idle worker, 3 s and a quarter of that. */
@@ -29,6 +33,8 @@ const mostKnown = 1_000
 interface Deferred {
   readonly run: Run
   readonly lease: Lease
+  /** Its workflow is left to others when it is given back. */
+  readonly takesTurns: boolean
   cancel: Cancel
 }
 
@@ -58,19 +64,24 @@ export class DeferredReleases {
 
   /** Gives a run back later, for a reason that lies in this process. */
   add(run: Run, lease: Lease, reason: HoldfastError): void {
+    const message = `Run ${run.id} of "${run.type}" cannot be performed here and is left to others: ${reason.message}`
+    this.defer({ run, lease, takesTurns: true, cancel: () => undefined }, longestMs, message, reason)
+  }
+
+  /** Gives a run back later of which the store does not show the whole journal. */
+  addUnreadable(run: Run, lease: Lease, reason: HoldfastError): void {
+    const message = `Run ${run.id} of "${run.type}" cannot go on and is tried again less and less often: ${reason.message}`
+    this.defer({ run, lease, takesTurns: false, cancel: () => undefined }, longestUnreadableMs, message, reason)
+  }
+
+  private defer(deferred: Deferred, mostMs: number, message: string, error: HoldfastError): void {
     const { random, logger } = this.engine.ports
-    const known = this.pauses.get(run.id)
-    if (known === undefined) {
-      const details = { run: run.id, type: run.type, error: reason }
-      logger.error(
-        `Run ${run.id} of "${run.type}" cannot be performed here and is left to others: ${reason.message}`,
-        details,
-      )
-    }
+    const { id, type } = deferred.run
+    const known = this.pauses.get(id)
+    if (known === undefined) logger.error(message, { run: id, type, error })
     const ms = known ?? firstMs
-    this.remember(run.id, Math.min(longestMs, 2 * ms))
-    const deferred: Deferred = { run, lease, cancel: () => undefined }
-    this.waiting.set(run.id, deferred)
+    this.remember(id, Math.min(mostMs, 2 * ms))
+    this.waiting.set(id, deferred)
     this.keep(deferred, Math.round(ms * (0.5 + randomFraction(random))))
   }
 
@@ -81,11 +92,11 @@ export class DeferredReleases {
 
   private keep(deferred: Deferred, ms: number): void {
     deferred.cancel = this.engine.ports.clock.after(ms, () => {
-      const { run, lease } = deferred
-      const leftMs = this.leftOf(nameOf(run))
+      const { run, lease, takesTurns } = deferred
+      const leftMs = takesTurns ? this.leftOf(nameOf(run)) : 0
       if (leftMs > 0) return this.keep(deferred, leftMs)
       this.waiting.delete(run.id)
-      this.leaveToOthers(nameOf(run))
+      if (takesTurns) this.leaveToOthers(nameOf(run))
       this.release(run, lease)
     })
   }

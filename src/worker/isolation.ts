@@ -10,7 +10,7 @@
 //                        A process that has lived for only a moment leaves suspects alone: where processes die young, by a
 //                        bad deployment, a death says nothing about a run
 //   asking   → open      there was none, or the mark could not be written: it goes back, for which nobody waits, and nothing was
-//                        counted
+//                        counted. If others hold the rows of all that are due, it is asked again after a pause, longer each time
 //   alone    → open      it has committed something and so is innocent, or has left; or it has been alone for long, and then
 //                        others go on beside it
 //   alone    → draining  the same, but the next suspect has been due for long, too: those of one death do not wait for each
@@ -31,6 +31,7 @@ import { randomFraction, type Cancel } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ClaimSelector } from '../store.ts'
+import { Contention } from './contention.ts'
 import type { Performer } from './performer.ts'
 import type { Slots } from './slots.ts'
 
@@ -88,6 +89,9 @@ export class Isolation {
   /** Since when nothing else is taken, and until when others have their turn, in the time of this process. */
   private closedAt = 0
   private openUntil = 0
+  /** Until when an idle process leaves suspects alone whose rows others hold, in its own time. */
+  private contendedUntil = Number.NEGATIVE_INFINITY
+  private readonly contention: Contention
   /** When the next suspect is due, in the time of this process; null if none is known. */
   private dueAt: number | null = null
   /** The suspect that is performed alone. */
@@ -115,6 +119,7 @@ export class Isolation {
     this.patienceMs = Math.min(options.leaseMs / 2, patienceMs)
     this.firstDrainMs = Math.min(options.leaseMs, drainMs)
     this.drainMs = this.firstDrainMs
+    this.contention = new Contention(engine.ports.random)
     this.youngUntil = this.now + Math.min(2 * options.leaseMs, youngMs)
   }
 
@@ -135,7 +140,10 @@ export class Isolation {
     const isIdle = this.slots.inUse === 0
     if (isIdle && !this.owner.mayLease) return
     if (isIdle && (this.state === 'draining' || this.owner.isFree)) {
-      if (this.restMs > 0) this.lookIn(this.restMs)
+      // A drain comes after the patience of suspects only, and nothing else is taken meanwhile.
+      const contendedMs = this.state === 'draining' ? 0 : this.contendedUntil - this.now
+      const restMs = Math.max(this.restMs, contendedMs)
+      if (restMs > 0) this.lookIn(restMs)
       else this.ask()
     } else if (this.state === 'open' && this.cancelBound === null) {
       // All workers know of the same suspect, and one is enough for it.
@@ -238,6 +246,8 @@ export class Isolation {
     const request = { session, selectors, limit, apart: true, ...(keys === null ? {} : { keys }) }
     const claimed = await store.claim(request)
     clock.observe(claimed.now)
+    if (claimed.more && claimed.runs.length === 0 && limit > 0) this.contendedUntil = this.now + this.contention.met()
+    else if (limit > 0) this.contention.over()
     const nextInMs = claimed.more ? since - this.now : claimed.nextDue === null ? null : claimed.nextDue - claimed.now
     this.told(nextInMs)
     return claimed

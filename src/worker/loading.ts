@@ -3,7 +3,7 @@
 
 import type { Claim, Frame } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
-import { bug } from '../core/error.ts'
+import { bug, HoldfastError } from '../core/error.ts'
 import type { Lease, Run } from '../core/run.ts'
 import { bytesAtOnce, mailRequest } from '../engine/mail-reader.ts'
 import { noMail } from '../engine/mail.ts'
@@ -32,6 +32,8 @@ export interface Reader {
   resume(run: Run, frame: Frame, messages: Claim['messages']): void
   /** Nothing could be read. */
   unreadable(run: Run, error: unknown): void
+  /** The store shows less of its journal than there is. */
+  incomplete(run: Run, error: HoldfastError): void
 }
 
 export function unreadMail(run: Run, frame: Frame): Unread {
@@ -91,11 +93,22 @@ function learn(one: Unread, page: Loaded, isFirst: boolean, reader: Reader): Unr
   }
   // The first of a load gets at least one entry, if there is one.
   if (isFirst && page.entries.length === 0) {
-    reader.unreadable(run, bug('A journal is shorter than its run says', { runId: run.id }))
+    reader.incomplete(run, shorter(run, one.entries.length))
     return null
   }
   if (page.entries.length === 0) return one
   return { ...one, messages, request: { ...request, after: run.base - 1 + one.entries.length, mail: noMail } }
+}
+
+/** Somebody deleted entries, or the database hides them from this process. */
+function shorter({ id: runId, seq, base }: Run, found: number): HoldfastError {
+  const entries = seq - base + 1
+  return new HoldfastError(
+    'STORE_REFUSED',
+    `The store shows ${found} of the ${entries} entries of the journal of run ${runId}. If row-level security is enabled on its ` +
+      'tables, let the user of this worker bypass it. Otherwise somebody deleted entries: restore them, or remove the run.',
+    { details: { runId, found, entries } },
+  )
 }
 
 /** The lease under which a run was claimed. */

@@ -16,6 +16,9 @@ import { Parked } from './parked.ts'
 import { Releases } from './releases.ts'
 import type { Slots } from './slots.ts'
 
+/** The departure of what is about to begin. */
+const notYet = Promise.resolve()
+
 /** How soon a run that is over time is told so again. */
 const tellAgainMs = 1_000
 
@@ -34,8 +37,8 @@ interface Held {
   departed: Promise<void>
   /** When it was last known to be alive, for workflows whose claims have a deadline. */
   aliveAt: number
-  /** Of the time for the whole run. */
-  cancelTimeout: Cancel
+  /** Of the time for the whole run; null if that has no bound. */
+  cancelTimeout: Cancel | null
 }
 
 export interface Claims {
@@ -133,7 +136,8 @@ export class Performer implements Reader {
   /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
   private isVoid(run: Run, lease: Lease): boolean {
     const { session, token } = lease
-    const isDisowned = this.disowned.delete(`${run.id} ${token}`)
+    // Nearly always there is none, and no text need be made.
+    const isDisowned = this.disowned.size > 0 && this.disowned.delete(`${run.id} ${token}`)
     const isOurs = !isDisowned && session === this.engine.session
     if (isOurs && !this.isGivingBack) return false
     if (isOurs) this.releases.release(run, lease)
@@ -258,6 +262,12 @@ export class Performer implements Reader {
     this.releases.release(run, leaseOf(run))
   }
 
+  /** It stays so until somebody acts: given back at once, it would come again at once. */
+  incomplete(run: Run, error: HoldfastError): void {
+    this.slots.give(1)
+    this.deferred.addUnreadable(run, leaseOf(run), error)
+  }
+
   resume(run: Run, frame: Frame, messages: Claim['messages']): void {
     const lease = leaseOf(run)
     if (this.isVoid(run, lease)) return
@@ -266,7 +276,7 @@ export class Performer implements Reader {
 
   private hold(run: Run, lease: Lease, frame: Frame): Held {
     const aliveAt = this.engine.ports.clock.monotonic()
-    return { run, lease, frame, departed: Promise.resolve(), aliveAt, cancelTimeout: () => undefined }
+    return { run, lease, frame, departed: notYet, aliveAt, cancelTimeout: null }
   }
 
   /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
@@ -286,7 +296,7 @@ export class Performer implements Reader {
     this.held.set(id, held)
     this.watchTimeout(held)
     held.departed = departure.then((how) => {
-      held.cancelTimeout()
+      held.cancelTimeout?.()
       const wasHeld = this.held.get(id) === held && this.held.delete(id)
       if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
       this.slots.give(1)
@@ -302,6 +312,7 @@ export class Performer implements Reader {
     const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, inbox, undo: 'none', crashes: 0 }
     if (this.engine.registry.find(as.type, as.version) === undefined) {
       this.slots.give(1)
+      this.engine.unattended.expect(as.type, run.id)
       return this.releases.release(anew, lease)
     }
     // At once, without a look at the mailbox: between two frames the run would be known to nobody here.

@@ -5,6 +5,9 @@
 // A look comes when something is known to run out: the store says what that is with each answer, and whoever hears of a new
 // deadline tells. Where others cannot tell, it comes at least once a second, so that a deadline is a deadline: that costs
 // one read, and nobody is held up by it.
+//
+// What has run out and is there still is in the hands of somebody who has locked its row. It is looked at again after a pause,
+// longer each time.
 
 import type { Definition } from '../core/definition.ts'
 import { HoldfastError } from '../core/error.ts'
@@ -13,6 +16,7 @@ import type { Cancel } from '../core/ports.ts'
 import type { CrashRule } from '../core/takeover.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RescueFailure, Rescued } from '../store.ts'
+import { Contention } from './contention.ts'
 
 export interface TookOver {
   /** How many sessions were found dead. */
@@ -37,6 +41,8 @@ const runsAtOnce = 500
 const shortestPauseMs = 100
 /** After an error: a database that restarts is back in seconds, and whoever waits has waited a whole lease already. */
 const soonMs = 1_000
+/** The pauses while others hold the rows of what has run out. Behind those the store does not see what runs out next. */
+const lockedPauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
 /** How often it looks where nobody tells of new deadlines. */
 const untoldMs = 1_000
 
@@ -50,6 +56,7 @@ export class Rescuer {
   private lookedAt = Number.NEGATIVE_INFINITY
   private nextAt = Number.POSITIVE_INFINITY
   private isLooking = false
+  private readonly contention: Contention
   /** The earliest deadline that it was told of while it looked, in store time. */
   private toldAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
@@ -58,6 +65,7 @@ export class Rescuer {
   constructor(engine: Engine, options: RescuerOptions) {
     this.engine = engine
     this.options = options
+    this.contention = new Contention(engine.ports.random, lockedPauses)
     // Deadlines that are further away are told to nobody.
     this.everyMs = Math.min(options.leaseMs / 2, nearDeadlineMs / 2)
     this.workflows = options.definitions.map(({ type, version, maxCrashes = null, onCrashes = 'pause' }) => {
@@ -165,8 +173,18 @@ export class Rescuer {
         engine.onReady()
       }
       if (!this.stopped) this.options.suspects(suspects === null ? null : suspects - now)
-      return { next: next === null ? Number.POSITIVE_INFINITY : next - now, tookOver: { sessions, runs } }
+      return {
+        next: this.pauseFor(next === null ? Number.POSITIVE_INFINITY : next - now),
+        tookOver: { sessions, runs },
+      }
     }
+  }
+
+  /** In how many milliseconds it looks again if the next of anything runs out in so many. */
+  private pauseFor(nextInMs: number): number {
+    if (nextInMs <= 0) return this.contention.met()
+    this.contention.over()
+    return nextInMs
   }
 
   private tell({ ended, paused, takenOver }: Rescued): void {

@@ -29,8 +29,14 @@ const lastWordsMs = 2_000
 /** How long an idle worker sleeps at most: hints may be lost, and other processes may give none. */
 const longestPollMs = 3_000
 
+/** Has no getter: each object that is made with one is a table of its own, and its properties are looked up in it. */
+interface WorkerHost extends Host {
+  tokenKey: string | null
+}
+
 export class Worker implements HeartbeatOwner {
   private readonly engine: Engine
+  private readonly host: WorkerHost
   private readonly slots: Slots
   private readonly performer: Performer
   private readonly claimer: Claimer
@@ -63,7 +69,7 @@ export class Worker implements HeartbeatOwner {
     const { abortGrace = '30s', shutdownTimeout = '20s' } = options
     this.engine = engine
     this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
-    const host: Host = {
+    const host: WorkerHost = {
       ports: engine.ports,
       payloads: engine.payloads,
       services,
@@ -81,10 +87,9 @@ export class Worker implements HeartbeatOwner {
         return committed
       },
       transact: engine.transact,
-      get tokenKey() {
-        return engine.tokenKey
-      },
+      tokenKey: engine.tokenKey,
     }
+    this.host = host
     this.slots = new Slots(count('concurrency', concurrency, 1), () => this.slotFreed())
     this.performer = new Performer(engine, host, this.slots, {
       parked: count('parked', parked, 0),
@@ -130,7 +135,7 @@ export class Worker implements HeartbeatOwner {
   /** Opens the session, takes over from workers that died, and begins to claim. */
   async start(): Promise<TookOver> {
     // Before it holds anything: who may not read it can perform no run that issues tokens.
-    await this.engine.readTokenKey()
+    this.host.tokenKey = await this.engine.readTokenKey()
     this.engine.leaseFor(this.leaseMs)
     await this.heartbeat.start().catch((error: unknown) => {
       this.engine.leaseFor(null)

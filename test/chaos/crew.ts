@@ -37,9 +37,12 @@ export class Crew {
   /** Everyone who ever belonged to it. */
   readonly hands: Hand[] = []
   private readonly folder: string
+  /** The program of its workers. */
+  private readonly worker: string
 
-  private constructor(folder: string, store: string, client: Holdfast, programs: Programs) {
+  private constructor(folder: string, worker: string, store: string, client: Holdfast, programs: Programs) {
     this.folder = folder
+    this.worker = worker
     this.store = store
     this.client = client
     this.programs = programs
@@ -51,12 +54,14 @@ export class Crew {
     const store = address ?? `sqlite:${join(folder, 'runs.db')}`
     const programs = createPrograms(null)
     const client = await createHoldfast({ store, workflows: Object.values(programs) })
-    return new Crew(folder, store, client, programs)
+    // Only here: everything else of this file is used without vitest, too.
+    const { childProgram } = await import('../support/child-program.ts')
+    return new Crew(folder, await childProgram('test/chaos/worker-child.ts'), store, client, programs)
   }
 
   /** Starts a worker. It is at work when its `ready` settles. It may reach the store by another way than the client. */
   hire(work: WorkOptions, store = this.store): Hand {
-    const hand = startHand({ store, log: this.log, work })
+    const hand = startHand(this.worker, { store, log: this.log, work })
     this.hands.push(hand)
     return hand
   }
@@ -106,11 +111,9 @@ interface Task {
   readonly work: WorkOptions
 }
 
-function startHand(task: Task): Hand {
+function startHand(program: string, task: Task): Hand {
   // The program itself, not a launcher: a signal must reach what does the work.
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/chaos/worker-child.ts', JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  })
+  const child = spawn(process.execPath, [program, JSON.stringify(task)], { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
   let said = ''
   let exit: Exit | null = null
   let isReady = false

@@ -122,7 +122,7 @@ export async function openField(options: FieldOptions): Promise<StrikeField> {
   const file = join(folder, 'runs.db')
   const effects = new SinkFile(join(folder, 'effects'))
   const programs = await translatePrograms(join(folder, 'programs'))
-  const sink = await startSink(join(folder, 'effects'))
+  const sink = await startSink(programs('sink-child'), join(folder, 'effects'))
   const server = options.store === 'postgres' ? await FieldServer.start() : null
   const url = server?.url ?? `sqlite:${file}`
   const task = { url: server?.proxy.url ?? url, sinkUrl: sink.url, leaseMs, plant }

@@ -4,6 +4,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { childProgram } from '../support/child-program.ts'
 import { SinkConnection, startSink, type SinkProcess } from './sink.ts'
 import { SinkFile } from './sink-file.ts'
 
@@ -15,7 +16,7 @@ const connections: SinkConnection[] = []
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-sink-'))
   path = join(folder, 'effects')
-  sink = await startSink(path)
+  sink = await startSink(await childProgram('test/chaos/sink-child.ts'), path)
 })
 afterEach(async () => {
   for (const connection of connections.splice(0)) connection.close()

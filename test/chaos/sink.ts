@@ -90,11 +90,9 @@ export interface SinkProcess {
   stop(): Promise<void>
 }
 
-/** Starts a sink that writes to this file. */
-export async function startSink(path: string): Promise<SinkProcess> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/chaos/sink-child.ts', path], {
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  })
+/** Starts the program of a sink, which writes to this file. */
+export async function startSink(program: string, path: string): Promise<SinkProcess> {
+  const child = spawn(process.execPath, [program, path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const port = await Promise.race([
     once(child, 'message').then(([port]) => Number(port)),

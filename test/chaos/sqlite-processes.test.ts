@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { createRunIds } from '../../src/core/id.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
+import { childProgram } from '../support/child-program.ts'
 import { temporaryPaths } from '../unit/stores/sqlite/folder.ts'
 
 const run = promisify(execFile)
@@ -13,11 +14,11 @@ const newPath = temporaryPaths()
 
 /** Starts processes that open the file at the same moment; answers what each of them claimed. */
 async function children(path: string, count: number): Promise<string[][]> {
+  const program = await childProgram('test/chaos/sqlite-child.ts')
   const startAt = String(Date.now() + 1_500)
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
-      const child = ['--import', 'tsx', 'test/chaos/sqlite-child.ts', path, `child-${index}`, startAt]
-      const { stdout } = await run(process.execPath, child)
+      const { stdout } = await run(process.execPath, [program, path, `child-${index}`, startAt])
       return JSON.parse(stdout) as string[]
     }),
   )

@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { migrations } from '../../src/stores/postgres/schema.ts'
 import { quoteSchema } from '../../src/stores/postgres/schema-name.ts'
 import { schemaVersion } from '../../src/stores/sqlite/schema.ts'
+import { patiently } from '../support/patiently.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { begin, cli, folder } from './world.ts'
 
@@ -24,7 +25,7 @@ async function postgres(): Promise<Postgres> {
   const { url, schema } = await freshSchema()
   const pool = new Pool({ connectionString: url })
   onTestFinished(() => pool.end())
-  return { url, schema, rows: async (sql) => (await pool.query(sql)).rows as never }
+  return { url, schema, rows: async (sql) => (await patiently(() => pool.query(sql))).rows as never }
 }
 
 const schemasLike = async ({ rows, schema }: Postgres): Promise<readonly unknown[]> => {

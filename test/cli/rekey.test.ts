@@ -30,6 +30,7 @@ describe('holdfast rekey', () => {
       payloads: 0,
       held: 0,
       unreadable: 0,
+      unreadableRuns: [],
       missingKeys: [],
       next: null,
     })

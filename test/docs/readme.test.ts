@@ -1,13 +1,24 @@
 // The README and the guides are programs: every `ts` block is type-checked against the source and run in a process of
 // its own, in an empty folder; a block tagged `no-run` is only type-checked. Every `npm run` in a `sh` block must exist.
 //
-// Each block is written to a file whose lines are those of the page, so that a compiler's or a stack's line is the page's.
+// Each block is written to a file whose lines are those of the page, so that a compiler's or a stack's line is the page's. It
+// is run as JavaScript, and finds this package as those do who have installed it: by what `package.json` exports.
 
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { translatedPackage } from '../support/child-program.ts'
 
 interface Block {
   readonly page: string
@@ -52,7 +63,7 @@ const fileOf = ({ page, line }: Block): string => `${page.replaceAll('/', '-')}.
 let folder = ''
 let compilerSays: string[] = []
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'holdfast-docs-'))
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
@@ -74,7 +85,30 @@ beforeAll(() => {
     encoding: 'utf8',
   })
   compilerSays = tsc.stdout.split('\n').filter((line) => line !== '')
+  await installPackage(join(folder, 'run'))
+  const runnable = programs.filter(({ tags }) => !tags.includes('no-run')).map(fileOf)
+  const made = spawnSync(
+    join(root, 'node_modules/.bin/tsc'),
+    [...transpiling.split(' '), '--outDir', 'run', ...runnable],
+    {
+      cwd: folder,
+      encoding: 'utf8',
+    },
+  )
+  if (made.status !== 0) throw new Error(made.stdout)
 }, 60_000)
+
+/** Block by block: what they import is neither looked at nor translated. */
+const transpiling =
+  '--ignoreConfig --noCheck --noResolve --target es2023 --module nodenext --moduleDetection force --inlineSourceMap'
+
+/** Everything else is found in the folder above. */
+async function installPackage(place: string): Promise<void> {
+  const installed = join(place, 'node_modules/holdfast')
+  mkdirSync(installed, { recursive: true })
+  copyFileSync('package.json', join(installed, 'package.json'))
+  symlinkSync(join(await translatedPackage(), 'src'), join(installed, 'dist'))
+}
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
@@ -106,10 +140,10 @@ function proveBlock(block: Block): void {
   it('runs', { timeout: 30_000 }, () => {
     const cwd = join(folder, `run-${block.page.replaceAll('/', '-')}-${block.line}`)
     mkdirSync(cwd)
-    const { status, signal, stderr } = spawnSync(process.execPath, ['--import', 'tsx', join(folder, fileOf(block))], {
+    const program = join(folder, 'run', fileOf(block).replace(/ts$/, 'js'))
+    const { status, signal, stderr } = spawnSync(process.execPath, ['--enable-source-maps', program], {
       cwd,
       encoding: 'utf8',
-      env: { ...process.env, TSX_TSCONFIG_PATH: join(folder, 'tsconfig.json') },
       timeout: 20_000,
     })
     const ended = signal === null ? `exit code ${status}` : `still running after 20 s: ${signal}`

@@ -15,7 +15,7 @@ import { holds, target, type Target } from './target.ts'
 
 // With one that there is not.
 const words = [...commands, 'help', 'rnus']
-const flags = [
+export const flags = [
   '--json',
   '--verbose',
   '--all',
@@ -25,13 +25,15 @@ const flags = [
   '--full',
   '--deleted',
   '--discard',
+  '--payloads',
+  '--adopt-roles',
   '--to-topic',
   '--ended',
   '--help',
   '-V',
   '--',
 ]
-const options = [
+export const options = [
   '--type',
   '--prefix',
   '--status',
@@ -61,6 +63,10 @@ const options = [
   '--schema',
   '--shards',
   '--views',
+  '--roles',
+  '--owner',
+  '--rate',
+  '--shutdown-timeout',
   '--sample',
   '--topic',
   '--run',

@@ -2,6 +2,9 @@
 
 import { afterAll, describe, expect, it } from 'vitest'
 import { fc } from '../support/properties.ts'
+import { commands } from '../cli/commands.ts'
+import { cli } from '../cli/world.ts'
+import { flags, options } from './cli-target.ts'
 import { closeShared } from './client-targets.ts'
 import { targets } from './targets.ts'
 
@@ -21,6 +24,20 @@ describe.each(targets)('$name', ({ cases, corpus, run, perMillion }) => {
       { numRuns },
     )
   })
+})
+
+it('no option of any command is left out', async () => {
+  // One waits for a worker that is not there, the other writes to any path.
+  const excepted = ['--wait', '--out']
+  const tried = new Set<string>([...flags, ...options, '--store', ...excepted])
+  const left: string[] = []
+  for (const command of commands) {
+    const { stdout } = await cli([command, '--help'])
+    const named = Array.from(stdout.matchAll(/^ +(?:-\w, )?(--[a-z-]+)/gm), ([, name]) => name ?? '')
+    expect(named.length).toBeGreaterThan(0)
+    left.push(...named.filter((name) => !tried.has(name)).map((name) => `${command} ${name}`))
+  }
+  expect(left).toEqual([])
 })
 
 it('the targets share a million cases', () => {

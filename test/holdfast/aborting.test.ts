@@ -1,8 +1,10 @@
 // Every call of the client that waits, on a store that answers nothing: it ends as soon as its abort signal fires. Whoever
 // serves a request must not be held by a database that hangs.
 
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { operation, topic, workflow, type AbortOption, type Holdfast, type HoldfastError } from 'holdfast'
+import { encryptingCodec } from 'holdfast/encryption'
 import type { Settled } from '../../src/client/operation.ts'
 import { RunHandle } from '../../src/client/run-handle.ts'
 import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
@@ -13,6 +15,7 @@ const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const token = Buffer.from(`${id}.2.${'0'.repeat(40)}`).toString('base64url')
 const byKey = { type: 'quick', key: 'k' }
 const letter = { runId: id, id: 'a' }
+const codec = encryptingCodec({ keys: { a: randomBytes(32) }, current: 'a' })
 
 type Call = (holdfast: Holdfast, options: AbortOption) => Promise<unknown>
 
@@ -42,6 +45,7 @@ const calls: Readonly<Record<string, Call>> = {
   find: (holdfast, options) => holdfast.find(options),
   count: (holdfast, options) => holdfast.count({}, options),
   check: (holdfast, options) => holdfast.check(options),
+  rekey: (holdfast, options) => holdfast.rekey(options),
   cancel: (holdfast, options) => holdfast.cancel(id, options),
   pause: (holdfast, options) => holdfast.pause(id, options),
   resume: (holdfast, options) => holdfast.resume(id, options),
@@ -60,7 +64,7 @@ const calls: Readonly<Record<string, Call>> = {
 }
 
 /** What asks no store, ends in time by itself, or is a transaction of the caller's. */
-const others = ['using', 'run', 'active', 'work', 'close', 'rekey']
+const others = ['using', 'run', 'active', 'work', 'close']
 
 /** Of one operation the answer tells what a single call throws. */
 async function firstOf(answers: Promise<readonly Settled<unknown>[]>): Promise<unknown> {
@@ -90,7 +94,7 @@ describe('a database that hangs', () => {
   it.each(Object.entries(calls))('does not hold %s() beyond its abort signal', async (name, call) => {
     const world = virtualWorld()
     const { line, store } = hanging(world)
-    const holdfast = await world.open({ store, workflows: [quick] })
+    const holdfast = await world.open({ store, workflows: [quick], codec })
     line.hangs = true
     const controller = new AbortController()
     const reason = new Error('The visitor has left.')
@@ -112,6 +116,31 @@ describe('a database that hangs', () => {
     expect(line.asked).toBe(0)
     // What is no signal is refused, not ignored.
     await expect(call(holdfast, { abortSignal: 'soon' as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it('does not hold rekey() that rests between two pages, or that the store left in the middle: it says where to go on', async () => {
+    const world = virtualWorld()
+    const { line, store } = hanging(world)
+    const holdfast = await world.open({ store, workflows: [quick], codec })
+    for (const n of [1, 2, 3]) await holdfast.start(quick, n)
+    for (const hangs of [false, true]) {
+      const controller = new AbortController()
+      let pages = 0
+      const rekeying = holdfast.rekey({
+        rate: 0.05,
+        abortSignal: controller.signal,
+        onProgress: () => {
+          pages += 1
+          line.hangs = hangs
+        },
+      })
+      await world.clock.advance(hangs ? 20_001 : 1)
+      expect(pages).toBe(1)
+      const before = world.clock.now()
+      controller.abort()
+      expect(await rekeying).toMatchObject({ runs: 1, next: expect.any(String) as string })
+      expect(world.clock.now()).toBe(before)
+    }
   })
 
   it('does not hold a call that this table forgot', async () => {

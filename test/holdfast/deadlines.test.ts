@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import { workflow, type Holdfast, type RunHandle } from 'holdfast'
 import { machine, type Machine } from './processes.ts'
+import { virtualWorld } from './virtual-world.ts'
 import { temporaryPaths } from '../unit/stores/sqlite/folder.ts'
 
 const nextPath = temporaryPaths()
@@ -43,6 +44,18 @@ describe('a run whose time is over fails within a second', () => {
     expect(why).toBe(code)
     expect(age).toBeGreaterThanOrEqual(limit)
     expect(age).toBeLessThan(limit + 1_000)
+  })
+
+  it('while it waits, where nobody looks by himself: the rescuer is told of new deadlines', async () => {
+    const world = virtualWorld()
+    const holdfast = await world.open({ workflows: [wait] })
+    await holdfast.work({ lease })
+    // The first look at the start of the worker is over.
+    await world.clock.advance('20s')
+    const run = await holdfast.start(wait, undefined, { timeout: limit })
+    await expect(world.after(run.result())).rejects.toMatchObject({ cause: { code: 'RUN_TIMEOUT' } })
+    const { createdAt, endedAt } = await holdfast.get(run.id)
+    expect((endedAt?.getTime() ?? Infinity) - createdAt.getTime()).toBeLessThan(limit + 1_000)
   })
 
   it('as a child that waits, and its parent is told', async () => {

@@ -177,6 +177,7 @@ describe('what is started', () => {
       { version: 8, times: 1 },
       { version: 9, times: 1 },
       { version: 10, times: 1 },
+      { version: 11, times: 1 },
     ])
     expect(statSync(path).mode & 0o777).toBe(0o600)
   })

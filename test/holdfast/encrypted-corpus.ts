@@ -9,10 +9,12 @@ import Database from 'libsql'
 import { onTestFinished } from 'vitest'
 import { createHoldfast, topic, workflow, type Codec, type Holdfast, type HoldfastOptions } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
+import { openSqliteStore } from 'holdfast/sqlite'
 import type { EntryKind } from '../../src/core/entry.ts'
+import { endedIn } from '../../src/core/engine-message.ts'
 import type { Ended, Message } from '../../src/core/message.ts'
 import { Payloads } from '../../src/core/payload.ts'
-import { endPlace, messagePlace, topicPlace, type Place } from '../../src/core/place.ts'
+import { askedPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/place.ts'
 import { until } from './gate.ts'
 import { keepLines } from './open.ts'
 
@@ -86,12 +88,13 @@ export class EncryptedFile {
   readonly folder: string
   readonly codec: Codec
   readonly payloads: Payloads
+  private readonly keys: Record<string, Buffer> = { k1: randomBytes(32) }
   private raw: Database.Database | null = null
 
   constructor() {
     this.folder = mkdtempSync(join(tmpdir(), 'holdfast-'))
     onTestFinished(() => rmSync(this.folder, { recursive: true }))
-    this.codec = encryptingCodec({ keys: { k1: randomBytes(32) }, current: 'k1' })
+    this.codec = encryptingCodec({ keys: this.keys, current: 'k1' })
     this.payloads = new Payloads(this.codec)
   }
 
@@ -100,6 +103,12 @@ export class EncryptedFile {
     const holdfast = await createHoldfast({ store, codec: this.codec, workflows, logger: keepLines(), ...options })
     onTestFinished(() => holdfast.close())
     return holdfast
+  }
+
+  /** A codec that writes with a new key, and reads what was written before. */
+  addKey(id: string): Codec {
+    this.keys[id] = randomBytes(32)
+    return encryptingCodec({ keys: this.keys, current: id })
   }
 
   /** The file as somebody sees it who has no key. */
@@ -138,7 +147,21 @@ export class EncryptedFile {
     const amend = [{ seq: step?.seq ?? 0, result: `${canary} mended` }]
     await holdfast.resume(mended, { amend, note: `resumed for ${canary}` })
     await until(async () => (await mended.status()) === 'waiting')
+    // Two of each kind about one run.
+    await holdfast.pause(mended, { note: `paused again for ${canary}` })
+    await holdfast.resume(mended, { note: `resumed again for ${canary}` })
+    await until(async () => (await mended.status()) === 'waiting')
     await worker.stop()
+    // Asked of holders: of two that are still there, and of one that has given its run back.
+    const store = await openSqliteStore({ path: join(this.folder, 'runs.db') })
+    for (const note of ['one', 'two', 'three']) {
+      const held = await holdfast.start(waiting, canary)
+      const hold = `update runs set status = 'running', readiness = 'leased', session = ?, token = 1, due = null where id = ?`
+      this.attacker.prepare(hold).run(note, held.id)
+      await holdfast.pause(held, { note: `paused for ${canary} ${note}` })
+      if (note === 'three') await store.release([{ runId: held.id, session: note, token: 1 }])
+    }
+    await store.close()
     await holdfast.signal(mended, 'never', canary, { id: 'unread' })
     await holdfast.signal(mended, 'other', canary, { id: 'unread-too' })
     await holdfast.broadcast(news, canary, { id: 'later' })
@@ -179,12 +202,16 @@ export class EncryptedFile {
 
   private placeOf(table: string, row: RawRow): Place {
     const { payloads } = this
+    if (table === 'runs') return askedPlace('', row.id, sealedForIn(row.wish))
+    if (table === 'journal' && row.meta?.includes('sealedFor') === true) {
+      return askedPlace('', row.run_id, sealedForIn(row.meta))
+    }
     if (table === 'journal') return payloads.place(row.run_id, row.seq, row.kind as EntryKind, row.name)
     if (table === 'broadcasts') return topicPlace('', row.topic, row.id)
     if (table !== 'messages') throw new Error(`A payload stands in ${table}`)
     const message = { ...row, runId: row.run_id, policy: null } as unknown as Message
     if (message.kind !== 'ended') return messagePlace('', message)
-    return endPlace('', message.name, JSON.parse(message.data) as Exclude<Ended, { status: 'not-found' }>)
+    return endPlace('', message.name, endedIn(message) as Exclude<Ended, { status: 'not-found' }>)
   }
 }
 
@@ -196,6 +223,12 @@ interface RawRow {
   readonly name: string | null
   readonly topic: string
   readonly id: string
+  readonly meta: string | null
+  readonly wish: string | null
+}
+
+function sealedForIn(text: string | null): number {
+  return (JSON.parse(text ?? '{}') as { readonly sealedFor: number }).sealedFor
 }
 
 const encrypted = /enc\d+\.[^."\s]+\.[\w-]+/g

@@ -53,7 +53,12 @@ describe('a step of a long run', () => {
     let loads = 0
     const spying = new Proxy(store, {
       get(target, key) {
-        if (key === 'load') loads += 1
+        if (key === 'load') {
+          return (...request: Parameters<typeof target.load>) => {
+            loads += 1
+            return target.load(...request)
+          }
+        }
         if (key === 'commit') {
           return (transitions: readonly Transition[]) => {
             commits.push(...transitions)

@@ -69,8 +69,8 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const offload: Offload = {
       thresholdBytes: 100,
       put: async (text) => {
-        kept.set(`#${kept.size}`, text)
-        return `#${kept.size - 1}`
+        kept.set(`kept-${kept.size}`, text)
+        return `kept-${kept.size - 1}`
       },
       get: async (reference) => kept.get(reference) as string,
     }

@@ -34,6 +34,8 @@ describe('of all encrypted texts in a database', () => {
         'failing undo-attempt-failed undo-failed succeeded failed paused resumed retried',
       messages: 'signal topic-signal broadcast succeeded failed',
       broadcasts: 'broadcast topic-signal',
+      // What is asked of the holder of a run.
+      runs: 'paused',
     }
     const all = Object.entries(expected).flatMap(([table, listed]) =>
       listed.split(' ').map((kind) => `${table} ${kind}`),
@@ -84,54 +86,6 @@ describe('of all encrypted texts in a database', () => {
     const [one, two] = rows.filter(({ place }) => place.id === 'letter') as [Row, Row]
     file.put(one, two.text)
     expect(await letters()).toEqual(new Set(['PAYLOAD_CORRUPT', `${canary} two`]))
-  })
-
-  it('a note of who steers is shown to who has the key, and nowhere but at its run and what was done to it', async () => {
-    const file = new EncryptedFile()
-    await file.fill()
-    const holdfast = await file.open()
-    const notes = file.rows().filter(({ table, place }) => table === 'journal' && place.seq === 0)
-    expect(notes.map(({ place }) => place.kind).toSorted()).toEqual(['paused', 'resumed', 'retried', 'retried'])
-    const shown = async ({ place }: Row): Promise<Partial<JournalEntry> | undefined> =>
-      (await holdfast.journal(place.runId)).find(({ kind }) => kind === place.kind)
-    for (const here of notes) {
-      const entry = await shown(here)
-      expect(entry).toMatchObject({
-        meta: { note: expect.stringContaining(`${here.place.kind} for ${canary}`) as string },
-      })
-      expect(entry).not.toHaveProperty('unreadable')
-      for (const there of notes.filter((one) => one !== here)) {
-        file.put(here, there.text)
-        expect(await shown(here)).toMatchObject({ meta: { note: null }, unreadable: { key: null } })
-        file.put({ ...here, text: there.text }, here.text)
-      }
-      file.put(here, '"forged in plain text"')
-      expect(await shown(here)).toMatchObject({ meta: { note: null }, unreadable: { key: null } })
-      file.put({ ...here, text: '"forged in plain text"' }, here.text)
-    }
-  })
-
-  it('a note about a run that is being performed is encrypted while its holder is asked, and in the journal', async () => {
-    const file = new EncryptedFile()
-    const [begun, go] = [gate(), gate()]
-    const busy = workflow('busy', async (ctx) => {
-      await ctx.step('long', async () => {
-        begun.open()
-        await go.passed
-      })
-      return ctx.step('next', () => 'not before it is resumed')
-    })
-    const holdfast = await file.open({ workflows: [busy] })
-    await holdfast.work()
-    const run = await holdfast.start(busy)
-    await begun.passed
-    expect(await holdfast.pause(run, { note: canary })).toMatchObject({ outcome: 'pausing' })
-    const { wish } = file.attacker.prepare('select wish from runs').get() as { readonly wish: string }
-    expect(JSON.parse(wish)).toMatchObject({ note: null, sealedNote: expect.stringMatching(/^enc1\.k1\./) as string })
-    go.open()
-    await until(async () => (await run.status()) === 'paused')
-    const last = (await holdfast.journal(run)).at(-1)
-    expect(last).toMatchObject({ kind: 'paused', meta: { reason: 'operator', note: canary }, data: undefined })
   })
 
   it('nothing of a secret is in the files in the clear: not in progress, notes, logs, signals, errors or dead letters', async () => {
@@ -366,7 +320,7 @@ describe('what is written beside others', () => {
     slow.open()
     await until(async () => (await run.status()) === 'waiting')
     const story = (await before.journal(run)).map(({ kind, name }) => `${kind} ${name}`)
-    expect(story.slice(1, 3)).toEqual(['begun slow', 'step-succeeded fast'])
+    expect(story.slice(1, 4)).toEqual(['begun fast', 'begun slow', 'step-succeeded fast'])
     await before.close()
     const after = await file.open({ workflows: [both] })
     await after.work({ signals: false })

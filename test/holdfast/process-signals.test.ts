@@ -2,6 +2,7 @@
 
 import { spawn } from 'node:child_process'
 import { expect, it, onTestFinished } from 'vitest'
+import { childProgram } from '../support/child-program.ts'
 
 interface Ended {
   readonly said: readonly string[]
@@ -11,9 +12,8 @@ interface Ended {
 
 /** Starts the child, sends SIGTERM in the middle of its step, and tells how it ended. */
 async function terminated(how: string): Promise<Ended> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/holdfast/signalled-child.ts', how], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const program = await childProgram('test/holdfast/signalled-child.ts')
+  const child = spawn(process.execPath, [program, how], { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => void child.kill('SIGKILL'))
   let said = ''
   let isSent = false

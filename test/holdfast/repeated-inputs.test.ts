@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { jsonCodec, workflow, type Codec, type HoldfastOptions } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import { open } from './open.ts'
+import { memoryStore, open } from './open.ts'
 
 class Money {
   readonly amount: bigint
@@ -100,4 +100,33 @@ it.each<[string, Codec]>([
   const first = await holdfast.start(take, { a: new Money(1n, 'EUR'), b: 2 }, { idempotencyKey: 'request-1' })
   const again = await holdfast.start(take, { b: 2, a: new Money(1n, 'EUR') }, { idempotencyKey: 'request-1' })
   expect(again.id).toBe(first.id)
+})
+
+it('starts that are repeated together are looked up together', async () => {
+  const store = memoryStore()
+  let loads = 0
+  const load = store.load.bind(store)
+  store.load = (...request) => {
+    loads += 1
+    return load(...request)
+  }
+  const flow = workflow('flow', async (_ctx, _input: number) => undefined)
+  const holdfast = await open({ store, workflows: [flow] })
+  const all = (input: number): Promise<PromiseSettledResult<{ readonly id: string }>[]> =>
+    Promise.allSettled(
+      Array.from({ length: 400 }, (_, at) =>
+        holdfast.start(flow, at === 7 ? input : at, { idempotencyKey: `key ${at}` }),
+      ),
+    )
+  const first = await all(7)
+  expect(loads).toBe(0)
+  const again = await all(7)
+  expect(loads).toBe(1)
+  const idOf = (one: PromiseSettledResult<{ readonly id: string }>): unknown => 'value' in one && one.value.id
+  expect(again.map(idOf)).toEqual(first.map(idOf))
+  // One that means something else is told so, and none of the others.
+  const otherwise = await all(8)
+  expect(loads).toBe(2)
+  expect(otherwise.filter(({ status }) => status === 'rejected')).toHaveLength(1)
+  expect(otherwise[7]).toMatchObject({ reason: { code: 'INPUT_CONFLICT' } })
 })

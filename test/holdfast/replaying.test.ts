@@ -58,6 +58,7 @@ function prefixes({ run, entries }: Journal): readonly Journal[] {
 const kindsOfFunctions: readonly Entry['kind'][] = [
   'amended',
   'attempt-failed',
+  'begun',
   'cancelled',
   'cancelling',
   'continued',
@@ -197,6 +198,23 @@ describe('code that changed', () => {
       outcome: 'throws',
       error: { message: 'No input' },
     })
+  })
+
+  it('that throws where a step that can be undone was under way is told at once, and begins nothing', async () => {
+    let begun = 0
+    const reserving =
+      (isBroken: boolean): Body =>
+      (ctx) => {
+        const reserved = ctx.step('reserve', () => (begun += 1), { undo: () => void (begun += 1) })
+        if (isBroken) throw new TypeError('No shelf')
+        return reserved
+      }
+    const world = virtualWorld()
+    const { run, entries } = await record(world, { workflow: order(reserving(false)) })
+    const underWay = { run: { ...run, seq: 2 }, entries: entries.slice(0, 2) }
+    const told = { outcome: 'throws', error: { message: 'No shelf' } }
+    expect(await replayed(world, order(reserving(true)), underWay)).toMatchObject(told)
+    expect(begun).toBe(1)
   })
 
   it('that goes another way where nothing is recorded yet agrees', async () => {

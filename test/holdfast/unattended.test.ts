@@ -1,8 +1,10 @@
 // A forgotten worker must not be silence, and a worker elsewhere must not be noise.
 
 import { spawn } from 'node:child_process'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
+import { translatedPackage } from '../support/child-program.ts'
 import { keepLines } from './open.ts'
 import { virtualWorld } from './virtual-world.ts'
 
@@ -77,6 +79,45 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
   })
 
+  it('because it went on as a workflow that no worker has is told of after 5 s, and to who waits for its result', async () => {
+    const { clock, open, ports, logger, said, after } = world()
+    const first = workflow('first', (ctx) => ctx.continueAs(greet, 'Ada'))
+    const holdfast = await open({ workflows: [first], ports, logger })
+    await holdfast.work()
+    const run = await holdfast.start(first)
+    await clock.advance('5s')
+    expect(said()).toEqual([expect.stringMatching(/"greet" wait.*no worker for them.*lacks version 1/)])
+    const error: unknown = await after(run.result({ timeout: '1s' }).catch((thrown: unknown) => thrown))
+    expect(error).toMatchObject({
+      message: expect.stringMatching(
+        /nobody has gone on with it since it was due.*"greet", version 1, is up/,
+      ) as string,
+    })
+  })
+
+  it('says so to who waits for its result, if it slept while its workflow was taken away', async () => {
+    const { clock, open, ports, after } = world()
+    const nap = workflow('nap', async (ctx) => void (await ctx.sleep('1 min')))
+    const before = await open({ workflows: [nap], ports })
+    await before.work()
+    const { id } = await before.start(nap)
+    await clock.advance('1s')
+    await after(before.close())
+    const later = await open({ workflows: [greet], ports })
+    await later.work()
+    await clock.advance('2 min')
+    const error: unknown = await after(
+      later
+        .run(id)
+        .result({ timeout: '1s' })
+        .catch((thrown: unknown) => thrown),
+    )
+    expect(error).toMatchObject({
+      details: { status: 'waiting', begun: false },
+      message: expect.stringMatching(/gone on with it since it was due.*"nap", version 1/) as string,
+    })
+  })
+
   it('says so to who gave up waiting for its result', async () => {
     const { open, ports, after } = world()
     const holdfast = await open({ workflows: [greet], ports })
@@ -101,13 +142,14 @@ describe('a run that nobody begins', () => {
 
 it('a process that only starts runs ends by itself: the look at them does not keep it alive', async () => {
   const program = `
-    const { createHoldfast, workflow } = await import('./src/index.ts')
+    const { createHoldfast, workflow } = await import(process.argv[1])
     const greet = workflow('greet', (_ctx, name) => name)
     const holdfast = await createHoldfast({ store: 'memory:', workflows: [greet] })
     await holdfast.start(greet, 'Ada')
     const began = performance.now()
     process.on('exit', () => console.log(performance.now() - began < 4_000 ? 'at once' : 'late'))`
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', program])
+  const index = join(await translatedPackage(), 'src/index.js')
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program, index])
   onTestFinished(() => void child.kill('SIGKILL'))
   let said = ''
   child.stdout.on('data', (text: Buffer) => void (said += text.toString()))

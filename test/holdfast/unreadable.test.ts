@@ -57,7 +57,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     )
     const [started] = await without.journal(run.id)
     expect(started).toMatchObject({ kind: 'started', data: undefined, unreadable: { key: 'a' } })
-    expect(done).toEqual(['book one', 'book two', 'book three'])
+    expect(done.toSorted()).toEqual(['book one', 'book three', 'book two'])
     await without.close()
 
     const back = await open({ codec: withoutKeys(both), workflows })
@@ -66,7 +66,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect(await back.run(runs[0]?.id ?? '').result()).toBe('b-one cash')
     expect(await back.run(runs[2]?.id ?? '').result()).toBe('b-three cash')
     await until(back, runs[1] ?? run, 'failed')
-    expect(done).toEqual(['book one', 'book two', 'book three', 'unbook b-two'])
+    expect(done.slice(3)).toEqual(['unbook b-two'])
     expect((await back.get(run.id)).unreadable).toBeNull()
   })
 

@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline'
 import type { NewMessage } from '../../src/store.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
+import { deliverOne } from '../../src/testing/contract/bench.ts'
 
 const [url = '', schema = ''] = process.argv.slice(2)
 const store = await openPostgresStore({ url, schema, listen: false, connections: 10 })
@@ -11,8 +12,8 @@ let loaded: readonly NewMessage[] = []
 console.log('ready')
 for await (const line of createInterface({ input: process.stdin })) {
   if (line === 'go') {
-    const answers = await Promise.all(loaded.map((message) => store.deliver([message], { apart: true })))
-    console.log(JSON.stringify(answers.map(([answer]) => answer?.outcome)))
+    const answers = await Promise.all(loaded.map((message) => deliverOne(store, message, { apart: true })))
+    console.log(JSON.stringify(answers.map(({ outcome }) => outcome)))
   } else {
     loaded = JSON.parse(line) as readonly NewMessage[]
     console.log('loaded')

@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { Client } from 'pg'
 import { createHoldfast, type Holdfast } from '../../src/holdfast.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
+import { childProgram } from '../support/child-program.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { racers, type Sending } from './exchange-racers.ts'
 
@@ -31,7 +32,8 @@ export async function raceExchange(races: number): Promise<RaceTally> {
   const { url, schema } = await freshSchema()
   const store = await openPostgresStore({ url, schema })
   const holdfast = await createHoldfast({ store, workflows: racers })
-  const children = Array.from({ length: processes }, () => new Racer(url, schema))
+  const program = await childProgram('test/postgres/exchange-child.ts')
+  const children = Array.from({ length: processes }, () => new Racer(program, url, schema))
   const client = new Client({ connectionString: url })
   await client.connect()
   const tally: RaceTally = { races: 0, read: 0, unread: 0, taken: 0, open: 0, inTime: 0, late: 0, wrong: [] }
@@ -143,8 +145,8 @@ class Racer {
   private readonly lines: AsyncIterator<string>
   private readonly exited: Promise<unknown>
 
-  constructor(url: string, schema: string) {
-    this.child = spawn(process.execPath, ['--import', 'tsx', 'test/postgres/exchange-child.ts', url, schema], {
+  constructor(program: string, url: string, schema: string) {
+    this.child = spawn(process.execPath, [program, url, schema], {
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     if (this.child.stdout === null) throw new Error('A racer has no output.')

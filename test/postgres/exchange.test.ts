@@ -7,9 +7,9 @@ import { Client } from 'pg'
 import { expect, test } from 'vitest'
 import type { Watched } from '../../src/core/watched.ts'
 import { sentId } from '../../src/core/message.ts'
-import type { Committed, Delivered } from '../../src/store.ts'
+import type { Committed } from '../../src/store.ts'
 import type { PostgresStore } from '../../src/stores/postgres/index.ts'
-import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
+import { commitOne, deliverOne, type ContractBench, type Held } from '../../src/testing/contract/bench.ts'
 import { ending, waiting } from '../../src/testing/contract/drafts.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
@@ -82,10 +82,10 @@ test('an end and who begins to watch it, at the same moment: nobody waits for wh
     const [watcher, target] = await Promise.all([bench.hold(), bench.hold()])
     const park = parking(bench, watcher, onRun(target.runId))
     const end = bench.transition(target, ended)
-    const [[parked]] = await race(
+    const [parked] = await race(
       turn,
-      () => store.commit([park]),
-      () => other.commit([end]),
+      () => commitOne(store, park),
+      () => commitOne(other, end),
     )
     const run = await bench.run(watcher.runId)
     expect(run.inbox).toBe(1)
@@ -106,8 +106,8 @@ test('a queue and who begins to wait on it, at the same moment: each gets one, a
     const send = bench.broadcast({ topic: queue })
     await race(
       turn,
-      () => store.commit([park]),
-      () => other.deliver([send]),
+      () => commitOne(store, park),
+      () => deliverOne(other, send),
     )
     expect((await bench.mailbox(held.runId)).map(sentId)).toEqual([send.id])
   }
@@ -121,12 +121,13 @@ test('a message and the end of its run, at the same moment: a dead letter is kep
   for (let turn = 0; turn < 200; turn += 1) {
     const held = await bench.hold()
     const end = bench.transition(held, { ...ended, emptyAt: 0 })
-    const [, [delivered]] = await race(
+    const message = bench.message(held.runId, { policy })
+    const [, { outcome }] = await race(
       turn,
-      () => store.commit([end]),
-      () => other.deliver([bench.message(held.runId, { policy })]),
+      () => commitOne(store, end),
+      () => deliverOne(other, message),
     )
-    outcomes.add((delivered as Delivered).outcome)
+    outcomes.add(outcome)
     expect(await store.deadLetters({ runId: held.runId }, { limit: 10 })).toHaveLength(1)
     expect(await bench.mailbox(held.runId)).toEqual([])
   }
@@ -175,10 +176,10 @@ test.for([1, 4])(
       return index % 2 === 0 ? pair : pair.toReversed()
     })
     const [parked, sent] = await Promise.all([
-      Promise.all(parks.map((park, index) => (index % 3 === 0 ? store : other).commit([park]))),
+      Promise.all(parks.map((park, index) => commitOne(index % 3 === 0 ? store : other, park))),
       Promise.all(sends.map((pair, index) => (index % 2 === 0 ? store : other).deliver(pair))),
     ])
-    expect(parked.flat().every(({ outcome }) => outcome === 'committed')).toBe(true)
+    expect(parked.every(({ outcome }) => outcome === 'committed')).toBe(true)
     const told = sent.flat().reduce((sum, one) => sum + ('runs' in one ? (one.runs ?? 0) : 0), 0)
     const rows = await store.get(held.map(({ runId }) => runId))
     // Everyone whom a broadcast says it went to has it.

@@ -1,7 +1,7 @@
 // A run that reads one message of many and ends, and how it comes to have so many.
 
 import { Client, escapeIdentifier } from 'pg'
-import { workflow } from 'holdfast'
+import { workflow } from '../../src/index.ts'
 
 export const hoarder = workflow('hoarder', async (ctx) => {
   await ctx.signal('go')

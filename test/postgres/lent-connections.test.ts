@@ -9,6 +9,7 @@ import type { ClientLike, PoolLike } from '../../src/stores/postgres/database.ts
 import { until } from '../chaos/crew.ts'
 import { freshDatabase, freshSchema } from '../support/postgres-shared.ts'
 import { never, place, type Tx } from './lent.ts'
+import { transactionOn } from './transaction-on.ts'
 
 describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
   it('are at most all but three, begin in order, and leave heartbeats and commits their own', async () => {
@@ -75,7 +76,7 @@ describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
     expect(await here.balances()).toEqual({ a: 20, b: 0 })
   })
 
-  it.each([1, 2, 3])('share what there is of %i connections', async (connections) => {
+  it.each([2, 3])('share what there is of %i connections', async (connections) => {
     const here = await place({ connections, listen: false })
     const flow = workflow('flow', async (ctx, n: number) => {
       const first = await ctx.step('first', () => n)
@@ -92,12 +93,29 @@ describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
     expect((await here.connections()).length).toBeLessThanOrEqual(connections)
   })
 
-  it('are refused where there could be none', async () => {
-    for (const connections of [0, -1, 1.5, Number.NaN]) {
+  it('are refused where there are fewer than two: a call inside of a transaction would wait for its end', async () => {
+    for (const connections of [0, -1, 1, 1.5, Number.NaN]) {
       await expect(openPostgresStore({ url: 'postgres://nowhere', connections })).rejects.toMatchObject({
         code: 'INVALID_OPTION',
+        message: expect.stringContaining('openPostgresStore({ connections }) is a whole number from 2') as string,
       })
     }
+    const pool = new Pool({ connectionString: 'postgres://nowhere', max: 1 })
+    await expect(openPostgresStore({ pool })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('`max` of openPostgresStore({ pool }) is a whole number from 2') as string,
+    })
+  })
+
+  it('are enough for a call inside of a transaction if they are two', async () => {
+    const here = await place({ connections: 2 })
+    const world: { holdfast?: Holdfast } = {}
+    const flow = workflow('flow', (ctx) =>
+      ctx.transaction('look', async () => (await world.holdfast?.get(ctx.run.id))?.status),
+    )
+    const holdfast = (world.holdfast = await here.open({ workflows: [flow] }))
+    await holdfast.work()
+    expect(await (await holdfast.start(flow)).result()).toBe('running')
   })
 })
 
@@ -155,9 +173,44 @@ describe("a pool of the user's own", { timeout: 60_000 }, () => {
     expect(now).toBe(0)
   })
 
-  it('of one connection has none left to listen with', async () => {
+  it('is shared with transactions of their own library: all but three, in order, and a beat finds a connection', async () => {
+    const here = await place({ listen: false })
+    const mine = new Pool({ connectionString: here.url, max: 6 })
+    onTestFinished(() => mine.end())
+    const store = await openPostgresStore({ pool: mine, listen: false })
+    onTestFinished(() => store.close())
+    const open = { now: 0, most: 0, begun: 0 }
+    let go: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => (go = resolve))
+    const flow = workflow('flow', (ctx) =>
+      ctx.transaction('hold', async () => {
+        open.begun += 1
+        open.most = Math.max(open.most, (open.now += 1))
+        await gate
+        open.now -= 1
+      }),
+    )
+    const holdfast = await here.open({
+      store,
+      workflows: [flow],
+      transaction: transactionOn(mine),
+    })
+    await holdfast.work()
+    const runs = await Promise.all(Array.from({ length: 12 }, () => holdfast.start(flow)))
+    await until('as many are open as may be', () => open.now === 3)
+    // Nothing of ours waits in the pool of the user behind what lasts long.
+    await store.beat({ session: 'another', leaseMs: 10_000 })
+    expect(await holdfast.count({})).toMatchObject({ count: 12 })
+    expect(mine.waitingCount).toBe(0)
+    expect(open).toEqual({ now: 3, most: 3, begun: 3 })
+    go()
+    await Promise.all(runs.map((run) => run.result()))
+    expect(open).toEqual({ now: 0, most: 3, begun: 12 })
+  })
+
+  it('of two connections has none left to listen with', async () => {
     const { url, schema } = await freshSchema()
-    const mine = new Pool({ connectionString: url, max: 1 })
+    const mine = new Pool({ connectionString: url, max: 2 })
     onTestFinished(() => mine.end())
     const store = await openPostgresStore({ pool: mine, schema, storageTimeout: '2s' })
     await store.migrate()

@@ -127,6 +127,29 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     expect((await bench.claim({ limit: 1, apart: true })).runs.map(({ id }) => id)).toEqual([first.id])
   })
 
+  it('that has come due is more to be had, and hides neither what has come due beside it nor what comes due next', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench } = await opened({ url, schema })
+    const runs = [await bench.start(), await bench.start(), await bench.start()]
+    const [locked, beside, later] = runs.map(({ id }) => id)
+    const user = await lockerOf(url, schema, null)
+    await user.query(
+      `update ${schema}.runs set readiness = 'timed', due = due + case id when $1 then 9000 else -1000 end`,
+      [later],
+    )
+    await user.query('commit')
+    await user.query('begin')
+    await user.query(`select 1 from ${schema}.runs where id = $1 for update`, [locked])
+    const { runs: claimed, more, nextDue, now } = await bench.claim({ limit: 5 })
+    expect([claimed.map(({ id }) => id), more]).toEqual([[beside], true])
+    expect(nextDue).toBe((runs[2]?.due ?? 0) + 9000)
+    expect(nextDue).toBeGreaterThan(now)
+    expect(await bench.claim({ limit: 5 })).toMatchObject({ runs: [], more: true, nextDue })
+    await user.query('rollback')
+    const freed = await bench.claim({ limit: 5 })
+    expect([freed.runs.map(({ id }) => id), freed.more, freed.nextDue]).toEqual([[locked], false, nextDue])
+  })
+
   it('lets a worker with one slot perform all the others', async () => {
     const { url, schema } = await freshSchema()
     const done: number[] = []

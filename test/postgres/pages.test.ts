@@ -3,12 +3,12 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { usualPages } from '../../src/core/chore.ts'
 import { createContractBench, type ContractBench, type Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
+import { childProgram } from '../support/child-program.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { openExplainedStore, type Explained } from './explained-store.ts'
 import { crowd, deadLetters, fill, hoarder } from './hoarder.ts'
@@ -128,8 +128,8 @@ describe('a process that is killed while it settles the mail of a run', () => {
       const run = await holdfast.start(hoarder)
       await fill(url, schema, run.id, 30_000)
       await holdfast.signal(run, 'go')
-      const script = fileURLToPath(new URL('pages-child.ts', import.meta.url))
-      const child = spawn(process.execPath, ['--import', 'tsx', script, url, schema], { stdio: 'ignore' })
+      const program = await childProgram('test/postgres/pages-child.ts')
+      const child = spawn(process.execPath, [program, url, schema], { stdio: 'ignore' })
       onTestFinished(() => void child.kill('SIGKILL'))
       await expect.poll(() => deadLetters(url, schema), { timeout: minute, interval: 20 }).toBeGreaterThan(0)
       child.kill('SIGKILL')

@@ -7,6 +7,8 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Committed } from '../../src/store.ts'
 import type { PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
+import { commitOne } from '../../src/testing/contract/bench.ts'
+import { childProgram } from '../support/child-program.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
@@ -31,7 +33,7 @@ export async function raceParkings(
   const { url, schema } = await freshSchema()
   const { store, bench } = await opened({ url, schema })
   const { store: parker } = await opened({ ...parking(url), schema, connections: atOnce })
-  const child = startDeliverer(url, schema)
+  const child = await startDeliverer(url, schema)
   const tally: Tally = { races: 0, woken: 0, told: 0, lost: [] }
   try {
     assert.equal(await child.said(), 'ready')
@@ -47,13 +49,13 @@ export async function raceParkings(
       // Neither too early nor always the same: each race of a round begins a little later than the one before.
       const spread = headStartMs * 2 * Math.random()
       const parked = await Promise.all(
-        parks.map((park, index) => later(spread + index * 0.05, () => parker.commit([park], { apart: true }))),
+        parks.map((park, index) => later(spread + index * 0.05, () => commitOne(parker, park, { apart: true }))),
       )
       const outcomes = JSON.parse(await child.said()) as readonly string[]
       const rows = await store.get(held.map(({ runId }) => runId))
       let woken = 0
       for (const [index, row] of rows.entries()) {
-        const answer = parked[index]?.[0] as Extract<Committed, { outcome: 'committed' }>
+        const answer = parked[index] as Extract<Committed, { outcome: 'committed' }>
         const facts = [answer.released, outcomes[index], row?.status, row?.readiness, row?.inbox, row?.session === null]
         const seen = JSON.stringify(facts)
         if (seen === '[true,"delivered","waiting","ready",1,true]') woken += 1
@@ -77,8 +79,9 @@ async function later<Answer>(ms: number, act: () => Promise<Answer>): Promise<An
   return act()
 }
 
-function startDeliverer(url: string, schema: string) {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/postgres/deliver-child.ts', url, schema], {
+async function startDeliverer(url: string, schema: string) {
+  const program = await childProgram('test/postgres/deliver-child.ts')
+  const child = spawn(process.execPath, [program, url, schema], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()

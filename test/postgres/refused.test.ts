@@ -1,15 +1,15 @@
 // A database that is away, silent, or there and refusing: callers are told in time, with what to do, and a worker goes on by
 // itself when it is repaired.
 
-import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createHoldfast, isHoldfastError, topic, workflow, type Holdfast, type HoldfastError } from 'holdfast'
+import { createHoldfast, isHoldfastError, topic, workflow, type HoldfastError } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
 import { until } from '../chaos/crew.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, proxied } from './proxied.ts'
 import { startOwnPostgres } from './restarts.ts'
+import { execute, underRole } from './under-role.ts'
 
 const echo = workflow('refused.echo', (ctx, n: number) => ctx.step('echo', () => n))
 const patient = workflow('refused.patient', (ctx) => ctx.signal<string>('word'))
@@ -24,16 +24,6 @@ async function refusalOf(call: Promise<unknown>): Promise<HoldfastError> {
   )
   if (!isHoldfastError(error)) throw new Error(String(error))
   return error
-}
-
-async function execute(url: string, ...statements: readonly string[]): Promise<void> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    for (const statement of statements) await client.query(statement)
-  } finally {
-    await client.end()
-  }
 }
 
 describe('a database that is away', { timeout: 60_000 }, () => {
@@ -119,44 +109,12 @@ it('a start with a key is repeated by its id in a store of several shards, too',
   expect((await holdfast.count()).count).toBe(8)
 })
 
-/** A Holdfast that works under a role of its own, and what its superuser may do to it. */
-async function underRole(): Promise<{
-  readonly holdfast: Holdfast
-  readonly logger: ReturnType<typeof keepLines>
-  readonly ask: (...statements: readonly string[]) => Promise<void>
-  readonly role: string
-  readonly schema: string
-  /** The address for that role. */
-  readonly store: string
-}> {
-  const { url, schema } = await freshSchema()
-  const role = `${schema}_worker`
-  const admin = await openPostgresStore({ url, schema, listen: false })
-  await admin.migrate()
-  await admin.close()
-  const ask = (...statements: readonly string[]): Promise<void> => execute(url, ...statements)
-  await ask(
-    `create role ${role} login password 'secret'`,
-    `grant usage on schema ${schema} to ${role}`,
-    `grant select, insert, update, delete on all tables in schema ${schema} to ${role}`,
-    `grant usage, select, update on all sequences in schema ${schema} to ${role}`,
-  )
-  onTestFinished(() => ask(`drop owned by ${role} cascade`, `drop role ${role}`))
-  const own = new URL(url)
-  own.username = role
-  own.password = 'secret'
-  own.searchParams.set('schema', schema)
-  const logger = keepLines()
-  const holdfast = await holdfastAt({ store: own.href, workflows, migrate: false, logger })
-  return { holdfast, logger, ask, role, schema, store: own.href }
-}
-
 const errorsOf = ({ lines }: ReturnType<typeof keepLines>): readonly string[] =>
   lines.filter(({ level }) => level === 'error').map(({ message }) => message)
 
 describe('a right that is missing', { timeout: 60_000 }, () => {
   it('is told at once, with the right and the table', async () => {
-    const { holdfast, ask, role, schema } = await underRole()
+    const { holdfast, ask, role, schema } = await underRole(workflows)
     const waiting = await holdfast.start(patient)
     await ask(`revoke insert on ${schema}.runs, ${schema}.messages from ${role}`)
     const start = await refusalOf(holdfast.start(echo, 7))
@@ -180,7 +138,7 @@ describe('a right that is missing', { timeout: 60_000 }, () => {
     ['usage on the schema', 'revoke usage on schema S from R', 'usage on schema S'],
     ['update, which a lock needs, too', 'revoke update on S.topics from R', 'update on S.topics'],
   ])('is named, whatever it is: %s', async (_what, revoke, missing) => {
-    const { holdfast, ask, role, schema } = await underRole()
+    const { holdfast, ask, role, schema } = await underRole(workflows)
     const named = (text: string): string => text.replace(/\bS\b/, schema).replace(/\bR\b/, role)
     await ask(named(revoke))
     const call = missing.includes('topics')
@@ -192,7 +150,7 @@ describe('a right that is missing', { timeout: 60_000 }, () => {
   })
 
   it('is said once by a worker, which goes on when it is granted', async () => {
-    const { holdfast, logger, ask, role, schema } = await underRole()
+    const { holdfast, logger, ask, role, schema } = await underRole(workflows)
     await holdfast.work({ shutdownTimeout: '1s' })
     await ask(`revoke update on ${schema}.runs from ${role}`)
     const run = await holdfast.start(echo, 7)
@@ -205,7 +163,7 @@ describe('a right that is missing', { timeout: 60_000 }, () => {
   })
 
   it('is one of a database that became read-only, too', async () => {
-    const { holdfast, ask, role } = await underRole()
+    const { holdfast, ask, role } = await underRole(workflows)
     await holdfast.start(patient)
     await ask(
       `alter role ${role} set default_transaction_read_only = on`,
@@ -227,7 +185,7 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
   ]
 
   it('rejects their starts at once, and holds up no other start', async () => {
-    const { holdfast, ask, schema } = await underRole()
+    const { holdfast, ask, schema } = await underRole(workflows)
     await ask(...forbid(schema))
     const inputs = ['a', 'forbidden 1', 'b', 'c', 'forbidden 2', 'd']
     const settled = await Promise.allSettled(inputs.map((input) => holdfast.start(tell, input)))
@@ -240,7 +198,7 @@ describe('a policy that refuses two rows', { timeout: 60_000 }, () => {
   })
 
   it('holds up no commit of another run, is said once, and the two go on when it is changed', async () => {
-    const { holdfast, logger, ask, schema } = await underRole()
+    const { holdfast, logger, ask, schema } = await underRole(workflows)
     await ask(...forbid(schema))
     await holdfast.work({ shutdownTimeout: '1s' })
     const words = (n: number): string => (n % 5 === 0 ? `for-bidden ${n}` : `word ${n}`)
@@ -273,7 +231,7 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     ['ready', 0],
     ['due a little later', 500],
   ])('keeps no claim from the others that are %s, names each once, and lets go of them', async (_what, delayMs) => {
-    const { holdfast, logger, ask, schema } = await underRole()
+    const { holdfast, logger, ask, schema } = await underRole(workflows)
     const when = delayMs === 0 ? {} : { runAt: new Date(Date.now() + delayMs) }
     const starts = Array.from({ length: 10 }, (_, n) => holdfast.start(echo, n, { ...when, key: keyOf(n) }))
     const runs = await Promise.all(starts)
@@ -290,7 +248,7 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
   })
 
   it('keeps no heartbeat from moving the deadlines of others', async () => {
-    const { holdfast, store, ask, schema } = await underRole()
+    const { holdfast, store, ask, schema } = await underRole(workflows)
     for (let n = 0; n < 10; n += 1) await holdfast.start(echo, n, { key: keyOf(n) })
     const own = await openPostgresStore({ url: store, listen: false })
     onTestFinished(() => own.close())
@@ -310,7 +268,7 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
   })
 
   it('keeps no rescue from ending others whose time is over, and no bulk cancellation from the others', async () => {
-    const { holdfast, ask, schema } = await underRole()
+    const { holdfast, ask, schema } = await underRole(workflows)
     const start = (n: number) => holdfast.start(patient, undefined, { key: keyOf(n), timeout: '1s' })
     await Promise.all(Array.from({ length: 10 }, (_, n) => start(n)))
     const calm = await Promise.all([20, 21, 22, 25].map((n) => holdfast.start(patient, undefined, { key: keyOf(n) })))

@@ -1,5 +1,5 @@
-// Somebody's open transaction holds what a rescue comes to: a parent that would hear of an end, or the run itself. That run is
-// rescued later; the orphans of dead workers that stand behind it are taken while the lock is held.
+// Somebody's open transaction holds what a rescue comes to. A run that is locked itself is rescued later, and one whose parent is
+// locked now: that parent hears of it later. The orphans of dead workers that stand behind them are taken while the lock is held.
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -59,19 +59,34 @@ async function takenOver(bench: ContractBench, limit = 100): Promise<readonly st
 }
 
 describe('a rescue that comes to what somebody else has locked', { timeout: 60_000 }, () => {
-  it('a run whose parent is locked is ended later, and an orphan of a dead worker is taken at once', async () => {
+  it('a run whose parent is locked is ended at once, and so is an orphan of a dead worker taken', async () => {
     const bench = await rig()
     const { parent, child } = await lateChild(bench)
     await bench.lock([parent])
     const dead = await orphan(bench)
     expect(await takenOver(bench)).toEqual([dead])
+    expect(await bench.run(child)).toMatchObject({ status: 'failed' })
+    await bench.chores()
+    expect(await bench.run(parent)).toMatchObject({ inbox: 0 })
+    await bench.letGo()
+    await until('the parent has heard of it', async () => {
+      await bench.chores()
+      return (await bench.mailbox(parent)).length > 0
+    })
+    expect(await bench.mailbox(parent)).toHaveLength(1)
+  })
+
+  it('a locked run is there for the next look, soon; and that is no reason to look without a pause', async () => {
+    const bench = await rig()
+    const { child } = await lateChild(bench)
+    await bench.lock([child])
+    await until('it was found', async () => {
+      const { next, now, more } = await bench.rescue()
+      return !more && next !== null && next <= now
+    })
     expect(await bench.run(child)).toMatchObject({ status: 'pending' })
-    // It is there for the next look, soon; and that is no reason to look without a pause.
-    const { next, now, more } = await bench.rescue()
-    expect([(next ?? Infinity) <= now, more]).toEqual([true, false])
     await bench.letGo()
     expect((await bench.rescue()).ended).toMatchObject([{ runId: child, reason: 'timed-out' }])
-    expect(await bench.mailbox(parent)).toHaveLength(1)
   })
 
   it('more locked ones than a look takes keep nobody from what stands behind them', async () => {
@@ -79,7 +94,7 @@ describe('a rescue that comes to what somebody else has locked', { timeout: 60_0
     const families = [await lateChild(bench), await lateChild(bench), await lateChild(bench)]
     const [first, ...rest] = [await orphan(bench), await orphan(bench), await orphan(bench)] as [string, ...string[]]
     // Orphans come before runs whose time is over.
-    await bench.lock([...families.map(({ parent }) => parent), ...rest])
+    await bench.lock([...families.map(({ child }) => child), ...rest])
     const own = await lateChild(bench)
     const found: string[] = []
     await until('both were found', async () => {

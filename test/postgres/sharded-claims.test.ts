@@ -3,6 +3,7 @@
 import { Pool, type PoolClient } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { freshSchema } from '../support/postgres-shared.ts'
+import { connectedTo } from './lent.ts'
 import { opened } from './proxied.ts'
 
 const refusal = `do $$ begin raise exception 'canceling statement' using errcode = '57014'; end $$`
@@ -52,5 +53,17 @@ describe('a claim of several shards', { timeout: 60_000 }, () => {
       const { runs } = await bench.claim({ selectors, limit: 10 })
       expect(runs.map(({ type }) => type)).toEqual(Array.from({ length: 5 }, () => ['many', 'few']).flat())
     }
+  })
+
+  it('begins with any of them, so that no shard goes first everywhere', async () => {
+    const { url, schema } = await freshSchema()
+    const { bench } = await opened({ url, schema, shards: 8 })
+    const watcher = await connectedTo(url)
+    // So many that no shard is emptied by all of the claims together.
+    await bench.store.start(Array.from({ length: 800 }, () => bench.newRun()))
+    for (let turn = 0; turn < 32; turn += 1) expect((await bench.claim({ limit: 1 })).runs).toHaveLength(1)
+    const { rows } = await watcher.query(`select distinct shard from ${schema}.runs where session is not null`)
+    // Of 32 claims all would begin with the same one once in 8^31 times.
+    expect(rows.length).toBeGreaterThan(1)
   })
 })

@@ -7,6 +7,7 @@ import { workflow, type Context, type HoldfastOptions } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { until } from '../chaos/crew.ts'
 import { connectedTo, place, type Place, type Tx } from './lent.ts'
+import { transactionOn } from './transaction-on.ts'
 
 const once = { retry: 'none' } as const
 
@@ -34,7 +35,7 @@ describe('the settings of a transaction', { timeout: 60_000 }, () => {
     const settings = `select name, setting from pg_settings where name in ('lock_timeout', 'statement_timeout', 'jit',
       'idle_in_transaction_session_timeout', 'enable_seqscan', 'enable_sort', 'plan_cache_mode') order by name`
 
-    const store = await openPostgresStore({ url, connections: 1, storageTimeout: '2s', listen: false })
+    const store = await openPostgresStore({ url, connections: 2, storageTimeout: '2s', listen: false })
     onTestFinished(() => store.close())
     await store.migrate()
     const expected = (await (await connectedTo(url)).query(settings)).rows
@@ -93,6 +94,17 @@ describe('a function that ends its transaction', { timeout: 60_000 }, () => {
     expect((await here.balances())['b']).toBe(0)
   })
 
+  it('or seems to, because it reset all settings, has failed with an error that says so', async () => {
+    const here = await place({ listen: false })
+    const { result } = await perform(here, async (tx) => {
+      await tx.query("update accounts set balance = 1 where id = 'a'")
+      await tx.query('reset all')
+    })
+    const message = expect.stringContaining('RESET ALL') as string
+    expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION', message } })
+    expect(await here.balances()).toEqual({ a: 0, b: 0 })
+  })
+
   it('without waiting for that has failed, too', async () => {
     const here = await place({ listen: false })
     const { result } = await perform(here, async (tx) => {
@@ -129,19 +141,7 @@ describe('a function that ends its transaction', { timeout: 60_000 }, () => {
     const here = await place({ listen: false })
     const pool = new Pool({ connectionString: here.url, max: 2 })
     onTestFinished(() => pool.end())
-    const transaction = async (work: (tx: unknown) => Promise<unknown>): Promise<void> => {
-      const client = await pool.connect()
-      try {
-        await client.query('begin')
-        await work(client)
-        await client.query('commit')
-      } catch (error) {
-        await client.query('rollback')
-        throw error
-      } finally {
-        client.release()
-      }
-    }
+    const transaction = transactionOn(pool)
     const { result, kinds } = await perform(here, async (tx) => void (await tx.query(end)), { transaction })
     expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
     expect(kinds).toEqual(['started', 'step-failed', 'failed'])
@@ -183,9 +183,62 @@ describe('a function that uses its transaction', { timeout: 60_000 }, () => {
   })
 
   it('may begin no other transaction of its run', async () => {
-    const here = await place({ listen: false, connections: 1 })
+    const here = await place({ listen: false, connections: 2 })
     const { result } = await perform(here, (_tx, ctx) => ctx.transaction('inner', () => 1))
     expect(result).toMatchObject({ cause: { code: 'INVALID_OPTION' } })
+  })
+})
+
+describe('a transaction of a run whose row is locked', { timeout: 60_000 }, () => {
+  it.each(['a message that is sent in an open transaction', 'a stranger'])(
+    'is tried again when the row is free, whatever its policy says: %s',
+    async (who) => {
+      // Where nothing waits long: a fifteenth of it for a lock.
+      const here = await place({ storageTimeout: '1500ms' })
+      let calls = 0
+      let open = (): void => undefined
+      const gate = new Promise<void>((resolve) => (open = resolve))
+      const flow = workflow('flow', (ctx) =>
+        ctx.transaction(
+          'write',
+          async (tx: Tx) => {
+            await tx.query("update accounts set balance = balance + 1 where id = 'a'")
+            calls += 1
+            await gate
+            return 'done'
+          },
+          once,
+        ),
+      )
+      const holdfast = await here.open({ workflows: [flow] })
+      await holdfast.work()
+      const run = await holdfast.start(flow)
+      await until('it has written', () => calls === 1)
+      const user = await connectedTo(here.url)
+      await user.query('begin')
+      if (who === 'a stranger') await user.query('select 1 from holdfast.runs for update')
+      else await holdfast.using(user).signal(run, 'news', 1)
+      open()
+      const free = "select 1 from accounts where id = 'a' for update skip locked"
+      await until('it was rolled back', async () => (await here.client.query(free)).rows.length > 0)
+      await user.query('commit')
+      expect(await run.result()).toBe('done')
+      expect(calls).toBe(2)
+      expect(await here.balances()).toEqual({ a: 1, b: 0 })
+      const kinds = (await holdfast.journal(run)).map(({ kind }) => kind)
+      expect(kinds.filter((kind) => kind === 'attempt-failed')).toHaveLength(1)
+      expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    },
+  )
+
+  it('fails by the lock that its own statement met', async () => {
+    const here = await place()
+    await here.client.query("begin; update accounts set balance = 5 where id = 'a'")
+    const { result, kinds } = await perform(here, (tx) =>
+      tx.query("select balance from accounts where id = 'a' for update nowait"),
+    )
+    expect(result).toMatchObject({ code: 'RUN_FAILED', cause: { code: '55P03' } })
+    expect(kinds).not.toContain('attempt-failed')
   })
 })
 

@@ -9,6 +9,7 @@ import { until } from '../chaos/crew.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
 import { startWireProxy } from '../support/wire-proxy.ts'
 import { connectedTo, never, place, type Place, type Tx } from './lent.ts'
+import { transactionOn } from './transaction-on.ts'
 
 const once = { retry: 'none' } as const
 
@@ -148,19 +149,7 @@ describe('a transaction that hangs', { timeout: 60_000 }, () => {
     )
     const holdfast = await here.open({
       workflows: [stuck],
-      transaction: async (work) => {
-        const client = await pool.connect()
-        try {
-          await client.query('begin')
-          await work(client)
-          await client.query('commit')
-        } catch (error) {
-          await client.query('rollback')
-          throw error
-        } finally {
-          client.release()
-        }
-      },
+      transaction: transactionOn(pool),
     })
     await holdfast.work()
     const failed = await (await holdfast.start(stuck)).result().catch((error: unknown) => error)
@@ -220,7 +209,7 @@ describe('an abort', { timeout: 60_000 }, () => {
   })
 
   it('before its turn takes it out of the line, and the others keep their order', async () => {
-    const here = await place({ connections: 1 })
+    const here = await place({ connections: 2 })
     const order: string[] = []
     let open: () => void = () => undefined
     const gate = new Promise<void>((resolve) => (open = resolve))

@@ -3,6 +3,7 @@
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
+import type { JournalEntry } from 'holdfast'
 import { openSqliteStore } from 'holdfast/sqlite'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { faults, fates, Life, type Fate, type LifeOptions } from '../support/life.ts'
@@ -17,7 +18,8 @@ async function live(suffered: readonly Fate[], options: LifeOptions): Promise<vo
     await life.heal()
     const journal = await life.journal()
     // What was under way when its process died is attempted once more.
-    const begun = new Set(journal.filter(({ kind }) => kind === 'begun').map(({ name }) => name))
+    const isBefore = ({ kind, at }: JournalEntry): boolean => kind === 'begun' && at.getTime() <= life.lateFrom
+    const begun = new Set(journal.filter(isBefore).map(({ name }) => name))
     const late = life.late.filter((step) => !begun.has(step))
     const wrong = [...faults(journal, await life.status(), suffered), ...late.map((step) => `${step} begun late`)]
     const told = journal.map(({ kind, name }) => (name === null ? kind : `${kind} ${name}`)).join(', ')

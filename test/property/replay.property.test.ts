@@ -114,8 +114,8 @@ function recordedIn(entries: readonly Entry[]): number {
 
 /**
  * What the body has seen, and what followed from that. When it throws, steps may be under way that it does not see any more:
- * what is recorded of them depends on how far they come, and a replay begins none of them anew. Which steps are noted as begun
- * depends on what else ends meanwhile.
+ * what is recorded of them depends on how far they come, and a replay begins none of them anew. Where the entry that names a step
+ * stands among those of its turn depends on whether a replay ended with that turn: what is called then begins after it.
  */
 function seenIn(all: readonly Entry[], { play, journal }: Performed): readonly Entry[] {
   const entries = all.filter(({ kind }) => kind !== 'begun')

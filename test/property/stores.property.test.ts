@@ -38,7 +38,7 @@ async function brokenBetween(store: AnyStore): Promise<readonly string[]> {
   return checked
     .filter(
       ({ name, offenders }) =>
-        ['end_told', 'queue_not_stuck', 'leftovers_settled'].includes(name) && offenders.length > 0,
+        ['end_told', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled'].includes(name) && offenders.length > 0,
     )
     .map(({ name }) => name)
 }

@@ -357,6 +357,12 @@ export const canaries: readonly Canary[] = [
     mutation: { plan: 'rescue-behind-a-lock' },
   },
   {
+    name: 'end-behind-a-watcher',
+    told: 'an end waits for a stranger who has locked somebody whom it only tells',
+    budget: 400,
+    mutation: { plan: 'end-behind-a-watcher' },
+  },
+  {
     name: 'head-row-locked',
     told: 'a run that a stranger has locked keeps a claim from the next one',
     budget: 400,

@@ -30,8 +30,6 @@ import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
 export interface Known extends RunState {
   /** The numbers of the results that are recorded. */
   readonly numbers: ReadonlySet<number>
-  /** The call that brought it to its last end. */
-  readonly endedBy: keyof Store | null
 }
 
 interface Kept extends Known {
@@ -40,7 +38,6 @@ interface Kept extends Known {
   messages: readonly Message[]
   taken: readonly TakenMessage[]
   readonly numbers: Set<number>
-  endedBy: keyof Store | null
 }
 
 interface Insides {
@@ -146,7 +143,7 @@ export class Checker implements Facts {
     const kept = this.runs.get(row.id)
     const run = row.view()
     if (kept === undefined) {
-      const fresh: Kept = { run, entries: [], messages: [], taken: [], numbers: new Set(), endedBy: null }
+      const fresh: Kept = { run, entries: [], messages: [], taken: [], numbers: new Set() }
       this.runs.set(row.id, fresh)
       this.adopt(fresh, row, now)
       this.checkState(run, fresh.entries)
@@ -167,7 +164,6 @@ export class Checker implements Facts {
     const stateBefore: RunState = { run: before, entries: kept.entries.slice(), messages, taken }
     if (this.isRewritten(kept, row)) this.fail('history_append_only', run, 'an entry was replaced or taken away')
     this.adopt(kept, row, now)
-    if (isTerminal(run.status) && !isTerminal(before.status)) kept.endedBy = method
     this.checkState(run, kept.entries)
     this.checkMove(before, run, kept.entries.slice(seqBefore), method, request, now)
     this.checkInvariants(stateBefore, kept, method, request, now)

@@ -17,6 +17,7 @@ export type Concern =
   | 'shapes'
   | 'strangers'
   | 'crowds'
+  | 'bystanders'
 
 const concerns: readonly Concern[] = [
   'swarm',
@@ -31,6 +32,7 @@ const concerns: readonly Concern[] = [
   'shapes',
   'strangers',
   'crowds',
+  'bystanders',
 ]
 
 export class Draw implements Random {

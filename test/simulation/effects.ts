@@ -1,5 +1,6 @@
 // What the steps of all processes did to the world outside, and whether that was right: never twice at a time under a valid
-// lease, always under the same key, not before everything that the body knew was durable, and not before its time.
+// lease, always under the same key, not before everything that the body knew was durable, not before its time, and, if it can be
+// undone, not before the journal says that it begins.
 
 import type { Entry } from '../../src/core/entry.ts'
 import { holds, type Lease, type Run } from '../../src/core/run.ts'
@@ -129,8 +130,23 @@ export class Effects {
         this.report({ name, runId, told: `${told} began while attempt ${other.attempt} in ${other.by.label} went on` })
       }
     }
+    this.checkNamed(effect, known, told)
     this.checkTime(effect, known.entries, told)
     this.checkUndoing(effect, known, told)
+  }
+
+  /** No attempt of a step that can be undone before the journal says so, after all that it says of earlier ones. */
+  private checkNamed(
+    { kind, step, isUndoable, runId }: Effect,
+    { run, entries }: NonNullable<ReturnType<Facts['run']>>,
+    told: string,
+  ): void {
+    if (kind !== 'do' || !isUndoable) return
+    const last = entries
+      .slice(run.base - 1)
+      .findLast((entry) => ofAttempts.has(entry.kind) && isOf(entry.name ?? '', step))
+    if (last?.kind !== 'begun')
+      this.report({ name: 'begun_before_it_begins', runId, told: `${told} began after ${last?.kind ?? 'nothing'}` })
   }
 
   /** No attempt before the delay that the last one announced is over. */
@@ -152,13 +168,14 @@ export class Effects {
     { run, entries }: NonNullable<ReturnType<Facts['run']>>,
     told: string,
   ) {
+    const since = entries.slice(run.base - 1)
     if (kind === 'do') {
       // What was under way when its process died is attempted once more, so that it is known what to undo.
-      const wasBegun = entries.slice(run.base - 1).some((entry) => entry.kind === 'begun' && isOf(entry.name, step))
+      const end = since.find((entry) => entry.kind === 'failing' || entry.kind === 'cancelling')?.seq ?? Infinity
+      const wasBegun = since.some((entry) => entry.kind === 'begun' && entry.seq < end && isOf(entry.name, step))
       if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, told })
       return
     }
-    const since = entries.slice(run.base - 1)
     const isDue = run.status === 'cancelling' || since.some((entry) => entry.kind === 'failing')
     if (!isDue) this.report({ name: 'undo_only_when_due', runId, told })
     if (since.some((entry) => entry.kind === 'undone' && isOf(entry.name, step))) {
@@ -166,6 +183,9 @@ export class Effects {
     }
   }
 }
+
+/** What is said of the attempts of a step. */
+const ofAttempts = new Set<Entry['kind']>(['begun', 'attempt-failed', 'step-succeeded', 'step-failed', 'abandoned'])
 
 /** An identity is the name of a step, maybe inside of branches. */
 export function isOf(identity: string, step: string): boolean {

@@ -6,6 +6,7 @@ import { Batcher } from '../../src/engine/batcher.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { Drain, type WayOut } from '../../src/functions/drain.ts'
 import { StepRunner } from '../../src/functions/step-runner.ts'
+import { Contention } from '../../src/worker/contention.ts'
 import { inPlaceOf, type Canary } from './planting.ts'
 import { scopes } from './process.ts'
 
@@ -28,7 +29,13 @@ async function sendWhole(this: unknown, units: readonly unknown[], options: unkn
   }
 }
 
-const nothingNoted = inPlaceOf(StepRunner.prototype, 'noteBegun', () => undefined)
+/** Begins a step that can be undone as any other. */
+function beginUnnamed(this: StepRunner, call: unknown): void {
+  const inside = this as unknown as { beginWhenDurable(call: unknown): void }
+  inside.beginWhenDurable(call)
+}
+
+const nothingNamed = inPlaceOf(StepRunner.prototype, 'beginWhenNamed', beginUnnamed)
 const nothingAwaited = inPlaceOf(Drain.prototype, 'begin', leaveAtOnce)
 
 export const engineCanaries: readonly Canary[] = [
@@ -36,12 +43,13 @@ export const engineCanaries: readonly Canary[] = [
     name: 'sibling-dropped',
     told: 'when a step fails its run, what is under way beside it is thrown away',
     budget: 400,
-    mutation: {
-      engine: () => {
-        const repairs = [nothingNoted(), nothingAwaited()]
-        return () => repairs.forEach((repair) => repair())
-      },
-    },
+    mutation: { engine: nothingAwaited },
+  },
+  {
+    name: 'begun-unnamed',
+    told: 'a step that can be undone begins before the journal says so',
+    budget: 400,
+    mutation: { engine: nothingNamed },
   },
   {
     name: 'identity-shifted',
@@ -54,6 +62,12 @@ export const engineCanaries: readonly Canary[] = [
     told: 'everything that was appended goes in one transition',
     budget: 600,
     mutation: { engine: inPlaceOf(Writer.prototype, 'bound', (seq: number) => seq) },
+  },
+  {
+    name: 'claims-without-pause',
+    told: 'a claim that found nothing but what others hold is repeated at once',
+    budget: 400,
+    mutation: { engine: inPlaceOf(Contention.prototype, 'met', () => 0) },
   },
   {
     name: 'poisonous-unit-in-a-flush',

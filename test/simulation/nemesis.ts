@@ -21,7 +21,10 @@ export function drawScenario(seed: number): Scenario {
     programs,
     operations: drawOperations(Draw.of(seed, 'operations'), programs, processes, chaosMs),
     blows: drawBlows(nemesis, processes, swarm.leaseMs, chaosMs),
-    strangers: drawStrangers(Draw.of(seed, 'strangers'), swarm.leaseMs, chaosMs),
+    strangers: [
+      ...drawStrangers(Draw.of(seed, 'strangers'), swarm.leaseMs, chaosMs),
+      ...drawBystanders(Draw.of(seed, 'bystanders'), swarm.leaseMs, chaosMs),
+    ],
     chaosMs,
   }
 }
@@ -98,8 +101,19 @@ function drawStrangers(draw: Draw, leaseMs: number, chaosMs: number): readonly S
   const strangers: Stranger[] = []
   const everyMs = leaseMs * draw.pick([0.1, 0.3, 1])
   for (let at = draw.between(0, everyMs); at < chaosMs; at += draw.between(0, 2 * everyMs)) {
-    const row = draw.chance(0.5) ? 'first' : draw.fraction()
+    const row = draw.pick(['first', 'first', 'next', draw.fraction()] as const)
     strangers.push({ at, row, ms: draw.between(0.05, 2) * leaseMs })
+  }
+  return strangers
+}
+
+/** Strangers who have the rows of runs that wait for others. */
+function drawBystanders(draw: Draw, leaseMs: number, chaosMs: number): readonly Stranger[] {
+  if (!draw.chance(0.4)) return []
+  const strangers: Stranger[] = []
+  const everyMs = leaseMs * draw.pick([0.1, 0.3, 1])
+  for (let at = draw.between(0, everyMs); at < chaosMs; at += draw.between(0, 2 * everyMs)) {
+    strangers.push({ at, row: { waiting: draw.fraction() }, ms: draw.between(0.05, 2) * leaseMs })
   }
   return strangers
 }

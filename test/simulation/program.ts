@@ -70,6 +70,8 @@ export interface Beginning {
   readonly key: string
   /** What the body had seen when it asked for this. */
   readonly seen: readonly number[]
+  /** The step can be undone. */
+  readonly isUndoable: boolean
   /** What an undo was given. */
   readonly result: number | null
 }
@@ -274,7 +276,7 @@ class Performance {
     const { attempt, idempotencyKey: key } = tools
     const of = { runId, round: input.round, step: node.name, kind: 'do', result: null } as const
     const isDeadly = node.kills > 0 && hand.begun(runId, node.name) < node.kills
-    const n = hand.begins({ ...of, attempt, key, seen })
+    const n = hand.begins({ ...of, attempt, key, seen, isUndoable: node.undo !== 'none' })
     let isDone = false
     try {
       await this.pause(node, tools)
@@ -308,7 +310,7 @@ class Performance {
   private async undo(node: StepNode, runId: string, given: StepResult | undefined, tools: StepTools): Promise<void> {
     const { hand, input } = this
     const { attempt, idempotencyKey: key } = tools
-    const of = { runId, round: input.round, step: node.name, kind: 'undo', seen: [] } as const
+    const of = { runId, round: input.round, step: node.name, kind: 'undo', seen: [], isUndoable: true } as const
     const n = hand.begins({ ...of, attempt, key, result: given?.n ?? null })
     let isDone = false
     try {

@@ -22,6 +22,7 @@ const finders: Readonly<Record<Exclude<Mutation, 'no-begin-again'>, string>> = {
   'dead-by-absence': 'rescue against a new holder',
   'beat-behind-a-lock': 'beat against a stranger who has a row',
   'rescue-behind-a-lock': 'rescue against a stranger who has a parent',
+  'end-behind-a-watcher': 'an end against a stranger who has a watcher and a child',
   'lock-and-stamp-in-one': 'readers of the feed against writers',
 }
 

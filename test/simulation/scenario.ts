@@ -75,8 +75,11 @@ export type Blow = {
 /** An open transaction of somebody else, who locks the row of a run. */
 export interface Stranger {
   readonly at: number
-  /** The run that is to be claimed next, or one of those that are held then: a fraction of their number. */
-  readonly row: 'first' | number
+  /**
+   * The run that is to be claimed next, the one that comes due next, or one of those that are held or wait for others then: a
+   * fraction of their number.
+   */
+  readonly row: 'first' | 'next' | number | { readonly waiting: number }
   readonly ms: number
 }
 

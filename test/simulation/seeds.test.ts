@@ -8,7 +8,7 @@ import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
 import { replayCommand } from './story.ts'
 
-const seeds = Number(process.env['SIMULATE_SEEDS'] ?? 800)
+const seeds = Number(process.env['SIMULATE_SEEDS'] ?? 400)
 /** The machine may be busy; what is measured here is virtual. */
 const patienceMs = 600_000
 

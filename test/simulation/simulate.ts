@@ -85,7 +85,16 @@ function isolationOf(mutation: Mutation | undefined, { isolation }: Scenario): I
 }
 
 /** So little that a simulation of a few runs leaves chores: every other seed. */
-const tinyPages: Pages = { withEnd: 1, withEnds: 1, watchers: 1, mail: 1, subscribers: 1, passedOn: 1 }
+const tinyPages: Pages = {
+  withEnd: 1,
+  withEnds: 1,
+  watchers: 1,
+  mail: 1,
+  subscribers: 1,
+  passedOn: 1,
+  late: 1,
+  missed: 1,
+}
 
 class Simulation implements Surroundings {
   readonly seed: number

@@ -35,7 +35,8 @@ export function tellScenario({
     ),
     ...operations.map((operation) => `at ${operation.at.toFixed(0)}: p${operation.by} ${tellOperation(operation)}`),
     ...strangers.map(({ at, row, ms }) => {
-      const which = row === 'first' ? 'the first run' : 'a run that is held'
+      const other = typeof row === 'number' ? 'a run that is held' : 'a run that waits for others'
+      const which = row === 'first' ? 'the first run' : other
       return `at ${at.toFixed(0)}: a stranger locks the row of ${which} for ${ms.toFixed(0)} ms`
     }),
     ...blows.map((blow) => `at ${blow.at.toFixed(0)}: ${blow.kind} of p${blow.process}`),

@@ -1,6 +1,7 @@
 // Users' own transactions, beside the processes of the simulation: each locks the row of a run for a while. If it is the run that
-// is to be claimed next, claims must find what is behind it; that is looked at here, after every claim. If somebody holds
-// the run, no heartbeat and no rescue may wait for its row; that is looked at when the lock ends.
+// is to be claimed next, or that comes due next, claims must find what is behind it, and pause where there is nothing else; that
+// is looked at here, after every claim. If somebody holds the run, no heartbeat and no rescue may wait for its row; if it waits
+// for others, nobody may who only has something for it: that is looked at when the lock ends.
 
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
 import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
@@ -18,6 +19,17 @@ interface Sight {
   readonly isAlone: boolean
 }
 
+/**
+ * So many claims of one process may find nothing but what others hold, in so much time. With pauses there are two a second, and
+ * one for each hint that something new has come in.
+ */
+const contended = { most: 25, withinMs: 500 } as const
+
+interface Call {
+  readonly method: string
+  readonly request: readonly unknown[]
+}
+
 /** A row, and who has locked it. */
 interface Owned {
   readonly row: RunRow
@@ -33,7 +45,9 @@ export class Strangers {
   private haveLeft = false
   /** Calls of the store: how many there were, and how many are under way. */
   private calls = 0
-  private underWay = 0
+  private readonly underWay = new Set<Call>()
+  /** When the claims of each session found nothing but what others hold. */
+  private readonly emptyHanded = new Map<string, number[]>()
 
   constructor(
     world: World,
@@ -48,7 +62,11 @@ export class Strangers {
 
   schedule(strangers: readonly Stranger[]): void {
     for (const { at, row, ms } of strangers) {
-      this.world.after(at, null, 'stranger', () => void (row === 'first' ? this.holdFirst(ms) : this.holdHeld(row, ms)))
+      const hold = (): Promise<void> => {
+        if (row === 'first' || row === 'next') return this.holdFirst(row, ms)
+        return typeof row === 'number' ? this.holdHeld(row, ms) : this.holdWaiting(row.waiting, ms)
+      }
+      this.world.after(at, null, 'stranger', () => void hold())
     }
   }
 
@@ -62,14 +80,18 @@ export class Strangers {
   /** Called around every call of the store. A claim is told of what it should have found. */
   async around<Answer>(method: string, request: readonly unknown[], call: () => Promise<Answer>): Promise<Answer> {
     this.calls += 1
-    const sight: Sight = { ready: this.free(), calls: this.calls, isAlone: this.underWay === 0 }
-    this.underWay += 1
+    const sight: Sight = { ready: this.free(), calls: this.calls, isAlone: this.underWay.size === 0 }
+    const made = { method, request }
+    this.underWay.add(made)
     try {
       const answer = await call()
-      if (method === 'claim') this.judge(sight, request[0] as ClaimRequest, answer as Claimed)
+      if (method === 'claim') {
+        this.judge(sight, request[0] as ClaimRequest, answer as Claimed)
+        this.countPauses(request[0] as ClaimRequest, answer as Claimed)
+      }
       return answer
     } finally {
-      this.underWay -= 1
+      this.underWay.delete(made)
     }
   }
 
@@ -87,6 +109,18 @@ export class Strangers {
     }
   }
 
+  /** Whoever found nothing but what others hold does not ask again and again. */
+  private countPauses({ session, limit }: ClaimRequest, { runs, more, nextDue, now }: Claimed): void {
+    const isLeft = more || (nextDue !== null && nextDue <= now)
+    if (!isLeft || limit === 0 || runs.length > 0) return
+    const times = (this.emptyHanded.get(session) ?? []).filter((at) => at > now - contended.withinMs)
+    times.push(now)
+    this.emptyHanded.set(session, times)
+    if (times.length <= contended.most) return
+    const told = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
+    this.report({ name: 'contended_claims_pause', runId: null, told })
+  }
+
   /** Nothing is given to a session that has ended. */
   private hasEnded(session: string): boolean {
     const { db, tables } = this.store.insides
@@ -96,11 +130,13 @@ export class Strangers {
     return found.some(({ endedAt }) => endedAt !== null)
   }
 
-  private async holdFirst(ms: number): Promise<void> {
+  /** The first of those that are ready, or of those that come due. */
+  private async holdFirst(which: 'first' | 'next', ms: number): Promise<void> {
     const { db, tables } = this.store.insides
-    const first = this.ready().find(({ owner }) => owner === null)?.row
+    const rows = which === 'first' ? this.ready() : this.timed()
+    const first = rows.find(({ owner }) => owner === null)?.row
     if (first === undefined) return
-    const tx = db.begin('stranger')
+    const tx = db.beginStranger()
     this.open.add(tx)
     await tx.lock(tables.runs, { at: ['id', [first.id]] })
     this.world.after(ms, null, 'stranger leaves', () => {
@@ -126,6 +162,38 @@ export class Strangers {
     })
   }
 
+  /** `which` of those who wait on a run or a topic is a fraction of their number. */
+  private async holdWaiting(which: number, ms: number): Promise<void> {
+    const { db, tables } = this.store.insides
+    const reader = db.begin('look')
+    const waiting = [...new Set(reader.select(tables.waits, {}).map(({ runId }) => runId))].toSorted()
+    reader.rollBack()
+    const runId = waiting[Math.floor(which * waiting.length)]
+    if (runId === undefined || this.haveLeft) return
+    const letGo = await db.holdRow(tables.runs, runId)
+    this.world.after(ms, null, 'stranger', () => {
+      for (const told of this.store.waits()) {
+        const [, method] = /^(commit|steer|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(told) ?? []
+        if (method === undefined || this.isAbout(method, runId)) continue
+        this.report({ name: 'nobody_waits_to_tell', runId, told })
+      }
+      letGo()
+    })
+  }
+
+  /** Whether a call of that method that is under way names a run that a stranger may have; a chore does not say what it is. */
+  private isAbout(method: string, runId: string): boolean {
+    const { db, tables } = this.store.insides
+    const reader = db.begin('look')
+    const locked = [...tables.runs.all()].flatMap((tuple) => (tuple.owner?.isStranger === true ? tuple.rows() : []))
+    const ids = new Set([runId, ...locked.map(({ id }) => id)])
+    const targets = reader.select(tables.chores, {}).map(({ target }) => target)
+    reader.rollBack()
+    if (method === 'chore') return targets.some((target) => ids.has(target))
+    const calls = [...this.underWay].filter((call) => call.method === method)
+    return calls.some(({ request }) => [...ids].some((id) => JSON.stringify(request).includes(id)))
+  }
+
   /** What anybody could claim at this very moment. */
   private free(): ReadonlySet<RunRow> {
     return new Set(this.ready().flatMap(({ owner, row }) => (owner === null ? [row] : [])))
@@ -137,6 +205,12 @@ export class Strangers {
     return this.rows()
       .filter(({ row }) => row.readiness === 'ready' && !isOver(row.timeoutAt) && !isOver(row.expiresAt))
       .sort((a, b) => b.row.priority - a.row.priority || (a.row.due ?? 0) - (b.row.due ?? 0))
+  }
+
+  private timed(): readonly Owned[] {
+    return this.rows()
+      .filter(({ row }) => row.readiness === 'timed')
+      .sort((a, b) => (a.row.due ?? 0) - (b.row.due ?? 0))
   }
 
   private rows(): readonly Owned[] {

@@ -210,20 +210,15 @@ class End {
     }
   }
 
-  /**
-   * What a step that can be undone did to the world is known to the journal of a run that failed. One that was cancelled, or out of
-   * time, may have lost its holder before that could tell: then only what the holder did counts that ended it.
-   */
+  /** What a step that can be undone did to the world is known to the journal of a run that failed or was cancelled. */
   private checkNothingDropped(program: Program): void {
-    const { run, endedBy } = this.known
+    const { run } = this.known
     if (this.isGivenUp || this.asked.has('now')) return
     const round = (decode(this.entries[0] as Entry) as ProgramInput).round
-    const isOwn = run.status === 'failed' && !/RUN_(TIMEOUT|EXPIRED)/.test(this.last.data ?? '')
     const undoable = new Set(stepsOf(program.nodes).flatMap(({ name, undo }) => (undo === 'none' ? [] : [name])))
-    for (const { runId, round: of, step, kind, isDone, isExclusive, lease, n } of this.effects.all) {
+    for (const { runId, round: of, step, kind, isDone, n } of this.effects.all) {
       const happened = runId === run.id && of === round && kind === 'do' && isDone && undoable.has(step)
-      const isOfLast = endedBy === 'commit' && lease?.token === run.token
-      if (!happened || !(isOfLast || (isOwn && isExclusive))) continue
+      if (!happened) continue
       const isKnown = this.entries.some((entry) => tellsOf(entry) && isOf(entry.name ?? '', step))
       if (!isKnown) this.fail('nothing_is_dropped', `${step} happened (${n}), and nothing is recorded of it`)
     }

@@ -326,7 +326,7 @@ describe('payloads of a decider', () => {
     const offload: Offload = {
       thresholdBytes: 300,
       put: async (text, { runId, seq, kind, name, id }) => {
-        const reference = JSON.stringify([runId, seq, kind, name, id])
+        const reference = Buffer.from(JSON.stringify([runId, seq, kind, name, id])).toString('base64url')
         elsewhere.set(reference, text)
         return reference
       },

@@ -298,7 +298,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
       const { data, at, transition: _, ...rest } = entry
       const place = this.host.payloads.place(this.runId, rest.seq, rest.kind, rest.name)
       const value = data === null ? undefined : await readPayload(this.host, data, place, () => this.phase === 'live')
-      this.apply({ ...rest, value, since: { at } })
+      if (rest.kind !== 'damaged') this.apply({ ...rest, value, since: { at } })
     }
     await this.mailbox.sort(this.claim.messages ?? [])
   }

@@ -15,6 +15,7 @@ import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 import { systemClock } from '../../src/system.ts'
 import { until } from '../chaos/crew.ts'
 import { readExecutions } from '../chaos/step-log.ts'
+import { childProgram } from '../support/child-program.ts'
 import { enqueue, execute, leave, type Access } from './execute.ts'
 import { flowWorld } from './flow.ts'
 import { orderWorld } from './order.ts'
@@ -22,7 +23,8 @@ import type { Task } from './spike-child.ts'
 import { entriesOf } from './world.ts'
 
 async function child(task: Task): Promise<ChildProcess> {
-  const made = spawn(process.execPath, ['--import', 'tsx', 'test/spikes/spike-child.ts', JSON.stringify(task)], {
+  const program = await childProgram('test/spikes/spike-child.ts')
+  const made = spawn(process.execPath, [program, JSON.stringify(task)], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
   onTestFinished(() => void made.kill('SIGKILL'))

@@ -36,7 +36,7 @@ export class AsWorker {
     const url = roled.urlOf('migrator')
     return {
       clock,
-      store: rewrittenBy(store, () => openPostgresStore({ url, schema, now, listen: false, connections: 1 })),
+      store: rewrittenBy(store, () => openPostgresStore({ url, schema, now, listen: false, connections: 2 })),
     }
   }
 

@@ -133,8 +133,11 @@ export function brokenRules(journal: readonly Entry[]): readonly string[] {
   const [end] = ends
   if (ends.length !== 1 || end !== journal.at(-1)) broken.push('There is not one end, and nothing after it')
   // What is known last of a step counts: it happened, or nobody knows, or it did not.
-  const known = new Map(of('step-succeeded', 'step-failed', 'abandoned').map((entry) => [entry.name, entry]))
-  const undoable = [...known.values()].filter(({ meta }) => (meta as { readonly undo?: true }).undo === true)
+  const told = of('step-succeeded', 'step-failed', 'abandoned').filter(
+    ({ kind, meta }) => kind !== 'abandoned' || isUndoable(meta),
+  )
+  const known = new Map(told.map((entry) => [entry.name, entry]))
+  const undoable = [...known.values()].filter(({ meta }) => isUndoable(meta))
   const undone = of('undone', 'undo-failed').map(({ name }) => name)
   const inOrder = undoable.toSorted((one, other) => other.seq - one.seq)
   const expected = end?.kind === 'succeeded' ? [] : inOrder.map(({ name }) => name)
@@ -146,15 +149,20 @@ export function brokenRules(journal: readonly Entry[]): readonly string[] {
   if (JSON.stringify(notUndone) !== JSON.stringify(failed))
     broken.push(`Not undone is said to be ${notUndone.join(', ')}`)
   const begun = journal.findIndex(({ kind }) => kind === 'failing' || kind === 'undone' || kind === 'undo-failed')
-  const wereBegun = new Set(of('begun').map(({ name }) => name))
-  const late =
-    begun === -1 ? [] : journal.slice(begun).filter(({ kind, name }) => body.has(kind) && !wereBegun.has(name))
+  // What was under way when a process died is attempted once more.
+  const before = new Set(of('begun').flatMap(({ seq, name }) => (seq <= begun ? [name] : [])))
+  const late = begun === -1 ? [] : journal.slice(begun).filter(({ kind, name }) => body.has(kind) && !before.has(name))
   if (late.length > 0) broken.push(`Came after the undo work had begun: ${late.map(({ kind }) => kind).join(', ')}`)
   return broken
 }
 
+function isUndoable(meta: Entry['meta']): boolean {
+  return (meta as { readonly undo?: true }).undo === true
+}
+
 /** What only a body that goes on writes. */
 const body = new Set<Entry['kind']>([
+  'begun',
   'step-succeeded',
   'step-failed',
   'attempt-failed',

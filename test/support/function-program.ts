@@ -289,9 +289,10 @@ export class Play {
     if (this.held === null) return step
     const durable = this.rig.committedSeq(this.held.runId)
     // What was under way when a process died is attempted once more.
-    const wasBegun = this.rig.store.journal(this.held.runId).some(({ kind, name }) => kind === 'begun' && name === step)
-    if (this.rig.heard.has(this.held.runId) && !wasBegun)
-      this.broken.push(`${step} began in a run that is being cancelled`)
+    const { runId } = this.held
+    const found = this.rig.store.journal(runId).slice(0, this.rig.claimedAt.get(runId))
+    const wasBegun = found.some(({ kind, name }) => kind === 'begun' && name === step)
+    if (this.rig.heard.has(runId) && !wasBegun) this.broken.push(`${step} began in a run that is being cancelled`)
     if (durable < calledAt) this.broken.push(`${step} began at ${durable}, was called at ${calledAt}`)
     return step
   }

@@ -121,6 +121,8 @@ export class FunctionRig {
   readonly commits: Transition[] = []
   /** Runs whose holder has heard that they are being cancelled. */
   readonly heard = new Set<string>()
+  /** How long the journals of runs were when they were claimed last. */
+  readonly claimedAt = new Map<string, number>()
   /** How many turns the frames have had. */
   turns = 0
   /** Set to let the process die with its next commit, once that has landed or before. */
@@ -181,6 +183,7 @@ export class FunctionRig {
   private claimOf(run: Run): Claim {
     const entries = this.store.journal(run.id).slice(run.base - 1)
     if (run.status === 'cancelling') this.heard.add(run.id)
+    this.claimedAt.set(run.id, run.seq)
     return { run, lease: { session, token: run.token }, entries, messages: [] }
   }
 

@@ -28,8 +28,9 @@ interface Process {
 
 export class Life {
   readonly clock = createVirtualClock()
-  /** Steps that were begun although their worker had been told to cancel. */
+  /** Steps that were begun although their worker had been told to cancel, and when that was. */
   readonly late: string[] = []
+  lateFrom = Infinity
   private cancelledAt: number | null = null
   private readonly options: LifeOptions
   private readonly workers: Process[] = []
@@ -137,8 +138,8 @@ export class Life {
 
   private perform(step: number, signal: AbortSignal): Promise<string> {
     // A worker elsewhere learns of it with its next heartbeat.
-    const isLate = this.cancelledAt !== null && this.clock.now() > this.cancelledAt + heartbeatMs
-    if (isLate) this.late.push(`s${step}`)
+    if (this.cancelledAt !== null) this.lateFrom = this.cancelledAt + heartbeatMs
+    if (this.clock.now() > this.lateFrom) this.late.push(`s${step}`)
     return new Promise((resolve, reject) => {
       this.open.push((fails) => {
         if (fails) reject(fatal('It failed'))
@@ -175,8 +176,8 @@ export class Life {
   }
 }
 
-function mayHaveHappened({ kind }: JournalEntry): boolean {
-  return kind === 'step-succeeded' || kind === 'abandoned'
+function mayHaveHappened({ kind, meta }: JournalEntry): boolean {
+  return kind === 'step-succeeded' || (kind === 'abandoned' && meta.undo === true)
 }
 
 const terminal = new Set(['succeeded', 'failed', 'cancelled'])

@@ -17,6 +17,7 @@ const append = (kind: string, name: string | null, meta = 'null', data = 'null')
 ]
 const withUndo = `'{"attempt":1,"ms":1,"undo":true}'`
 const done = `'{"attempt":1,"ms":1}'`
+const ended = `'{"reason":null,"notUndone":[]}'`
 
 const addWait = (kind: string, target: string, delivery: string): string =>
   `insert into waits (shard, kind, target, run_id, effect, delivery, opened_at)
@@ -31,12 +32,12 @@ export const plants: readonly Plant[] = [
   ['seq_counts_entries', 'succeeded', setRun('seq = seq + 1')],
   ['history_single_writer', 'failed', setEntry(`transition_id = 'same'`, 'seq < 3')],
   ['history_begins_with_start', 'ready', setEntry('transition_id = null', 'seq = 1')],
-  ['history_begins_with_start', 'waiting', ...append('started', null)],
+  ['history_begins_with_start', 'waiting', ...append('started', null, 'null', `'1'`)],
   ['base_is_input', 'succeeded', setRun('base = 2')],
   ['base_is_input', 'continued', setRun('version = 2')],
   ['base_is_input', 'continued', setRun('base = 1')],
-  ['state_is_fold', 'waiting', ...append('succeeded', null)],
-  ['state_is_fold', 'paused', ...append('resumed', null)],
+  ['state_is_fold', 'waiting', ...append('succeeded', null, 'null', `'1'`)],
+  ['state_is_fold', 'paused', ...append('resumed', null, `'{"note":null}'`)],
   ['status_fields_match', 'running', setRun('session = null')],
   ['status_fields_match', 'running', setRun(`readiness = 'ready', due = 1`)],
   ['status_fields_match', 'running', setRun('token = 0')],
@@ -62,13 +63,17 @@ export const plants: readonly Plant[] = [
   ['ids_nonempty_bounded', 'running', `update messages set id = '' where run_id = ?`],
   ['one_outcome', 'waiting', ...append('step-failed', 'work', done, `'1'`)],
   ['amends_outcome', 'waiting', ...append('amended', null, `'{"seq":1,"dropped":true}'`)],
-  ['cancel_wins_or_loses_once', 'failed', ...append('cancelled', null), setRun(`status = 'cancelled'`)],
-  ['cancel_wins_or_loses_once', 'retried', setEntry(`kind = 'cancelled'`, `kind = 'failed'`)],
+  ['cancel_wins_or_loses_once', 'failed', ...append('cancelled', null, ended), setRun(`status = 'cancelled'`)],
+  [
+    'cancel_wins_or_loses_once',
+    'retried',
+    setEntry(`kind = 'cancelled', meta = ${ended}, data = null`, `kind = 'failed'`),
+  ],
   ['undo_is_fold', 'waiting', setRun(`undo = 'possible'`)],
   ['undo_is_fold', 'waiting', setEntry(`meta = ${withUndo}`, `kind = 'step-succeeded'`)],
   ['undo_names_step', 'waiting', ...append('undone', 'work', done)],
   ['undo_names_step', 'undone', setEntry(`name = 'unknown'`, `kind = 'undone' and name = 'book'`)],
-  ['undo_once', 'cancelling', ...append('undone', 'book', done), ...append('undo-failed', 'book', done)],
+  ['undo_once', 'cancelling', ...append('undone', 'book', done), ...append('undo-failed', 'book', done, `'1'`)],
   ['undo_in_reverse', 'cancelling', ...append('undone', 'book', done), ...append('undone', 'charge', done)],
   ['mailbox_dense', 'running', setRun('inbox = 2')],
   ['mailbox_dense', 'running', 'update messages set position = 3 where run_id = ?'],
@@ -94,6 +99,12 @@ export const plants: readonly Plant[] = [
      select 0, 'end', ${anEnded}, 0, 2, id, 1 from runs where id = ?`,
   ],
   ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'queue'`), openBroadcast],
+  [
+    'late_catch_up',
+    'listening',
+    addWait('topic', `'news'`, `'topic'`),
+    `update waits set missed = 1 where kind = 'topic' and run_id = ?`,
+  ],
   [
     'leftovers_settled',
     'succeeded',
@@ -124,4 +135,8 @@ export const plants: readonly Plant[] = [
   ['key_text_derived', 'keyed', setRun(`unique_key = 'workflow idle other'`)],
   ['tags_listed', 'ready', `delete from tags where tag = 'a' and run_id = ?`],
   ['tags_listed', 'ready', `insert into tags (shard, tag, run_id) values (0, 'c', ?)`],
+  ['rows_well_formed', 'ready', setRun(`tags = '{x'`)],
+  ['rows_well_formed', 'ready', setRun(`metadata = '7'`)],
+  ['rows_well_formed', 'waiting', setEntry(`meta = '{"conditions"'`, `kind = 'waiting'`)],
+  ['rows_well_formed', 'succeeded', setEntry(`kind = 'made up'`, 'seq = 2')],
 ]

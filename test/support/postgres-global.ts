@@ -1,10 +1,8 @@
-// One Postgres for all test files of a run, started when the first of them asks for it: a run that needs none pays
-// nothing. Files run in processes of their own, so they ask over HTTP, at an address that nobody else can guess.
+// One Postgres for all test files of a run, started when the first of them asks for it.
 
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Client, escapeIdentifier } from 'pg'
+import { shareLazily } from './lazily-shared.ts'
 import { startPostgres, type Cluster } from './postgres.ts'
 
 declare module 'vitest' {
@@ -28,23 +26,12 @@ export async function setup(
   project: { provide(key: 'postgres', value: SharedPostgres): void },
   start: () => Promise<Cluster> = () => startPostgres({ settings }),
 ): Promise<() => Promise<void>> {
-  const token = `/${randomBytes(16).toString('hex')}`
   const prefix = `holdfast_${randomBytes(4).toString('hex')}_`
   let cluster: Promise<Cluster> | null = null
-  const server = createServer((request, response) => {
-    if (request.url !== token) return void response.writeHead(404).end()
-    cluster ??= start()
-    cluster.then(
-      ({ url }) => response.end(url),
-      (error: unknown) => response.writeHead(500).end(error instanceof Error ? error.message : String(error)),
-    )
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  project.provide('postgres', { address: `http://127.0.0.1:${port}${token}`, prefix })
+  const { address, close } = await shareLazily(async () => (await (cluster = start())).url)
+  project.provide('postgres', { address, prefix })
   return async () => {
-    server.close()
-    server.closeAllConnections()
+    close()
     const used = await cluster?.catch(() => null)
     if (used === null || used === undefined) return
     if (used.untouchable !== null) await tidyUp(used.url, prefix)

@@ -1,6 +1,7 @@
 // The roles of a schema, and somebody of each kind who can log in.
 
 import { Pool, escapeIdentifier } from 'pg'
+import { patiently } from './patiently.ts'
 import { installRoles, roleNames, type RoleKind } from '../../src/stores/postgres/roles.ts'
 
 export interface Roled {
@@ -22,7 +23,8 @@ export async function createRoles(url: string, prefix: string): Promise<Roled> {
   let hasLogins = false
   return {
     async grant(schema) {
-      await installRoles(pool, { schema, prefix })
+      // One set of roles for all schemas of a test.
+      await installRoles(pool, { schema, prefix, adopt: hasLogins })
       const found = await pool.query(`select 1 from pg_tables where schemaname = $1 and tablename = 'clock'`, [schema])
       for (const kind of kinds) {
         if (!hasLogins) await pool.query(`create role ${login(kind)} login password 'known' in role ${names[kind]}`)
@@ -41,8 +43,8 @@ export async function createRoles(url: string, prefix: string): Promise<Roled> {
     async drop() {
       const all = kinds.flatMap((kind) => [login(kind), names[kind]])
       // What the migrator owns goes with it.
-      for (const role of all) await pool.query(`drop owned by ${role} cascade`)
-      for (const role of all) await pool.query(`drop role ${role}`)
+      for (const role of all) await patiently(() => pool.query(`drop owned by ${role} cascade`))
+      for (const role of all) await patiently(() => pool.query(`drop role ${role}`))
       await pool.end()
     },
   }

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import { Client, escapeIdentifier } from 'pg'
 import { inject } from 'vitest'
+import { askFor } from './lazily-shared.ts'
 // Its declaration of what is provided comes with it.
 import type { SharedPostgres } from './postgres-global.ts'
 
@@ -11,7 +12,8 @@ let asked: Promise<string> | null = null
 
 /** The URL of the server that all test files share. */
 export function sharedPostgres(): Promise<string> {
-  return (asked ??= ask(inject('postgres')))
+  const { address }: SharedPostgres = inject('postgres')
+  return (asked ??= askFor(address))
 }
 
 /** The name of a schema that does not exist yet, and where it may be made. Cheap: prefer it. */
@@ -36,11 +38,4 @@ export async function freshDatabase(): Promise<string> {
 
 function freshName(): string {
   return `${inject('postgres').prefix}${randomBytes(6).toString('hex')}`
-}
-
-async function ask({ address }: SharedPostgres): Promise<string> {
-  const response = await fetch(address)
-  const text = await response.text()
-  if (!response.ok) throw new Error(text)
-  return text
 }

@@ -67,7 +67,7 @@ async function make(server: string | undefined, shards: number, onMade: TestStor
   const writers = writersOf.get(url) ?? new Pool({ connectionString: url, max: 2, allowExitOnIdle: true })
   writersOf.set(url, writers)
   const clock = await createPostgresClock(writers, schema, startMs)
-  const store = await openPostgresStore({ url, schema, shards, now: clock.expression, listen: false, connections: 1 })
+  const store = await openPostgresStore({ url, schema, shards, now: clock.expression, listen: false, connections: 2 })
   await store.migrate()
   await store.close()
   await onMade?.(schema)

@@ -8,6 +8,7 @@ import type { Committed, Delivered, NewRun, Started, Steered } from '../../src/s
 import { beatRaces } from './beat-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
+import { strangerRaces } from './stranger-races.ts'
 
 const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: null }
 const cancelNow: Steer = { kind: 'cancel', mode: 'now', reason: null }
@@ -338,5 +339,6 @@ export const races: Readonly<Record<string, Race>> = {
   'watch against the end of the watched': watchAgainstEnd,
   'a late holder against the next': zombieAgainstHolder,
   ...beatRaces,
+  ...strangerRaces,
   'readers of the feed against writers': readersOfTheFeed,
 }

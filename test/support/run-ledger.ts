@@ -1,13 +1,13 @@
 // What a store does for the runs of one rig, and no more: rows and journals by the pure rules of the core (`endsLease`,
 // `steer`, `takeOver`), without batches, indexes or sessions. Every answer is immediate.
 
-import type { Draft, Entry } from '../../src/core/entry.ts'
+import { obliges, type Draft, type Entry } from '../../src/core/entry.ts'
 import type { Clock } from '../../src/core/ports.ts'
 import type { Rewrite } from '../../src/core/rewrite.ts'
 import { holds, isTerminal, type Lease, type Run } from '../../src/core/run.ts'
 import { steer, type Steer, type Steered } from '../../src/core/steering.ts'
-import { giveBack, takeOver } from '../../src/core/takeover.ts'
-import { assertLegal, endsLease, objection, type Transition } from '../../src/core/transition.ts'
+import { giveBack, takeOver, timeOut, type CrashRule } from '../../src/core/takeover.ts'
+import { assertLegal, endsLease, objection, undoAfter, type Transition } from '../../src/core/transition.ts'
 import { dueAt } from '../../src/core/due.ts'
 import type { Committed } from '../../src/store.ts'
 
@@ -21,6 +21,8 @@ const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"
 export class RunLedger {
   /** Keys of other live runs, by the type under which they are in the way of a run that begins anew. */
   readonly takenTypes = new Set<string>()
+  /** What workflows say about crashes. */
+  workflows: readonly CrashRule[] = []
   private readonly rows = new Map<string, Row>()
   private readonly clock: Clock
 
@@ -100,7 +102,14 @@ export class RunLedger {
 
   /** The holder of a run died. */
   takeOver(runId: string, maxCrashes = 1_000): void {
-    this.rewrite(runId, takeOver(this.row(runId), { maxCrashes, failures }, this.clock.now()))
+    const { workflows } = this
+    this.rewrite(runId, takeOver(this.row(runId), { maxCrashes, workflows, failures }, this.clock.now()))
+  }
+
+  /** The time of a run that nobody holds is over. */
+  timeOut(runId: string): void {
+    const run = this.change(runId, { ...this.row(runId), timeoutAt: this.clock.now() })
+    this.rewrite(runId, timeOut(run, { maxCrashes: 1_000, failures }, this.clock.now()))
   }
 
   release(runId: string): void {
@@ -162,7 +171,7 @@ export class RunLedger {
 }
 
 function keep(run: Run, { undo, continues }: Transition): Run {
-  if (continues === null) return { ...run, undo: undo ?? run.undo }
+  if (continues === null) return { ...run, undo: undoAfter(run.undo, undo) }
   return { ...run, ...continues, base: run.seq, undo: 'none' }
 }
 
@@ -173,7 +182,7 @@ function release(run: Run, { status, due, undo }: Transition, at: number): Run {
   const readiness = next === null ? 'idle' : next <= at ? 'ready' : 'timed'
   const wish = status === 'cancelling' ? run.wish : null
   const endedAt = isOver ? at : null
-  return { ...run, status, due: next, readiness, wish, endedAt, session: null, undo: undo ?? run.undo }
+  return { ...run, status, due: next, readiness, wish, endedAt, session: null, undo: undoAfter(run.undo, undo) }
 }
 
 function baseOf(entries: readonly Entry[]): number {
@@ -183,6 +192,5 @@ function baseOf(entries: readonly Entry[]): number {
 function undoOf(entries: readonly Entry[]): Run['undo'] {
   const since = entries.slice(baseOf(entries) - 1)
   if (since.some(({ kind }) => kind === 'failing' || kind === 'cancelling')) return 'due'
-  const isPossible = since.some((entry) => entry.kind === 'step-succeeded' && entry.meta.undo === true)
-  return isPossible ? 'possible' : 'none'
+  return since.some(obliges) ? 'possible' : 'none'
 }

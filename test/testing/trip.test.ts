@@ -88,3 +88,38 @@ describe('a trip whose hotel fails', () => {
     expect(report.cut).toBe(null)
   })
 })
+
+describe('a trip that is cancelled as soon as its flight is booked', () => {
+  it('never leaves it booked, wherever the process dies, though nothing else is under way', async () => {
+    let cancel = (): unknown => undefined
+    const seen: string[] = []
+    const trip = workflow('trip', {}, async (ctx) => {
+      await ctx.step(
+        'flight',
+        async (step) => {
+          const flight = await airline.book(step.idempotencyKey)
+          await cancel()
+          return flight
+        },
+        { undo: (flight, step) => takeBack(flight, step) },
+      )
+    })
+    let booked = 0
+    const report = await crashEverywhere(trip, undefined, {
+      ends: 'cancelled',
+      services,
+      during: (t, run) => void (cancel = () => t.holdfast.cancel(run)),
+      check: ({ services: world, story }) => {
+        seen.push(story)
+        booked += world.airline.booked
+        assert.deepEqual(world.airline.left, [], story)
+      },
+    })
+    expect(report.boundaries).toBeGreaterThanOrEqual(3)
+    const place = `at commit 1 of ${report.boundaries}`
+    expect(seen).toContain(
+      `the process died right after it was recorded that step "flight" was about to begin, ${place}`,
+    )
+    expect(booked).toBeGreaterThan(0)
+  })
+})

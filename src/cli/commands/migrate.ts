@@ -14,6 +14,7 @@ interface MigrateOptions {
   readonly views?: string
   readonly payloads?: boolean
   readonly roles?: string | true
+  readonly adoptRoles?: boolean
   readonly schema?: string
   readonly shards?: number
   readonly owner?: string
@@ -57,6 +58,7 @@ export function registerMigrate(program: Command, act: Act): void {
       '--roles [prefix]',
       'Postgres: make the roles migrator, worker, starter and viewer, with the rights that each needs (the schema_…)',
     )
+    .option('--adopt-roles', 'Postgres, with --roles: take roles of these names that are there already as ours')
     .addHelpText(
       'after',
       examples(
@@ -77,8 +79,9 @@ export function registerMigrate(program: Command, act: Act): void {
 async function perform(call: Call, store: string | Store, options: MigrateOptions): Promise<Outcome | null> {
   const isDryRun = options.dryRun === true
   if (typeof store === 'string' && /^postgres(?:ql)?:/.test(store)) return onPostgres(store, options)
-  for (const name of ['schema', 'shards', 'owner', 'views', 'payloads', 'roles'] as const) {
-    if (options[name] !== undefined) throw usage(`--${name} is for Postgres: ${shownStore(store)} has no such thing.`)
+  for (const name of ['schema', 'shards', 'owner', 'views', 'payloads', 'roles', 'adoptRoles'] as const) {
+    const option = name === 'adoptRoles' ? 'adopt-roles' : name
+    if (options[name] !== undefined) throw usage(`--${option} is for Postgres: ${shownStore(store)} has no such thing.`)
   }
   const path = typeof store === 'string' ? /^(?:sqlite|turso|libsql):(?!\/\/)(.*)$/s.exec(store)?.[1] : undefined
   if (path !== undefined) {
@@ -93,15 +96,26 @@ async function perform(call: Call, store: string | Store, options: MigrateOption
 }
 
 async function onPostgres(url: string, options: MigrateOptions): Promise<Outcome> {
-  const { dryRun, views, payloads = false, roles, schema, shards, owner } = options
+  const { dryRun, views, payloads = false, roles, adoptRoles: adopt, schema, shards, owner } = options
   if (payloads && (views === undefined || views === 'none')) throw usage('--payloads needs --views with a name.')
+  if (adopt === true && roles === undefined) throw usage('--adopt-roles needs --roles.')
   // Loaded when it is asked for: who keeps runs elsewhere needs no Postgres.
   const { installPostgres } = await import('../../stores/postgres/installing.ts')
   const { parseViews, viewSchema } = await import('../../stores/postgres/views.ts')
   const { roleNames } = await import('../../stores/postgres/roles.ts')
   const wanted = views === undefined ? undefined : parseViews(views)
   const isDryRun = dryRun === true
-  const installed = await installPostgres({ url, schema, shards, owner, views: wanted, payloads, roles, isDryRun })
+  const installed = await installPostgres({
+    url,
+    schema,
+    shards,
+    owner,
+    views: wanted,
+    payloads,
+    roles,
+    adopt,
+    isDryRun,
+  })
   const sets = payloads ? (['plain', 'payloads'] as const) : (['plain'] as const)
   const places = wanted?.flatMap((name) => sets.map((set) => viewSchema(installed.schema, name, set)))
   const named = installed.roles === null ? undefined : Object.values(roleNames(installed.roles))

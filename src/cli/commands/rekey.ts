@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { examples, Interrupted, type Act } from '../call.ts'
+import { HoldfastError } from '../../core/error.ts'
 import { visible } from '../../core/printable.ts'
 import { whole } from '../option-values.ts'
 import { Progress } from '../progress.ts'
@@ -23,7 +24,7 @@ export function registerRekey(program: Command, act: Act): void {
       'Encrypts all payloads anew that were written with another key than the current one of the codec, which the module of ' +
         '--workflows configures. Workers may go on meanwhile: a run that is being performed is passed over, and told of at the ' +
         'end. It may be stopped at any time and called again. Put a key away only when nothing is left that needs it, and ' +
-        'keep it as long as there are backups.',
+        'keep it as long as there are backups. Exits with 5 if a run cannot be read.',
     )
     .option('--rate <n>', 'at most so many runs a second', whole('--rate', 1), 500)
     .option('--after <next>', 'go on where an earlier call was stopped')
@@ -49,7 +50,7 @@ export function registerRekey(program: Command, act: Act): void {
       onProgress: ({ runs, payloads }) => void progress.at(runs, `${amount(payloads, 'payload')} encrypted anew`),
     })
     await progress.end()
-    const { runs, rewritten, payloads, held, unreadable, missingKeys, next } = done
+    const { runs, rewritten, payloads, held, unreadable, unreadableRuns, missingKeys, next } = done
     const keys = missingKeys.map((key) => JSON.stringify(visible(key))).join(', ')
     await printer.answer(
       done,
@@ -57,9 +58,14 @@ export function registerRekey(program: Command, act: Act): void {
       ...(held === 0 ? [] : [`${amount(held, 'run')} had a holder: call this again later.`]),
       ...(unreadable === 0
         ? []
-        : [`${amount(unreadable, 'run')} cannot be read${keys === '' ? '' : `: ${keys} is missing`}.`]),
+        : [
+            `${amount(unreadable, 'run')} cannot be read${keys === '' ? '' : `: ${keys} is missing`}.`,
+            ...unreadableRuns.map(({ runId, why }) => `  ${visible(runId)}  ${visible(why)}`),
+          ]),
       ...(next === null ? [] : [`It was stopped. Go on with: holdfast rekey --after ${next}`]),
     )
     if (next !== null) throw stop.signal.reason
+    if (unreadable === 0) return
+    throw new HoldfastError('PAYLOAD_CORRUPT', `${amount(unreadable, 'run')} could not be encrypted anew.`)
   })
 }

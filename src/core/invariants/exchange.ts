@@ -27,10 +27,11 @@ const endTold: ExchangeInvariant = {
   about: 'Nobody waits for the end of a run that has ended, but who is still to be told by a chore.',
   check({ waits, chores }, states) {
     const ended = new Set(states.filter(({ run }) => isTerminal(run.status)).map(({ run }) => run.id))
-    const left = new Map(chores.filter(({ kind }) => kind === 'end').map((chore) => [chore.target, chore.after]))
+    const left = new Map(chores.filter(({ kind }) => kind === 'end').map((chore) => [chore.target, chore]))
     const isLeft = (wait: WaitRow): boolean => {
-      const after = left.get(wait.target)
-      return after !== undefined && isFrom(wait, after)
+      const chore = left.get(wait.target)
+      // Whoever was passed over on the way is met by the next walk.
+      return chore !== undefined && (chore.position === 1 || isFrom(wait, chore.after))
     }
     return waits
       .filter((wait) => wait.kind === 'run' && ended.has(wait.target) && !isLeft(wait))
@@ -41,17 +42,30 @@ const endTold: ExchangeInvariant = {
 const queueNotStuck: ExchangeInvariant = {
   name: 'queue_not_stuck',
   kind: 'S',
-  about: 'No run waits on a queue that keeps something for whoever waits.',
-  check({ waits, broadcasts }, states, now) {
+  about: 'No run waits on a queue that keeps something for whoever waits, but who is still to get it by a chore.',
+  check({ waits, broadcasts, chores }, states, now) {
     const isKept = ({ delivery, takenBy, expiresAt }: Broadcast): boolean =>
       delivery === 'queue' && takenBy === null && (expiresAt === null || expiresAt > now)
     const open = new Set(broadcasts.filter(isKept).map(({ topic }) => topic))
+    for (const { kind, target } of chores) if (kind === 'late') open.delete(target)
     const isLive = ({ run }: RunState): boolean => !isTerminal(run.status) && run.deletedAt === null
     const live = new Set(states.filter(isLive).map(({ run }) => run.id))
     return waits
       .filter(({ kind, delivery, target }) => kind === 'topic' && delivery === 'queue' && open.has(target))
       .filter(({ runId }) => live.has(runId))
       .map(({ runId, target }) => ({ runId, told: `it waits on ${target}, which keeps something` }))
+  },
+}
+
+const lateCatchUp: ExchangeInvariant = {
+  name: 'late_catch_up',
+  kind: 'S',
+  about: 'For everyone who has missed a broadcast a chore stands that gives it to them.',
+  check({ waits, chores }) {
+    const owed = new Set(chores.filter(({ kind }) => kind === 'late').map(({ target }) => target))
+    return waits
+      .filter(({ target, missed }) => missed !== null && !owed.has(target))
+      .map(({ runId, target, missed }) => ({ runId, told: `nobody will give it broadcast ${missed} of ${target}` }))
   },
 }
 
@@ -71,4 +85,4 @@ const leftoversSettled: ExchangeInvariant = {
   },
 }
 
-export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck, leftoversSettled]
+export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck, lateCatchUp, leftoversSettled]

@@ -24,6 +24,10 @@ export class MemoryBooks implements Books {
     return this.tables.rows.get(id)?.view()
   }
 
+  canHave(): boolean {
+    return true
+  }
+
   lastEntry({ id }: Run): ReturnType<Books['lastEntry']> {
     const last = this.row(id).entries.at(-1)
     if (last === undefined) throw bug('A run has no journal', { runId: id })
@@ -81,9 +85,13 @@ export class MemoryBooks implements Books {
     return waits.filter(isLive).length >= most
   }
 
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters {
+    return this.tables.topics.lateOf(topic, after, most)
+  }
+
+  broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
     const all = this.tables.topics.broadcasts(topic)
-    return all.filter((one) => one.delivery === 'topic' && one.position >= position).slice(0, 2)
+    return all.filter((one) => one.delivery === 'topic' && one.position >= position).slice(0, most)
   }
 
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
@@ -136,6 +144,10 @@ export class MemoryBooks implements Books {
     this.tables.topics.deleteWait(wait)
   }
 
+  setMissed(wait: WaitRow, position: number | null): void {
+    this.tables.topics.setMissed(wait, position)
+  }
+
   addBroadcast(broadcast: Broadcast): void {
     this.tables.topics.add(broadcast)
   }
@@ -148,8 +160,8 @@ export class MemoryBooks implements Books {
     this.tables.topics.countTold(broadcast, runs)
   }
 
-  setChore(chore: Chore): void {
-    this.tables.topics.setChore(chore, this.now)
+  setChore(chore: Chore, due = this.now): void {
+    this.tables.topics.setChore(chore, due)
     this.tables.hints.give({ kind: 'chore' })
   }
 

@@ -41,6 +41,18 @@ export class Topics {
     return firstWaiters(all, most)
   }
 
+  /** Of those who are late, the first so many after that place. */
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.missed !== null && isAfter(one, after))
+    return firstWaiters(all, most)
+  }
+
+  setMissed({ kind, target, effect, runId }: WaitRow, missed: number | null): void {
+    const waits = this.waits.get(`${kind} ${target}`)
+    const known = waits?.get(`${effect} ${runId}`)
+    if (known !== undefined) waits?.set(`${effect} ${runId}`, { ...known, missed })
+  }
+
   /** How many wait on a topic, those that are over by now among them. */
   waiting(topic: string): number {
     return this.waits.get(`topic ${topic}`)?.size ?? 0

@@ -124,6 +124,7 @@ export class Batches {
     return setAside<NewMessage | NewBroadcast, Delivered | Busy>(this.parts.dialect, {
       items: sent,
       busy,
+      reachesOthers: sent.some((one) => !isLetter(one) || one.policy !== null),
       addressOf: (one) => (isLetter(one) ? one.runId : `topic ${one.topic.name}`),
       send: async (some, { way, patient }) => {
         const how = { ...options, patient }
@@ -151,6 +152,7 @@ export class Batches {
             setAside<SteerRequest, Steered | Busy>(this.parts.dialect, {
               items: spared,
               busy,
+              reachesOthers: true,
               addressOf: ({ runId }) => runId,
               send: (fewer, { way, patient }) => {
                 const wants = new Wants()
@@ -173,6 +175,7 @@ export class Batches {
           setAside<GivenBack, Busy | null>(this.parts.dialect, {
             items: spared,
             busy,
+            reachesOthers: true,
             send: async (few, { way, patient }) => {
               const wants = new Wants()
               const release = (x: Execution) => this.parts.steering.release(x, shard, few, wants, way)

@@ -8,10 +8,10 @@ import { shardFor } from '../../core/id.ts'
 import { broadcastMessageId, type Message } from '../../core/message.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'
-import type { Found } from './books.ts'
 import { loadingStatements, type Ender } from './books-statements.ts'
 import type { Dialect, Statement } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
+import type { Found } from './found.ts'
 import { broadcastOf, choreOf, entryOf, messageOf, runOf, waitOf } from './rows.ts'
 import { shardOfChore, shardOfRun } from './shards.ts'
 import type { Wants } from './wants.ts'
@@ -26,7 +26,12 @@ export interface Loading {
   candidates(x: Execution, end: Ender, wants: Wants): Promise<void>
   /** Sends the locks at once: what is sent after this call is executed under them. */
   lock(x: Execution, end: Ender, wants: Wants): Promise<Locked>
-  look(x: Execution, end: Ender, wants: Wants): Promise<Omit<Found, 'asked' | 'runs' | 'topics'>>
+  look(
+    x: Execution,
+    end: Ender,
+    wants: Wants,
+    lockedOut: ReadonlySet<string>,
+  ): Promise<Omit<Found, 'asked' | 'lockedOut' | 'runs' | 'topics'>>
 }
 
 interface Placed {
@@ -164,10 +169,16 @@ export function booksLoading(dialect: Dialect): Loading {
     return { unread, cutUnread }
   }
 
-  /** Those of topics to which something is sent, and the one that somebody goes on with. */
+  /** Those of topics to which something is sent, or of which somebody goes on with one, and the one of a run. */
   async function lookChores(x: Execution, end: Ender, wants: Wants) {
-    const topics = Array.from(wants.broadcastIds.keys(), (target) => ({ kind: 'topic', target }) as const)
-    const asked: readonly Pick<Chore, 'kind' | 'target'>[] = wants.chore === null ? topics : [...topics, wants.chore]
+    const { chore: own } = wants
+    const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
+    const topics = new Set([...wants.broadcastIds.keys(), ...(isOfTopic ? [own.target] : [])])
+    const asked: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
+      { kind: 'topic', target },
+      { kind: 'late', target },
+    ])
+    if (own !== null && !isOfTopic) asked.push(own)
     const chores = new Map<string, Chore | undefined>()
     const placedChores = asked.flatMap(({ kind, target }) => {
       chores.set(`${kind} ${target}`, undefined)
@@ -182,11 +193,39 @@ export function booksLoading(dialect: Dialect): Loading {
 
   /** What a chore passes on, and what comes after it. */
   async function lookPassedOn(x: Execution, end: Ender, { chore }: Wants): Promise<readonly Broadcast[]> {
-    if (chore?.kind !== 'topic') return []
-    const json = { topic: chore.target, position: chore.position }
-    return (await ask(x, statements[end].broadcastsFrom, [{ shard: shardOfTopic(chore.target), json }])).map(
-      broadcastOf,
-    )
+    return chore?.kind === 'topic' ? lookFrom(x, end, chore.target, chore.position, 2) : []
+  }
+
+  async function lookFrom(
+    x: Execution,
+    end: Ender,
+    topic: string,
+    position: number,
+    most: number,
+  ): Promise<readonly Broadcast[]> {
+    const asked = [{ shard: shardOfTopic(topic), json: { topic, position, most } }]
+    return (await ask(x, statements[end].broadcastsFrom, asked)).map(broadcastOf)
+  }
+
+  function placedLate({ late }: Wants, more: number): readonly Placed[] {
+    if (late === null) return []
+    const { openedAt: at, runId: run } = late.after ?? beforeAll
+    const json = { topic: late.topic, most: usualPages.late + more, at, run }
+    return [{ shard: shardOfTopic(late.topic), json }]
+  }
+
+  /** Those who are late, and what those of them missed first who can be had. */
+  async function lookLate(x: Execution, end: Ender, wants: Wants, lockedOut: ReadonlySet<string>) {
+    const waits = (await ask(x, statements[end].lateOnTopics, placedLate(wants, 1))).map(waitOf)
+    const isCut = waits.length > usualPages.late
+    const page = waits.slice(0, usualPages.late)
+    const had = page.filter(({ runId }) => !lockedOut.has(runId))
+    const [one] = had
+    if (one === undefined) return { page, isCut, missed: [], received: [] }
+    const first = Math.min(...had.map(({ missed }) => missed ?? 0))
+    const missed = await lookFrom(x, end, one.target, first, usualPages.missed + 1)
+    const received = had.flatMap(({ runId }) => missed.map((sent) => ({ runId, id: broadcastMessageId(sent) })))
+    return { page, isCut, missed, received }
   }
 
   async function lookBroadcasts(x: Execution, end: Ender, wants: Wants) {
@@ -241,7 +280,10 @@ export function booksLoading(dialect: Dialect): Loading {
         else wants.giveUp(messageOf(row))
       }
       const waiters = await ask(x, statements[end].candidatesOfTopics, placedWaiters(wants, 0))
-      for (const row of waiters) wants.runs.add(row['run_id'] as string)
+      // Who is late is passed over until it is given what it missed.
+      for (const row of waiters) if (row['missed'] === null) wants.runs.add(row['run_id'] as string)
+      const late = await ask(x, statements[end].candidatesOfLate, placedLate(wants, 0))
+      for (const row of late) wants.runs.add(row['run_id'] as string)
     },
 
     async lock(x, end, wants) {
@@ -256,7 +298,7 @@ export function booksLoading(dialect: Dialect): Loading {
       }
     },
 
-    async look(x, end, wants) {
+    async look(x, end, wants, lockedOut) {
       const sent = Promise.all([
         lookWaits(x, end, wants),
         lookUnread(x, end, wants),
@@ -267,16 +309,32 @@ export function booksLoading(dialect: Dialect): Loading {
         lookPassedOn(x, end, wants),
         lookKept(x, end, wants),
         lookCrowds(x, end, wants),
+        lookLate(x, end, wants, lockedOut),
       ])
-      const [{ waits, cutWaits }, { unread, cutUnread }, broadcasts, lasts, backlog, chores, passedOn, kept, crowds] =
-        await sent
+      const [
+        { waits, cutWaits },
+        { unread, cutUnread },
+        broadcasts,
+        lasts,
+        backlog,
+        chores,
+        passing,
+        kept,
+        crowds,
+        late,
+      ] = await sent
+      const passedOn = wants.late === null ? passing : late.missed
+      if (wants.late !== null) {
+        waits.set(`late ${wants.late.topic}`, late.page)
+        if (late.isCut) cutWaits.add(`late ${wants.late.topic}`)
+      }
       const { backlogs, cut, received } = backlog
-      for (const broadcast of passedOn.slice(0, 1)) {
+      for (const broadcast of passing.slice(0, 1)) {
         const subscribed = waits.get(`topic ${broadcast.topic}`) ?? []
         for (const { runId } of subscribed) received.push({ runId, id: broadcastMessageId(broadcast) })
       }
       const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()
-      const messages = await lookMessages(x, end, [...wanted, ...received])
+      const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
       const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
       return { ...between, chores, passedOn, kept, crowds }
     },

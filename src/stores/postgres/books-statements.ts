@@ -10,7 +10,7 @@ export type Ender = (typeof enders)[number]
 export const enders = ['commit', 'deliver', 'steer', 'rescue', 'release', 'chore'] as const
 
 type Texts = ReturnType<typeof loadingTexts>
-export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopics', Statement>>
+export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopics' | 'candidatesOfLate', Statement>>
 
 /** By the method for which they are executed. */
 export function loadingStatements(
@@ -20,12 +20,14 @@ export function loadingStatements(
   const of = (end: Ender): LoadingStatements => ({
     candidatesOfEnds: statement(`${end}.candidates`, texts.candidatesOfEnds),
     candidatesOfTopics: statement(`${end}.candidates`, texts.waitsOnTopics),
+    candidatesOfLate: statement(`${end}.candidates`, texts.lateOnTopics),
     lockRuns: statement(`${end}.lock`, texts.lockRuns),
     // What is made here is locked with that.
     makeTopics: statement(`${end}.lock-topics`, texts.makeTopics),
     lockTopics: statement(`${end}.lock-topics`, texts.lockTopics),
     waitsOnRuns: statement(`${end}.look`, texts.waitsOnRuns),
     waitsOnTopics: statement(`${end}.look`, texts.waitsOnTopics),
+    lateOnTopics: statement(`${end}.look`, texts.lateOnTopics),
     unread: statement(`${end}.look`, texts.unread),
     broadcasts: statement(`${end}.look`, texts.broadcasts),
     backlogs: statement(`${end}.look`, texts.backlogs),
@@ -96,6 +98,14 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and wait.delivery = asked.delivery and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
       order by wait.opened_at, wait.run_id limit asked.most) as wait`,
 
+    lateOnTopics: `
+    select ${waitColumns('wait')}
+    from json_to_recordset($2::text::json) as asked (topic text, most bigint, at bigint, run uuid) cross join lateral (
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.target = asked.topic and wait.missed is not null
+        and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
+      order by wait.opened_at, wait.run_id limit asked.most) as wait`,
+
     // The next page, and one more if there are more. What most of them say is not needed.
     unread: `
     select message.run_id, message.position, message.id, message.kind, message.name,
@@ -109,14 +119,14 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select * from ${schema}.chores as chore
       where chore.shard = $1::smallint and chore.kind = asked.kind and chore.target = asked.target offset 0) as chore`,
 
-    // The one that is being passed on, and the next.
+    // The one that is being passed on, and the next; or what somebody missed.
     broadcastsFrom: `
     select ${broadcastColumns('broadcast')}
-    from json_to_recordset($2::text::json) as asked (topic text, position integer) cross join lateral (
+    from json_to_recordset($2::text::json) as asked (topic text, position integer, most bigint) cross join lateral (
       select * from ${schema}.broadcasts as broadcast
       where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.position >= asked.position
         and broadcast.delivery = 'topic'
-      order by broadcast.position limit 2) as broadcast
+      order by broadcast.position limit asked.most) as broadcast
     order by broadcast.position`,
 
     // What tells whether a topic is full: as far back from its last broadcast as it may keep, one for each that is sent. Not

@@ -30,6 +30,7 @@ interface Statements {
   readonly settle: Statement
   readonly deleteWaits: Statement
   readonly addWaits: Statement
+  readonly setMissed: Statement
   readonly broadcasts: Statement
   readonly setChores: Statement
   readonly deleteChores: Statement
@@ -71,7 +72,7 @@ export function booksWriting(dialect: Dialect): Writing {
   }
 
   function writeWaits(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
-    const { deleteWaits, addWaits } = byEnd[end]
+    const { deleteWaits, addWaits, setMissed } = byEnd[end]
     // Two statements: who gives up a wait and begins it again begins it now.
     const deleted = chunksOf([...books.deletedWaits.values()], ofWait)
     return [
@@ -80,6 +81,13 @@ export function booksWriting(dialect: Dialect): Writing {
       ),
       // Whoever is waited on is there, and has its shard.
       ...send(x, addWaits, [...books.addedWaits.values()], (wait) => ofWait(wait) as number, waitJson),
+      ...send(
+        x,
+        setMissed,
+        [...books.missed.values()],
+        (wait) => ofWait(wait) as number,
+        ({ target, runId: r, missed }) => ({ target, r, missed }),
+      ),
     ]
   }
 
@@ -109,12 +117,12 @@ export function booksWriting(dialect: Dialect): Writing {
   function writeChores(x: Execution, end: Ender, books: PostgresBooks): readonly Promise<unknown>[] {
     const chores = [...books.chores.values()]
     // Whoever it is about is locked, and has its shard.
-    const ofChore = (chore: Chore): number => shardOfChore(dialect, chore) as number
-    const of = (over: boolean) => chores.filter(({ isOver }) => isOver === over).map(({ chore }) => chore)
+    const ofChore = ({ chore }: ChoreLeft): number => shardOfChore(dialect, chore) as number
+    const of = (over: boolean): readonly ChoreLeft[] => chores.filter(({ isOver }) => isOver === over)
     const { setChores, deleteChores } = byEnd[end]
     return [
-      ...send(x, setChores, of(false), ofChore, (chore) => choreJson(chore, books.now)),
-      ...send(x, deleteChores, of(true), ofChore, ({ kind, target }) => ({ kind, target })),
+      ...send(x, setChores, of(false), ofChore, choreJson),
+      ...send(x, deleteChores, of(true), ofChore, ({ chore: { kind, target } }) => ({ kind, target })),
     ]
   }
 
@@ -159,10 +167,11 @@ function isOnlyRows({
   told,
   addedWaits,
   deletedWaits,
+  missed,
   broadcasts,
   takenBroadcasts,
 }: PostgresBooks): boolean {
-  const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size]
+  const lists = [takes.length, puts.size, settled.length, addedWaits.size, deletedWaits.size, missed.size]
   const topics = [chores.size, told.length, broadcasts.length, takenBroadcasts.length]
   return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
@@ -243,7 +252,12 @@ function waitJson({ kind, target, runId, effect, delivery, openedAt, since }: Wa
   return { kind, target, r: runId, effect, delivery, at: openedAt, since }
 }
 
-function choreJson({ kind, target, position, after }: Chore, due: number): object {
+interface ChoreLeft {
+  readonly chore: Chore
+  readonly due: number
+}
+
+function choreJson({ chore: { kind, target, position, after }, due }: ChoreLeft): object {
   return { kind, target, position, at: after?.openedAt ?? null, run: after?.runId ?? null, due }
 }
 
@@ -273,6 +287,11 @@ function writingStatements({ schema }: Dialect) {
     insert into ${schema}.waits (shard, kind, target, run_id, effect, delivery, opened_at, since)
     select $1::smallint, kind, target, r, effect, delivery, at, since
     from json_to_recordset($2::text::json) as given (${wait}) on conflict do nothing`
+  const setMissed = `${given('target text, r uuid, missed integer')}
+    update ${schema}.waits as wait set missed = given.missed from given
+    where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = any(array(select target from given))
+      and wait.run_id = any(array(select r from given)) and wait.target = given.target and wait.run_id = given.r
+      and wait.effect = 'tell'`
   const broadcasts = `
     with sent as (
       insert into ${schema}.broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)
@@ -321,6 +340,7 @@ function writingStatements({ schema }: Dialect) {
     settle: statement(`${end}.settle`, settle),
     deleteWaits: statement(`${end}.waits`, deleteWaits),
     addWaits: statement(`${end}.waits`, addWaits),
+    setMissed: statement(`${end}.waits`, setMissed),
     broadcasts: statement(`${end}.broadcasts`, broadcasts),
     setChores: statement(`${end}.chores`, setChores),
     deleteChores: statement(`${end}.chores`, deleteChores),

@@ -12,44 +12,8 @@ import type { Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 import { Crowds } from '../crowds.ts'
 import type { Appended, Put } from './decided.ts'
-import { Missing, type Crowd } from './wants.ts'
-
-type LastEntry = ReturnType<Books['lastEntry']>
-
-/** What was locked and looked at. Who is asked for and not there is known not to exist. */
-export interface Found {
-  /** The ids of runs that were to be locked. */
-  readonly asked: ReadonlySet<string>
-  readonly runs: ReadonlyMap<string, Run>
-  /** Last entries of runs that are over. */
-  readonly lasts: ReadonlyMap<string, LastEntry>
-  /** By run, of all that may end: the next page. */
-  readonly unread: ReadonlyMap<string, readonly Message[]>
-  /** Runs that have more unread than was looked at. */
-  readonly cutUnread: ReadonlySet<string>
-  /** By `run` and its id, `topic` or `queue` and the name of the topic. */
-  readonly waits: ReadonlyMap<string, readonly WaitRow[]>
-  /** Runs, topics and queues on which more wait than were looked at. */
-  readonly cutWaits: ReadonlySet<string>
-  /** The positions of topics that are locked. */
-  readonly topics: ReadonlyMap<string, number>
-  /** By topic and id, of those that were asked for. */
-  readonly broadcasts: ReadonlyMap<string, Broadcast | undefined>
-  /** By delivery and topic. */
-  readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
-  /** Backlogs of which there is more than was looked at. */
-  readonly cutBacklogs: ReadonlySet<string>
-  /** By topic and position, of those that tell whether a topic is full. */
-  readonly kept: ReadonlyMap<string, KeptBroadcast>
-  /** By topic, of those that were asked for. */
-  readonly crowds: ReadonlyMap<string, Crowd>
-  /** By run and id, of those that were asked for: whether they are there. */
-  readonly messages: ReadonlyMap<string, boolean>
-  /** By kind and target, of those that were asked for. */
-  readonly chores: ReadonlyMap<string, Chore | undefined>
-  /** What a chore passes on, and what comes after it. */
-  readonly passedOn: readonly Broadcast[]
-}
+import type { Found, LastEntry } from './found.ts'
+import { Missing } from './wants.ts'
 
 export class PostgresBooks implements Books {
   readonly now: number
@@ -69,10 +33,12 @@ export class PostgresBooks implements Books {
   readonly takes: { readonly runId: string; readonly id: string; readonly seq: number }[] = []
   readonly settled: { readonly message: Message; readonly seq: number; readonly fate: Fate }[] = []
   /** By kind and target: chores that are set; null if nothing is left to do. */
-  readonly chores = new Map<string, { readonly chore: Chore; readonly isOver: boolean }>()
+  readonly chores = new Map<string, { readonly chore: Chore; readonly due: number; readonly isOver: boolean }>()
   readonly told: { readonly topic: string; readonly position: number; readonly runs: number }[] = []
   readonly addedWaits = new Map<string, WaitRow>()
   readonly deletedWaits = new Map<string, WaitRow>()
+  /** Waits of those who missed something, or are late no more. */
+  readonly missed = new Map<string, WaitRow>()
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
@@ -104,6 +70,10 @@ export class PostgresBooks implements Books {
     const run = this.rows.get(id)
     if (run === undefined && !this.found.asked.has(id)) throw new Missing((wants) => wants.runs.add(id))
     return run
+  }
+
+  canHave(runId: string): boolean {
+    return !this.found.lockedOut.has(runId)
   }
 
   lastEntry({ id }: Run): LastEntry {
@@ -166,12 +136,12 @@ export class PostgresBooks implements Books {
     return this.found.chores.get(key)
   }
 
-  setChore(chore: Chore): void {
-    this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: false })
+  setChore(chore: Chore, due = this.now): void {
+    this.chores.set(`${chore.kind} ${chore.target}`, { chore, due, isOver: false })
   }
 
   deleteChore(chore: Chore): void {
-    this.chores.set(`${chore.kind} ${chore.target}`, { chore, isOver: true })
+    this.chores.set(`${chore.kind} ${chore.target}`, { chore, due: this.now, isOver: true })
   }
 
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined {
@@ -186,6 +156,18 @@ export class PostgresBooks implements Books {
     const added = [...this.addedWaits.values()].filter((wait) => wait.kind === 'topic' && wait.target === topic)
     if (found.among.has(runId) || added.some((wait) => wait.runId === runId)) return false
     return this.crowds.isFull(topic, most, found.waiting + added.length)
+  }
+
+  lateOf(topic: string): Waiters {
+    const key = `late ${topic}`
+    return { waits: this.found.waits.get(key) ?? [], more: this.found.cutWaits.has(key) }
+  }
+
+  setMissed(wait: WaitRow, missed: number | null): void {
+    const late = { ...wait, missed }
+    this.missed.set(keyOf(wait), late)
+    const waits = this.waitsOf(listOf(wait), wait.target)
+    if (waits.has(keyOf(wait))) waits.set(keyOf(wait), late)
   }
 
   broadcastsFrom(): readonly Broadcast[] {

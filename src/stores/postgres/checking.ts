@@ -5,19 +5,33 @@
 
 import { mostOffenders } from '../../core/invariants/check.ts'
 import type { Checked } from '../../store.ts'
-import { wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
-import { statement, type Dialect } from './dialect.ts'
+import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
+import { damagedRows } from './damaged-rows.ts'
+import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution } from './execution.ts'
 import { ownSearchPath } from './search-path.ts'
 
 export interface Checking {
-  /** In a transaction: outside of one, the storage timeout bounds each statement. */
-  check(x: Execution): Promise<readonly Checked[]>
+  /**
+   * In a transaction: outside of one, the storage timeout bounds each statement. Runs that are known to have damaged rows are
+   * left out, and named.
+   */
+  check(x: Execution, damaged?: readonly string[]): Promise<readonly Checked[]>
+  /** The runs for whose rows a check fails because they hold no JSON. */
+  damaged(x: Execution): Promise<readonly string[]>
 }
 
 export function checking({ schema, now }: Dialect): Checking {
-  const statements = Object.entries(checksOf(schema, `(select ${now})`)).map(
-    ([name, sql]) => [name, statement('check.read', checkQuery(sql))] as const,
+  const made = (tables: Tables, adapt: (sql: string) => string): readonly (readonly [string, Statement])[] =>
+    Object.entries(checksOf(schema, `(select ${now})`, tables)).map(
+      ([name, sql]) => [name, statement('check.read', checkQuery(adapt(sql)))] as const,
+    )
+  const usual = made({ runs: `${schema}.runs`, journal: `${schema}.journal` }, (sql) => sql)
+  const withoutDamaged = (ids: readonly string[]): typeof usual =>
+    made({ runs: 'sound_runs', journal: 'sound_journal' }, (sql) => withTables(schema, ids, sql))
+  const suspicious = statement(
+    'check.read',
+    `select id from ${schema}.runs where ${malformedRun} union select run_id from ${schema}.journal where ${malformedEntry}`,
   )
   // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
   // Loops that begin with few rows by old statistics end with all of them: a thousand runs took 41 s that take 1 s with hashes.
@@ -32,18 +46,38 @@ export function checking({ schema, now }: Dialect): Checking {
     where wanted.name in (select name from pg_catalog.pg_settings)`,
   )
   return {
-    async check(x) {
+    async damaged(x) {
+      await x.execute(safely, [])
+      await x.execute(unhurried, [])
+      return damagedRows({ schema })(x)
+    },
+    async check(x, damaged = []) {
       // The plans are those of the user's settings; where names are looked for is not.
       await x.execute(safely, [])
       await x.execute(unhurried, [])
       const checked: Checked[] = []
-      for (const [name, query] of statements) {
-        const rows = await x.execute(query, [])
-        checked.push({ name, offenders: rows.map(({ id }) => id as string) })
+      const malformed = new Set([...damaged, ...(await x.execute(suspicious, [])).map(({ id }) => id as string)])
+      for (const [name, query] of malformed.size === 0 ? usual : withoutDamaged([...malformed])) {
+        const offenders = (await x.execute(query, [])).map(({ id }) => id as string)
+        checked.push({ name, offenders: offenders.filter((id) => !malformed.has(id)) })
       }
-      return checked
+      return [...checked, { name: 'rows_well_formed', offenders: [...malformed].toSorted().slice(0, mostOffenders) }]
     },
   }
+}
+
+interface Tables {
+  readonly runs: string
+  readonly journal: string
+}
+
+/** The statement with tables that lack these runs. Materialized, so that nothing of a damaged row is read as JSON. */
+function withTables(schema: string, ids: readonly string[], sql: string): string {
+  const listed = `array[${ids.map((id) => `'${id}'`).join(', ')}]::uuid[]`
+  const tables =
+    `with sound_runs as materialized (select * from ${schema}.runs where not (id = any (${listed}))), ` +
+    `sound_journal as materialized (select * from ${schema}.journal where not (run_id = any (${listed})))`
+  return /^\s*with /.test(sql) ? sql.replace(/^\s*with /, `${tables}, `) : `${tables} ${sql}`
 }
 
 /** The statement as it is asked. */
@@ -78,9 +112,7 @@ const ends = `'succeeded', 'failed', 'cancelled'`
 const told = `'succeeded', 'failed', 'cancelled', 'paused'`
 
 /** What is asked by name. A statement answers ids, any number and in any order; `now` is store time. */
-function checksOf(schema: string, now: string): Readonly<Record<string, string>> {
-  const runs = `${schema}.runs`
-  const journal = `${schema}.journal`
+function checksOf(schema: string, now: string, { runs, journal }: Tables): Readonly<Record<string, string>> {
   const messages = `${schema}.messages`
   const tags = `${schema}.tags`
   const waits = `${schema}.waits`
@@ -258,14 +290,22 @@ function checksOf(schema: string, now: string): Readonly<Record<string, string>>
       where w.kind = 'run' and r.ended_at is not null and not exists (
         select 1 from ${schema}.chores as c
         where c.shard = w.shard and c.kind = 'end' and c.target = w.target
-          and (c.after_run is null or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
+          and (c.position = 1 or c.after_run is null
+            or (w.opened_at, w.run_id) >= (c.after_opened_at, c.after_run)))`,
 
     queue_not_stuck: `
       select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id
       where w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
         and exists (select 1 from ${schema}.broadcasts as b
           where b.shard = w.shard and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
-            and (b.expires_at is null or b.expires_at > ${now}))`,
+            and (b.expires_at is null or b.expires_at > ${now}))
+        and not exists (
+          select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,
+
+    late_catch_up: `
+      select w.run_id as id from ${waits} as w
+      where w.missed is not null and not exists (
+        select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,
 
     leftovers_settled: `
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null

@@ -1,6 +1,7 @@
 // Going on with what an end or a broadcast left to do: see `core/chore.ts`. A chore is taken in a statement of its own, so that
 // others take another one, and so that a page that fails does not come first again and again. Nor does one whose run or topic
-// somebody else has locked: it is left until it may be taken again, and the next one is done meanwhile.
+// somebody else has locked: it is left until it may be taken again, and the next one is done meanwhile. Of those who get something
+// by it, whoever is locked is passed over.
 
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../core/chore.ts'
 import { doChore } from '../../core/exchange.ts'
@@ -9,7 +10,7 @@ import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging } from './exchanging.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { choreColumns, choreOf, timeOf } from './rows.ts'
-import { hasMetLock } from './set-aside.ts'
+import { hasMetLock, type Way } from './set-aside.ts'
 import { everyShard } from './shards.ts'
 import { Wants } from './wants.ts'
 
@@ -57,18 +58,27 @@ export function chores(dialect: Dialect, exchange: Exchanging): Chores {
     async doOne(db) {
       const taken = await takeOne(db)
       if (taken === null || typeof taken === 'number') return { worked: false, nextInMs: taken }
-      const wants = new Wants()
-      wants.goOn(taken)
-      const doPage = (x: Execution): Promise<void> =>
-        exchange.perform(x, {
-          end: 'chore',
-          wants,
-          within: false,
-          look: async () => ({ now: Number((await x.execute(time, [0]))[0]?.['now']) }),
-          decide: (books) => doChore(books, taken),
-        })
-      await db.transaction('chore.commit', doPage, { patient: false }).catch((error: unknown) => {
+      const doPage = (way: Way): Promise<void> => {
+        const wants = new Wants()
+        wants.goOn(taken)
+        const perform = (x: Execution): Promise<void> =>
+          exchange.perform(x, {
+            end: 'chore',
+            wants,
+            within: false,
+            way,
+            look: async () => ({ now: Number((await x.execute(time, [0]))[0]?.['now']) }),
+            decide: (books, _seen, _made, guard) => guard.decide(0, () => doChore(books, taken)),
+          })
+        return db.transaction('chore.commit', perform, { patient: false })
+      }
+      const unlessLocked = (error: unknown): void => {
         if (!hasMetLock(error)) throw error
+      }
+      // Most locks are ours, and gone by then. Where nobody can be passed over, the page is tried again later.
+      await doPage('wait').catch(async (error: unknown) => {
+        unlessLocked(error)
+        if (skipLocked !== '') await doPage('pass over').catch(unlessLocked)
       })
       return { worked: true, nextInMs: null }
     },

@@ -8,7 +8,7 @@
 
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import { runColumns } from './rows.ts'
-import type { TimedLook } from './timed-floors.ts'
+import { aheadMs, type TimedLook } from './timed-floors.ts'
 
 /** At most so many come due at once, so that a long standstill does not become a long transaction. */
 export const promotedAtOnce = 1_000
@@ -43,6 +43,8 @@ export interface ClaimStatements {
   lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
   /** Makes ready what has come due; answers the first of each type. Takes the shard, the types, since when and the choice, if any. */
   promote(isChoosing: boolean): Statement
+  /** When the next one comes due that is not due yet, in the next `aheadMs`. Takes the shard and the types. */
+  readonly next: Statement
   /** The claim of suspects. Takes the shard, the session, the limit, the reach, the types and the choice, if any. */
   apart(isChoosing: boolean): Statement
   /** What a claim may come to, and leases nothing. Takes the shard, the types, how many of each, and the choice. */
@@ -286,8 +288,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
     lease({ shard, session, limit, reach, again, wanted: types, choice, timed }) {
       const arms = armsFor(types.length)
       const { first, again: second } = leaseOf(arms, choice !== undefined)
-      const { since, aheadMs } = timed
-      const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), since, aheadMs]
+      const asked = [shard, session, limit, reach, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
       const values: (string | number | null)[] = asked
       for (let of = 0; of < arms; of += 1) {
         const { type = null, version = null, type_at: typeAt = null, rank = null, due = null } = types[of] ?? {}
@@ -297,6 +298,17 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       return { statement: again ? second : first, values }
     },
 
+    next: statement(
+      [],
+      `
+    with clock as materialized (select ${now} as now)
+    select min((
+      select run.due from ${schema}.runs as run
+      where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+        and run.readiness = 'timed' and run.due > ${clock} and run.due <= ${clock} + ${aheadMs}
+      order by run.due limit 1)) as due
+    from json_to_recordset($2::text::json) as wanted (type text, version integer)`,
+    ),
     promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
     apart: (isChoosing) => (isChoosing ? chosenApart : apart),
     candidates: {

@@ -13,7 +13,7 @@ import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row, Told, Transactions } from './execution.ts'
 import { Pace } from './pace.ts'
 import { RefusedRuns } from './refused-runs.ts'
-import { entryOf, runOf } from './rows.ts'
+import { entryOf, runOf, timeOf } from './rows.ts'
 import { rolledBack, sparing } from './sparing.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
 
@@ -179,6 +179,12 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     }
   }
 
+  /** When the next run comes due that is not due yet. */
+  async function following(x: Execution, shard: number, { selectors }: ClaimRequest): Promise<number | null> {
+    const [row] = await x.execute(statements.next, [shard, JSON.stringify(distinct(selectors))])
+    return timeOf(row?.['due'])
+  }
+
   async function claim(x: Execution, shard: number, request: ClaimRequest): Promise<Claimed> {
     if (request.apart === true) return findApart(x, shard, request)
     let found = await find(x, shard, request, false)
@@ -189,8 +195,11 @@ export function claiming(dialect: Dialect, { monotonic, onRefused }: ClaimingOpt
     while (found.isShort && reaches.ready.widen(shard, reaches.ready.of(shard, request.limit))) {
       found = await find(x, shard, request, true)
     }
-    const { runs, fresh, more, nextDue, now: time } = found
-    const claimed = { runs, more, nextDue, now: time }
+    const { runs, fresh, more, nextDue, now: time, isDue } = found
+    // What has come due and was not moved is in the hands of somebody else: there is more, and others come due behind it.
+    const claimed = isDue
+      ? { runs, more: true, nextDue: await following(x, shard, request), now: time }
+      : { runs, more, nextDue, now: time }
     return fresh.length === 0 ? claimed : { ...claimed, fresh }
   }
 

@@ -224,6 +224,7 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
     return setAside(dialect, {
       items: transitions,
       busy,
+      reachesOthers: true,
       addressOf: ({ runId }) => runId,
       send: (some, { way, patient }) => {
         const wants = wantsOf(some)

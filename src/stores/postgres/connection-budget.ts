@@ -8,8 +8,8 @@
 //               and one call of any other kind find a connection however many are lent. The others wait, in the order in
 //               which they came, and hold nothing meanwhile
 //
-// With fewer than four connections some of these share one. 3: a heartbeat has its own, commits and the rest share. 2: one may
-// be lent, everything else shares the other. 1: everything waits for a transaction that is lent.
+// With fewer than four connections some of these share one. 3: a heartbeat has its own, commits and the rest share. 2: one may be
+// lent, everything else shares the other.
 
 import { formatMs } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'

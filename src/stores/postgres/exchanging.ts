@@ -3,18 +3,20 @@
 // that everybody takes locks in the same order. In a transaction of a user that cannot be: there, and where others keep
 // coming in between, what is found late is locked late, and the database breaks a deadlock if it comes to one.
 //
-// A transaction that passes over what somebody else has locked has not got that, and the rules are stopped where they come to
-// it as where something is missing: what they were about to decide is set aside.
+// A transaction that passes over what somebody else has locked has not got that. The rules go on without runs that only get
+// something, and leave those to a chore. Where they come to what they cannot do without, they are stopped as where something is
+// missing: what they were about to decide is set aside.
 
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import { Crowds } from '../crowds.ts'
-import { PostgresBooks, type Found } from './books.ts'
+import { PostgresBooks } from './books.ts'
 import { booksLoading } from './books-loading.ts'
 import type { Ender } from './books-statements.ts'
 import { booksWriting } from './books-writing.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
+import type { Found } from './found.ts'
 import { Guard, settingAside, type Way } from './set-aside.ts'
 import { Missing, type Wants } from './wants.ts'
 
@@ -81,14 +83,14 @@ export function exchanging(dialect: Dialect): Exchanging {
     const [{ runs, topics }, seen, looked] = await Promise.all([
       loading.lock(x, end, wants),
       look(),
-      loading.look(x, end, wants),
+      loading.look(x, end, wants, lockedOut.runs),
     ])
     // It is wanted all the same, should all of this begin again.
     for (const id of lockedOut.runs) wants.runs.add(id)
     for (const name of lockedOut.topics) wants.topics.add(name)
     const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
     const own = ownRuns.map((run) => [run.id, run] as const)
-    const found = { ...looked, asked, runs: new Map([...runs, ...own]), topics }
+    const found = { ...looked, asked, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
     assertLocked(found, lockedOut.runs)
     return { seen, found, guard: new Guard(lockedOut) }
   }
@@ -124,8 +126,11 @@ export function exchanging(dialect: Dialect): Exchanging {
 /** All who wait are locked, at once: not one after the other as the rules come to them. */
 function assertLocked({ waits, asked, runs }: Found, lockedOut: ReadonlySet<string>): void {
   const late = new Set<string>()
-  for (const list of waits.values()) {
-    for (const { runId } of list) if (!asked.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
+  for (const [key, list] of waits) {
+    for (const { runId, missed } of list) {
+      const isWanted = missed === null || key.startsWith('late ')
+      if (isWanted && !asked.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
+    }
   }
   if (late.size === 0) return
   throw new Missing((wants) => {

@@ -20,6 +20,8 @@ export interface InstallOptions {
   readonly payloads?: boolean | undefined
   /** What the names of the roles begin with. @default roles that were made before are kept up to date */
   readonly roles?: string | true | undefined
+  /** Roles of these names that are there already are taken as ours. @default false */
+  readonly adopt?: boolean | undefined
   /** Nothing is changed. @default false */
   readonly isDryRun?: boolean
 }
@@ -34,7 +36,7 @@ const connectMs = 14_000
 
 /** Brings the schema up to date, and then its views. Tells what it executed, or in a dry run what it would. */
 export async function installPostgres(given: InstallOptions): Promise<Installed> {
-  const { views, payloads, isDryRun = false } = given
+  const { views, payloads, adopt, isDryRun = false } = given
   const address = withUrlOptions({ url: given.url })
   const schema = given.schema ?? address.schema ?? 'holdfast'
   const settings = settingsFor(connectMs, 'long')
@@ -49,22 +51,22 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
   // By the name of the schema: so two in one server have roles of their own.
   const prefix = given.roles === true ? schema : given.roles
   try {
-    const owner = given.owner ?? (prefix === undefined ? undefined : await migratorOf(pool, schema, prefix))
+    const owner = given.owner ?? (await migratorOf(pool, schema, prefix))
     const options = { schema, shards: given.shards ?? address.shards, owner }
     if (isDryRun) {
       const plan = await planMigration(pool, options)
       const wanted = views === undefined ? null : { schema, views, payloads, owner }
       const forViews = wanted === null ? [] : await planViews(pool, wanted)
       const plannedViews = wanted === null ? [] : madeViews(wanted)
-      const forRoles = await planRoles(pool, { schema, prefix, plannedViews })
+      const forRoles = await planRoles(pool, { schema, prefix, adopt, plannedViews })
       const statements = [...plan.statements, ...forViews, ...forRoles]
       return { ...plan, schema, roles: prefix ?? null, statements }
     }
     const statements: string[] = []
     const onSql = (sql: string): void => void statements.push(sql)
-    const migrated = await migrate(pool, { ...options, onSql })
+    const migrated = await migrate(pool, { ...options, isAdministered: true, onSql })
     if (views !== undefined) await installViews(pool, { schema, views, payloads, owner, onSql })
-    const roles = await installRoles(pool, { schema, prefix, onSql })
+    const roles = await installRoles(pool, { schema, prefix, adopt, onSql })
     return { ...migrated, schema, roles, statements }
   } finally {
     await pool.end()

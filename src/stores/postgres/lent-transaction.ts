@@ -4,7 +4,8 @@
 //                            as this transaction
 //   opening    → rolled back one of these was refused: by then a transaction may be open
 //   theirs     → ours        the function is done, and the first statement of ours comes, or the end: the mark must still be
-//                            there, else the function has ended the transaction itself. From here on our settings hold
+//                            there, else the function has ended the transaction itself, or reset everything. From here on our
+//                            settings hold
 //   ours       → committing  the work is fulfilled, and COMMIT was sent. From here on no abort is heard: the answer tells what
 //                            became of it, and without an answer nobody knows
 //   theirs, ours → rolled back   the work was rejected
@@ -17,6 +18,7 @@ import type { SqlHandle } from '../sql-handle.ts'
 import type { Execution } from './execution.ts'
 import type { ClientLike, Line } from './line.ts'
 import { isOverError, lendClient } from './loan.ts'
+import { pathRead } from './search-path.ts'
 import { isAborted, sqlStateOf, translated, unanswered } from './sql-state.ts'
 
 /** What came of something that may fail for reasons of its own. */
@@ -53,14 +55,15 @@ export async function markTransaction(handle: SqlHandle): Promise<void> {
   await handle.query(setMark, [])
 }
 
-/** Throws if the transaction that was marked is over, or is not isolated as it was to be. */
-export async function assertMarked(handle: SqlHandle, isolation?: 'serializable'): Promise<void> {
+/** Throws if the transaction that was marked is over, or is not isolated as it was to be. Answers with its search path. */
+export async function assertMarked(handle: SqlHandle, isolation?: 'serializable'): Promise<unknown> {
   const [row] = await handle.query(
-    `select ${readMark}, pg_catalog.current_setting('transaction_isolation'::text) as isolation`,
+    `select ${readMark}, ${pathRead}, pg_catalog.current_setting('transaction_isolation'::text) as isolation`,
     [],
   )
   if (row?.['mark'] !== 'open') throw endedByUser()
   if (isolation !== undefined && row['isolation'] !== isolation) throw notIsolated(row['isolation'])
+  return row['path']
 }
 
 export class LentTransaction {
@@ -175,8 +178,9 @@ function rolledBack(cause: unknown): HoldfastError {
 
 function endedByUser(): Error {
   const message =
-    'The function of a transaction has committed it or rolled it back. Leave its end to Holdfast: without it, what was written ' +
-    'and what is recorded of it would come apart.'
+    'The function of a transaction has committed it or rolled it back, or has taken back its settings with RESET ALL, which looks ' +
+    'the same. Leave its end to Holdfast: without it, what was written and what is recorded of it would come apart. Take back ' +
+    'single settings by their name.'
   return fatal(new HoldfastError('INVALID_OPTION', message))
 }
 

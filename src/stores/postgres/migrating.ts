@@ -14,7 +14,7 @@ import { assertClient, minClientOf } from './client-version.ts'
 import type { ClientLike, PoolLike } from './database.ts'
 import { databaseClock } from './dialect.ts'
 import type { Row } from './execution.ts'
-import { assertOwned, checkOwner, ownershipOf, setLocalRole, type Ownership } from './owning.ts'
+import { asOwnerOf, assertOwned, checkOwner, ownershipOf, setLocalRole, type Ownership } from './owning.ts'
 import { migrations, tableNames, type Migration } from './schema.ts'
 import { quoteSchema, quoteText } from './schema-name.ts'
 import { sqlStateOf } from './sql-state.ts'
@@ -30,6 +30,8 @@ export interface MigrateOptions {
   readonly onSql?: ((sql: string) => void) | undefined
   /** The role that owns the schema, with whose rights alone it is done. @default the user of the connection */
   readonly owner?: string | undefined
+  /** Who migrates may have all rights: also to read, those of the owner are taken. @default false */
+  readonly isAdministered?: boolean
   /** What this code knows, for tests of other versions. @default all migrations */
   readonly migrations?: readonly Migration[]
 }
@@ -55,7 +57,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
   const install = new Install(options)
   return connected(pool, async (client) => {
     // Whoever works in a schema of somebody else calls this, too: where there is nothing to do, nothing is run.
-    const before = await (options.owner === undefined ? install.readTables(client) : install.readOwned(client))
+    const before = await (options.owner === undefined ? install.readAny(client) : install.readOwned(client))
     if (before !== null && before.version >= install.known) return untouched(before)
     if (options.owner === undefined) await install.readOwned(client)
     const server = await serverOf(client)
@@ -88,10 +90,20 @@ export async function planMigration(pool: PoolLike, options: MigrateOptions): Pr
   })
 }
 
-/** What a schema says of itself; null if it is not there. */
-export async function readSchema(pool: PoolLike, options: MigrateOptions): Promise<State | null> {
+export interface FoundSchema {
+  /** Over how many shards its runs are spread; null if it is not there. */
+  readonly shards: number | null
+  /** Its tables whose policies of row-level security apply to the user of the connection. */
+  readonly filtered: readonly string[]
+}
+
+/** What a schema says of itself, and the catalog of its tables. */
+export async function readSchema(pool: PoolLike, options: MigrateOptions): Promise<FoundSchema> {
   const install = new Install(options)
-  return connected(pool, (client) => install.readTables(client))
+  return connected(pool, async (client) => {
+    const { filtered } = await install.lookAtTables(client)
+    return { shards: (await install.read(client))?.shards ?? null, filtered }
+  })
 }
 
 /** What a schema says of itself. */
@@ -135,8 +147,21 @@ class Install {
 
   /** How far a schema is, whosever it is: who works in it trusts whoever made it, but reads nothing that only looks like it. */
   async readTables(client: ClientLike): Promise<State | null> {
-    this.assertTables(await ownershipOf(client, this.options.schema))
+    await this.lookAtTables(client)
     return this.read(client)
+  }
+
+  /** What the catalog says of the tables, all of which are some. */
+  async lookAtTables(client: ClientLike): Promise<Ownership> {
+    const ownership = await ownershipOf(client, this.options.schema)
+    this.assertTables(ownership)
+    return ownership
+  }
+
+  /** The same with the rights of its owner, if who migrates has more than those who work in it. */
+  readAny(client: ClientLike): Promise<State | null> {
+    const { schema, isAdministered = false } = this.options
+    return isAdministered ? asOwnerOf(client, schema, () => this.readTables(client)) : this.readTables(client)
   }
 
   /** Whoever owns something here could have code of theirs run by a migration. */
@@ -164,7 +189,7 @@ class Install {
   }
 
   /** How far the schema is; null if it is not there, or not ours, or only begun. */
-  private async read(client: ClientLike): Promise<State | null> {
+  async read(client: ClientLike): Promise<State | null> {
     const { schema } = this
     const text = `select (select max(version) from ${schema}.migrations) as version, ${minClientOf(schema)} as min_client,
       (select value from ${schema}.settings where shard = 0 and name = 'shards') as shards`

@@ -17,6 +17,7 @@ import { Rights } from './missing-right.ts'
 import { migrate, readSchema } from './migrating.ts'
 import { listenAt, listenOver } from './listen-client.ts'
 import type { ListenClient } from './listening.ts'
+import { refusedRescues, warnOfPolicies } from './row-security.ts'
 import { localSettings, openPool, settingsFor, settingsSql } from './pool.ts'
 import { installRoles } from './roles.ts'
 import { checkSchema, quoteSchema, quoteText } from './schema-name.ts'
@@ -47,7 +48,7 @@ export interface PostgresStoreOptions {
   /**
    * The most connections that it opens itself, or takes of your pool at once; one more listens. One is kept for heartbeats and one
    * for commits, and all but three are lent to `ctx.transaction`, each for as long as a transaction lasts: the rest wait in order.
-   * With fewer than four, some of these share one. @default 13, so that ten transactions may be open; all that your pool has
+   * With fewer than four, some of these share one; two are the least. @default 13, so that ten transactions may be open; all that your pool has
    */
   readonly connections?: number
   /** How long a call waits for the database, and for others who write. Its expiry is STORE_UNAVAILABLE. @default 14 s */
@@ -116,11 +117,12 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
     if (lent !== undefined) await connected(pool, assertSearchPath)
     await checkDurability(pool, { unsafe: options.unsafe, logger })
     const found = await readSchema(pool, { schema: name, shards: options.shards, now })
+    warnOfPolicies(found.filtered, { schema: name, logger })
     const dialect: Dialect = {
       schema: quoteSchema(name),
       feedNumber: `${quoteText(`${quoteSchema(name)}.feed_number`)}::regclass`,
       now,
-      shards: found?.shards ?? options.shards ?? 1,
+      shards: found.shards ?? options.shards ?? 1,
       skipLocked: distributed ? '' : 'skip locked',
     }
     const self = randomUUID()
@@ -162,12 +164,19 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       },
       tokenKey: () => readSecret(source, storageMs, name, 'token_key'),
       hearing: hints,
+      // A library that was not given to us cannot take connections of ours.
+      libraries: lent === undefined ? new ConnectionBudget(connections) : source.budget,
       onRefused: (run, error) =>
         logger.error(
           `A policy of row-level security refuses to change run ${run} in ${quoteSchema(name)}.runs: let the role of this worker ` +
             'write it. Until then it is left out, and tried again now and then.',
           { run, error },
         ),
+      onRescueRefused: refusedRescues({
+        schema: quoteSchema(name),
+        logger,
+        monotonic: () => machineClock.monotonic(),
+      }),
       onClose: async () => {
         await database.returned()
         await hints.close()
@@ -213,24 +222,33 @@ const longestAskMs = 1_000
 const usualConnections = 13
 
 /** How many connections may be in use at once, besides the one that listens. */
+/** A transaction that is lent has one, and what is called inside of it, or keeps its run alive, needs another. */
+const leastConnections = 2
+
 function connectionsOf(options: PostgresStoreOptions): number {
   const { connections, pool } = options
-  if (connections !== undefined && !(Number.isSafeInteger(connections) && connections >= 1)) {
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `openPostgresStore({ connections }) is a whole number from 1. Got ${shown(connections)}.`,
-    )
+  if (connections !== undefined && !(Number.isSafeInteger(connections) && connections >= leastConnections)) {
+    throw tooFew('openPostgresStore({ connections })', connections)
   }
   const size = pool?.options?.max
   if (pool === undefined || typeof size !== 'number') return connections ?? usualConnections
+  if (size < leastConnections) throw tooFew('`max` of openPostgresStore({ pool })', size)
   // The one that listens is one of theirs, and stays with us.
   const left = options.listen === undefined && listens(options) ? size - 1 : size
   return Math.min(connections ?? left, left)
 }
 
-/** Whether other processes can be heard. A pool of one connection has none left for that. */
+function tooFew(option: string, given: unknown): HoldfastError {
+  const message =
+    `${option} is a whole number from ${leastConnections}: a transaction has a connection for as long as it is open, and ` +
+    `heartbeats and calls inside of it need another. Got ${shown(given)}.`
+  return new HoldfastError('INVALID_OPTION', message)
+}
+
+/** Whether other processes can be heard. A pool of so few connections has none left for that. */
 function listens({ pool, listen, distributed = false }: PostgresStoreOptions): boolean {
-  return !distributed && listen !== false && (listen !== undefined || pool?.options?.max !== 1)
+  const size = pool?.options?.max ?? Number.POSITIVE_INFINITY
+  return !distributed && listen !== false && (listen !== undefined || size > leastConnections)
 }
 
 /** Options that stand in the address, taken out of it: the driver would not know them. */

@@ -17,6 +17,7 @@ import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution, Told, Transactions } from './execution.ts'
 import { isBound, lookout, type Outlook } from './outlook.ts'
+import type { RefusedRescue } from './row-security.ts'
 import { runColumns, runOf } from './rows.ts'
 import { asideOf, hasMetLock, type Way } from './set-aside.ts'
 import { rewriteRun } from './steering.ts'
@@ -50,6 +51,21 @@ interface Search {
   readonly dead: readonly string[]
   readonly request: RescueRequest
   readonly limit: number
+  readonly refusals: Refusals
+}
+
+/** What policies refuse in one rescue. */
+interface Refusals {
+  readonly runs: string[]
+  hasMore: boolean
+  /** The last that was said. */
+  error: unknown
+}
+
+export interface RescuingOptions {
+  readonly monotonic: () => number
+  /** Policies of row-level security let nobody change these runs. Called with every rescue that comes to some. */
+  readonly onRefused: (refused: RefusedRescue) => void
 }
 
 /** So often a shard is asked for more because somebody has locked what it gave. */
@@ -58,7 +74,7 @@ const mostRounds = 10
 /** So often a transaction is given up because of something that cannot be passed over. */
 const mostWaits = 20
 
-export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () => number): Rescuing {
+export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, onRefused }: RescuingOptions): Rescuing {
   const { schema, now, skipLocked } = dialect
   const statements = rescueStatements(schema, now, skipLocked)
   const lookouts = lookout(dialect, monotonic)
@@ -165,7 +181,9 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () =
         if (way === 'pass over') {
           const known = asideOf(error as HoldfastError)
           waits += known.length === 0 ? 1 : 0
-          if (waits > mostWaits) return { takenOver: [], ended: [], paused: [], more: false, left: ids(chosen) }
+          const isLast = waits > mostWaits
+          if (isOfOneRow(error) && (isLast || chosen.length === 1)) noteRefusal(search.refusals, chosen, error)
+          if (isLast) return { takenOver: [], ended: [], paused: [], more: false, left: ids(chosen) }
           for (const place of known) aside.add((chosen[place] as Picked).id)
           // Nobody knows which of them: fewer at once, until it is alone.
           if (known.length === 0 && chosen.length === 1) for (const { id } of chosen) aside.add(id)
@@ -208,6 +226,7 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () =
       let isCut = false
       const living = await transactions.alone((x) => lookouts.living(x))
       const swept = new Set<string>()
+      const refusals: Refusals = { runs: [], hasMore: false, error: null }
       for (const [shard, { holders, next }] of seen.shards.entries()) {
         // Also those who lived a moment ago: they may have been declared dead just now.
         const dead = [...new Set([...holders, ...seen.living.keys()])].filter((id) => !living.has(id))
@@ -216,11 +235,12 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, monotonic: () =
         if (!isConcerned && dialect.shards > 1) continue
         isCut ||= left <= 0 && all.length > 0
         if (isCut) break
-        const taken = await rescueShard(transactions, { shard, dead, request, limit: left })
+        const taken = await rescueShard(transactions, { shard, dead, request, limit: left, refusals })
         all.push(taken)
         for (const id of dead) swept.add(id)
         left -= taken.takenOver.length + taken.ended.length
       }
+      if (refusals.error !== null) onRefused(refusals)
       const isPassedOver = all.some(({ passedOver }) => passedOver)
       const more = isCut || all.some((one) => one.more)
       const after = await lookouts.look(transactions, 'last')
@@ -246,6 +266,13 @@ interface Lists {
   readonly takenOver: Rescued['takenOver'][number][]
   readonly ended: Rescued['ended'][number][]
   readonly paused: string[]
+}
+
+/** The run itself if it was alone; otherwise all that is known is that there are more. */
+function noteRefusal(refusals: Refusals, chosen: readonly Picked[], error: unknown): void {
+  refusals.error = error
+  if (chosen.length === 1) refusals.runs.push(...ids(chosen))
+  else refusals.hasMore = true
 }
 
 function ids(picked: readonly Picked[]): readonly string[] {

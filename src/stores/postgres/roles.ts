@@ -12,10 +12,11 @@ import { HoldfastError } from '../../core/error.ts'
 import { shown } from '../../core/suggest.ts'
 import { again, connected, frame } from './changing.ts'
 import type { ClientLike, PoolLike } from './database.ts'
+import { asOwnerOf, assertOwned, ownerOf, ownershipOf, setLocalRole } from './owning.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
 import { tableNames } from './schema.ts'
 import { sqlStateOf } from './sql-state.ts'
-import { viewNames, viewSchema, type MadeViews } from './views.ts'
+import { assertViewsOwned, madeViews, viewNames, type MadeViews } from './views.ts'
 
 const kinds = ['migrator', 'worker', 'starter', 'viewer'] as const
 
@@ -89,6 +90,8 @@ export interface RolesOptions {
   readonly schema: string
   /** What the names of the roles begin with. @default what they were made with; without that there are none */
   readonly prefix?: string | undefined
+  /** Roles of these names that are there already are taken as ours. @default false */
+  readonly adopt?: boolean | undefined
   readonly onSql?: (sql: string) => void
   /** Views that are not there yet, but will be. */
   readonly plannedViews?: readonly MadeViews[]
@@ -101,40 +104,86 @@ export function roleNames(prefix: string): Readonly<Record<RoleKind, string>> {
 }
 
 /** The migrator of these roles, if the schema is its own already: then it is changed with the rights of that role alone. */
-export async function migratorOf(pool: PoolLike, schema: string, prefix: string): Promise<string | undefined> {
-  checkPrefix(prefix)
-  const { migrator } = roleNames(prefix)
-  const { rows } = await connected(pool, (client) =>
-    client.query({
-      text: `select 1 as one from pg_catalog.pg_namespace n join pg_catalog.pg_roles r on r.oid = n.nspowner
-        where n.nspname = ${quoteText(schema)} and r.rolname = ${quoteText(migrator)}`,
-    }),
-  )
-  return rows.length === 0 ? undefined : migrator
+export async function migratorOf(
+  pool: PoolLike,
+  schema: string,
+  given: string | undefined,
+): Promise<string | undefined> {
+  if (given !== undefined) checkPrefix(given)
+  return connected(pool, async (client) => {
+    const prefix = given ?? (await recordedPrefix(client, schema))
+    return prefix === null ? undefined : wholeOwner(client, schema, roleNames(prefix).migrator)
+  })
+}
+
+/** The migrator, if all of the schema is its own; undefined if not. */
+async function wholeOwner(client: ClientLike, schema: string, migrator: string): Promise<string | undefined> {
+  if ((await ownerOf(client, schema))?.name !== migrator) return undefined
+  return (await ownershipOf(client, schema, migrator)).foreign.length === 0 ? migrator : undefined
 }
 
 /** Makes the roles that are missing, and gives each its rights and no others. Answers their prefix; null if there are none. */
 export async function installRoles(pool: PoolLike, options: RolesOptions): Promise<string | null> {
   return connected(pool, async (client) => {
-    const prefix = await prefixOf(client, options)
-    if (prefix === null) return null
+    const planned = await plan(client, options)
+    if (planned === null) return null
     const execute = async (): Promise<void> => {
-      for (const text of transactionOf(options, prefix, await look(client, options, prefix))) {
+      for (const text of (await plan(client, options))?.statements ?? []) {
         options.onSql?.(text)
         await client.query({ text })
       }
     }
     await again(client, execute)
-    return prefix
+    return planned.prefix
   })
 }
 
 /** What `installRoles()` would execute. */
 export async function planRoles(pool: PoolLike, options: RolesOptions): Promise<readonly string[]> {
-  return connected(pool, async (client) => {
-    const prefix = await prefixOf(client, options)
-    return prefix === null ? [] : transactionOf(options, prefix, await look(client, options, prefix))
-  })
+  return connected(pool, async (client) => (await plan(client, options))?.statements ?? [])
+}
+
+interface Plan {
+  readonly prefix: string
+  readonly statements: readonly string[]
+}
+
+/**
+ * What is to be done, once it is certain that nothing of somebody else's runs with the rights of who does it, or gets rights by
+ * it. Null if there are no roles.
+ */
+async function plan(client: ClientLike, options: RolesOptions): Promise<Plan | null> {
+  const { schema } = options
+  const recorded = await recordedPrefix(client, schema)
+  const prefix = prefixOf(options, recorded)
+  if (prefix === null) return null
+  const names = roleNames(prefix)
+  const owner = await wholeOwner(client, schema, names.migrator)
+  assertOwned(await ownershipOf(client, schema, owner), schema, owner)
+  await assertViewsOwned(client, schema, owner)
+  const found = await look(client, options, prefix)
+  // Roles that are only kept up to date were looked at by who has made them.
+  if (options.prefix === undefined) return { prefix, statements: refreshing(options, prefix, found) }
+  if (options.adopt !== true) assertOurs(found.roles, recorded !== null)
+  return { prefix, statements: making(options, prefix, found) }
+}
+
+/** Somebody may have made a role of that name, to be given what ours gets. */
+function assertOurs(roles: Found['roles'], isRecorded: boolean): void {
+  const strange = roles.find(({ isLogin, admins }) => !isRecorded || isLogin || admins.length > 0)
+  if (strange === undefined) return
+  const { name, isLogin, admins } = strange
+  const why = isLogin
+    ? 'it can log in'
+    : admins.length > 0
+      ? `${admins.map((admin) => shown(admin)).join(', ')} can give it to others`
+      : 'this schema has no roles yet, so Holdfast did not make it for it'
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `There is a role ${shown(name)}, and ${why}: whoever has made it would get the rights of this schema with it. Choose ` +
+      'another name with `--roles <prefix>`, or say `--adopt-roles` if it is yours.',
+    { details: { role: name, canLogIn: isLogin, admins } },
+  )
 }
 
 /** Letters that need no quotes in anybody's SQL, and few enough for the longest of the names. */
@@ -149,17 +198,23 @@ function checkPrefix(prefix: string): void {
   )
 }
 
-/** The prefix is fixed with the first time: roles of another name would keep their rights. */
-async function prefixOf(client: ClientLike, { schema, prefix }: RolesOptions): Promise<string | null> {
-  if (prefix !== undefined) checkPrefix(prefix)
+/** The prefix that the roles of a schema were made with; null if there are none. */
+async function recordedPrefix(client: ClientLike, schema: string): Promise<string | null> {
   const text = `select value from ${quoteSchema(schema)}.settings where shard = 0 and name = 'roles'`
-  const { rows } = await client.query({ text }).catch((error: unknown) => {
+  const { rows } = await asOwnerOf(client, schema, () => client.query({ text })).catch((error: unknown) => {
     // A dry run comes before the tables.
     if (/^(?:3F000|42P01)$/.test(sqlStateOf(error) ?? '')) return { rows: [] }
     throw error
   })
   const found = rows[0]?.['value']
-  if (typeof found !== 'string') return prefix ?? null
+  return typeof found === 'string' ? found : null
+}
+
+/** The prefix is fixed with the first time: roles of another name would keep their rights. */
+function prefixOf({ schema, prefix }: RolesOptions, found: string | null): string | null {
+  if (prefix !== undefined) checkPrefix(prefix)
+  if (found === null) return prefix ?? null
+  checkPrefix(found)
   if (prefix === undefined || prefix === found) return found
   throw new HoldfastError(
     'INVALID_OPTION',
@@ -169,56 +224,115 @@ async function prefixOf(client: ClientLike, { schema, prefix }: RolesOptions): P
 
 /** What is there of roles and views. */
 interface Found {
-  readonly roles: ReadonlySet<string>
+  readonly roles: readonly FoundRole[]
   /** Who makes the roles may act as the migrator. */
   readonly isMigrator: boolean
   readonly views: readonly MadeViews[]
+  /** Tables that do not belong to the migrator. */
+  readonly strays: readonly string[]
   readonly database: string
+}
+
+interface FoundRole {
+  readonly name: string
+  readonly isLogin: boolean
+  /** Those besides superusers and us who can make others members of it. */
+  readonly admins: readonly string[]
 }
 
 async function look(client: ClientLike, { schema, plannedViews = [] }: RolesOptions, prefix: string): Promise<Found> {
   const names = Object.values(roleNames(prefix))
   const { rows } = await client.query({
-    text: `select rolname::text as name, pg_catalog.pg_has_role(current_user, oid, 'usage') as acts
-      from pg_catalog.pg_roles where rolname in (${names.map(quoteText).join(', ')})`,
+    text: `select r.rolname::text as name, pg_catalog.pg_has_role(current_user, r.oid, 'usage'::text) as acts,
+        r.rolcanlogin as login, coalesce((
+          select pg_catalog.string_agg(distinct a.rolname::text, ' '::text) from pg_catalog.pg_auth_members as m
+          join pg_catalog.pg_roles as a on a.oid = m.member
+          where m.roleid = r.oid and m.admin_option and not a.rolsuper and a.rolname <> current_user), ''::text) as admins
+      from pg_catalog.pg_roles as r where r.rolname in (${names.map(quoteText).join(', ')}) order by r.rolname`,
+  })
+  const strays = await client.query({
+    text: `select c.relname::text as name from pg_catalog.pg_class as c
+      join pg_catalog.pg_namespace as n on n.oid = c.relnamespace join pg_catalog.pg_roles as r on r.oid = c.relowner
+      where n.nspname = ${quoteText(schema)} and c.relname in (${tableNames.map(quoteText).join(', ')})
+        and r.rolname <> ${quoteText(roleNames(prefix).migrator)} order by 1`,
   })
   const databases = await client.query({ text: 'select pg_catalog.current_database()::text as name' })
-  const sets = viewNames.flatMap((name) => [viewSchema(schema, name), viewSchema(schema, name, 'payloads')])
+  const ours = viewNames.flatMap((view) => madeViews({ schema, views: [view], payloads: true }))
   const views = await client.query({
     text: `select schemaname::text as schema, viewname::text as name from pg_catalog.pg_views
-      where schemaname in (${sets.map(quoteText).join(', ')}) order by 1, 2`,
+      where schemaname in (${ours.map((set) => quoteText(set.schema)).join(', ')})`,
   })
-  const found = new Map<string, Set<string>>(plannedViews.map((view) => [view.schema, new Set(view.names)]))
-  for (const row of views.rows) {
-    const place = String(row['schema'])
-    found.set(place, (found.get(place) ?? new Set()).add(String(row['name'])))
-  }
+  const isThere = new Set(views.rows.map((row) => `${String(row['schema'])} ${String(row['name'])}`))
+  const planned = new Set(plannedViews.map((set) => set.schema))
   return {
-    roles: new Set(rows.map((row) => String(row['name']))),
+    roles: rows.map((row) => ({
+      name: String(row['name']),
+      isLogin: row['login'] === true,
+      admins: String(row['admins']).split(' ').filter(Boolean),
+    })),
     isMigrator: rows.some((row) => row['name'] === roleNames(prefix).migrator && row['acts'] === true),
-    views: Array.from(found, ([place, of]) => ({ schema: place, names: [...of] })),
+    // Those that we make, by name: whatever else stands there stays whose it is.
+    views: ours
+      .map((set) => ({
+        ...set,
+        names: set.names.filter((name) => planned.has(set.schema) || isThere.has(`${set.schema} ${name}`)),
+      }))
+      .filter((set) => set.names.length > 0),
+    strays: strays.rows.map((row) => String(row['name'])),
     database: String(databases.rows[0]?.['name']),
   }
 }
 
-function transactionOf({ schema }: RolesOptions, prefix: string, found: Found): readonly string[] {
+/** Makes the roles, and gives the schema to the migrator, who does the rest with its own rights alone. */
+function making({ schema }: RolesOptions, prefix: string, found: Found): readonly string[] {
   const names = roleNames(prefix)
   const quoted = quoteSchema(schema)
-  const [migrator, ...users] = kinds.map((kind) => quoteName(names[kind])) as [string, ...string[]]
-  const others = users.join(', ')
-  const tables = tableNames.map((table) => `${quoted}.${table}`).join(', ')
-  const number = `${quoted}.feed_number`
+  const migrator = quoteName(names.migrator)
+  const isThere = new Set(found.roles.map(({ name }) => name))
   return [
     ...frame({ isCockroach: false }),
-    ...kinds
-      .filter((kind) => !found.roles.has(names[kind]))
-      .map((kind) => `create role ${quoteName(names[kind])} nologin`),
+    ...kinds.filter((kind) => !isThere.has(names[kind])).map((kind) => `create role ${quoteName(names[kind])} nologin`),
     ...(found.isMigrator ? [] : [`grant ${migrator} to current_user`]),
     // Owners of schemas need this right on the database; the migrator makes those of the views, too.
     `grant create on database ${quoteName(found.database)} to ${migrator}`,
     `alter schema ${quoted} owner to ${migrator}`,
     ...tableNames.map((table) => `alter table ${quoted}.${table} owner to ${migrator}`),
-    `alter sequence ${number} owner to ${migrator}`,
+    `alter sequence ${quoted}.feed_number owner to ${migrator}`,
+    ...found.views.flatMap((view) => [
+      `alter schema ${quoteSchema(view.schema)} owner to ${migrator}`,
+      ...view.names.map((name) => `alter view ${quoteSchema(view.schema)}.${quoteName(name)} owner to ${migrator}`),
+    ]),
+    setLocalRole(names.migrator),
+    ...granting(schema, prefix, found.views),
+    `insert into ${quoted}.settings (shard, name, value) values (0, 'roles', ${quoteText(prefix)})
+      on conflict (shard, name) do update set value = excluded.value`,
+    'commit',
+  ]
+}
+
+/** Brings the rights of roles up to date that are there, with those of the migrator alone. */
+function refreshing({ schema }: RolesOptions, prefix: string, found: Found): readonly string[] {
+  const { migrator } = roleNames(prefix)
+  return [
+    ...frame({ isCockroach: false }),
+    // What a member of the migrator has made in a migration belongs to that member.
+    ...found.strays.map((table) => `alter table ${quoteSchema(schema)}.${table} owner to ${quoteName(migrator)}`),
+    setLocalRole(migrator),
+    ...granting(schema, prefix, found.views),
+    'commit',
+  ]
+}
+
+function granting(schema: string, prefix: string, views: readonly MadeViews[]): readonly string[] {
+  const names = roleNames(prefix)
+  const quoted = quoteSchema(schema)
+  const others = kinds
+    .filter((kind) => kind !== 'migrator')
+    .map((kind) => quoteName(names[kind]))
+    .join(', ')
+  const tables = tableNames.map((table) => `${quoted}.${table}`).join(', ')
+  const number = `${quoted}.feed_number`
+  return [
     `revoke all on schema ${quoted} from public, ${others}`,
     `revoke all on table ${tables} from public, ${others}`,
     `revoke all on sequence ${number} from public, ${others}`,
@@ -229,21 +343,14 @@ function transactionOf({ schema }: RolesOptions, prefix: string, found: Found): 
         .filter(([, what]) => what !== '')
         .map(([table, what]) => `grant ${what} on ${quoted}.${table} to ${quoteName(names[kind as RoleKind])}`),
     ),
-    ...found.views.flatMap((view) => viewRights(view, migrator, quoteName(names.viewer))),
-    `insert into ${quoted}.settings (shard, name, value) values (0, 'roles', ${quoteText(prefix)})
-      on conflict (shard, name) do update set value = excluded.value`,
-    'commit',
+    ...views.flatMap((view) => viewRights(view, quoteName(names.viewer))),
   ]
 }
 
 /** A set with payloads is nobody's until somebody grants it. */
-function viewRights({ schema, names }: MadeViews, migrator: string, viewer: string): readonly string[] {
+function viewRights({ schema, names }: MadeViews, viewer: string): readonly string[] {
+  if (schema.endsWith('_payloads')) return []
   const place = quoteSchema(schema)
-  return [
-    `alter schema ${place} owner to ${migrator}`,
-    ...names.map((name) => `alter view ${place}.${quoteName(name)} owner to ${migrator}`),
-    ...(schema.endsWith('_payloads')
-      ? []
-      : [`grant usage on schema ${place} to ${viewer}`, `grant select on all tables in schema ${place} to ${viewer}`]),
-  ]
+  const views = names.map((name) => `${place}.${quoteName(name)}`).join(', ')
+  return [`grant usage on schema ${place} to ${viewer}`, `grant select on ${views} to ${viewer}`]
 }

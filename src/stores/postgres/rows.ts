@@ -3,10 +3,11 @@
 
 import type { Chore } from '../../core/chore.ts'
 import type { Entry } from '../../core/entry.ts'
+import { entryOfRow } from '../../core/entry-row.ts'
 import type { WaitRow } from '../../core/books.ts'
-import type { MessagePolicy } from '../../core/topic.ts'
 import type { Run, Wish } from '../../core/run.ts'
 import type { Broadcast } from '../../core/topic.ts'
+import { damageOf, policyIn, tagsIn, wishIn } from '../../core/run-row.ts'
 import { wantsIn } from '../../core/wanted.ts'
 import type { Message } from '../../store.ts'
 import type { Row } from './execution.ts'
@@ -47,7 +48,7 @@ function of(alias: string, names: string): string {
 }
 
 export function runOf(row: Row): Run {
-  const tags = row['tags'] as string | null
+  const [tags, wish] = [tagsIn(row['tags'] as string | null), wishIn(row['wish'] as string | null)]
   return {
     id: row['id'] as string,
     shard: Number(row['shard']),
@@ -57,7 +58,7 @@ export function runOf(row: Row): Run {
     keyScope: row['key_scope'] as Run['keyScope'],
     idempotencyKey: row['idempotency_key'] as string | null,
     parentId: row['parent_id'] as string | null,
-    tags: tags === null ? [] : (JSON.parse(tags) as string[]),
+    tags: tags ?? [],
     metadata: row['metadata'] as string | null,
     keyId: row['key_id'] as string | null,
     status: row['status'] as Run['status'],
@@ -70,7 +71,7 @@ export function runOf(row: Row): Run {
     inbox: Number(row['inbox']),
     wants: wantsIn(row['wants'] as string | null, Number(row['token'])),
     watched: isTrue(row['watched']),
-    wish: wishOf(row['wish'] as string | null),
+    wish: wish ?? null,
     undo: row['undo'] as Run['undo'],
     crashes: Number(row['crashes']),
     token: Number(row['token']),
@@ -83,6 +84,7 @@ export function runOf(row: Row): Run {
     endedAt: timeOf(row['ended_at']),
     deletedAt: timeOf(row['deleted_at']),
     deleteReason: row['delete_reason'] as string | null,
+    ...damageOf(tags, wish),
   }
 }
 
@@ -91,20 +93,19 @@ export function timeOf(value: unknown): number | null {
 }
 
 export function wishOf(text: string | null): Wish | null {
-  return text === null ? null : (JSON.parse(text) as Wish)
+  return wishIn(text) ?? null
 }
 
 export function entryOf(row: Row): Entry {
-  const meta = row['meta'] as string | null
-  return {
+  return entryOfRow({
     kind: row['kind'],
     name: row['name'],
-    meta: meta === null ? null : (JSON.parse(meta) as unknown),
+    meta: row['meta'] as string | null,
     data: row['data'],
     seq: Number(row['seq']),
     at: Number(row['at']),
-    transition: row['transition_id'],
-  } as Entry
+    transition: row['transition_id'] as string | null,
+  })
 }
 
 /** What `messageOf` reads of a message. */
@@ -119,19 +120,15 @@ export function messageOf(row: Row): Message {
     kind: row['kind'] as Message['kind'],
     name: row['name'] as string,
     data: row['data'] as string,
-    policy: policyOf(row['policy']),
+    policy: policyIn(row['policy'] as string | null),
     position: Number(row['position']),
     at: Number(row['at']),
   }
 }
 
-function policyOf(text: unknown): MessagePolicy | null {
-  return typeof text === 'string' ? (JSON.parse(text) as MessagePolicy) : null
-}
-
 /** What `waitOf` reads of a wait. */
 export function waitColumns(alias: string): string {
-  return of(alias, 'kind, target, run_id, effect, delivery, opened_at, since')
+  return of(alias, 'kind, target, run_id, effect, delivery, opened_at, since, missed')
 }
 
 export function waitOf(row: Row): WaitRow {
@@ -143,6 +140,7 @@ export function waitOf(row: Row): WaitRow {
     delivery: row['delivery'] as WaitRow['delivery'],
     openedAt: Number(row['opened_at']),
     since: Number(row['since']),
+    missed: timeOf(row['missed']),
   }
 }
 
@@ -174,7 +172,7 @@ export function broadcastOf(row: Row): Broadcast {
     id: row['id'] as string,
     delivery: row['delivery'] as Broadcast['delivery'],
     data: row['data'] as string,
-    policy: policyOf(row['policy']),
+    policy: policyIn(row['policy'] as string | null),
     at: Number(row['at']),
     expiresAt: timeOf(row['expires_at']),
     takenBy: row['taken_by'] as string | null,

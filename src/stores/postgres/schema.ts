@@ -334,6 +334,14 @@ export const migrations: readonly Migration[] = [
   create index waits_on_run on ${schema}.waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
   update ${schema}.settings set value = '9' where shard = 0 and name = 'min-client';
   `,
+
+  // Who could not be given a broadcast, because a stranger had locked its row, and since which one. A client of the version before
+  // would give it what was sent later first, and would take a chore of these for one of mail: it is admitted no more.
+  (schema) => `
+  alter table ${schema}.waits add column missed integer;
+  create index waits_late on ${schema}.waits (shard, target, opened_at, run_id) where missed is not null;
+  update ${schema}.settings set value = '10' where shard = 0 and name = 'min-client';
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */

@@ -271,7 +271,10 @@ function unlistedOf(rows: readonly Row[]): Unlisted {
   const stray = (row: Row): Stray => ({ runId: row['id'] as string, token: Number(row['token']) })
   return {
     strays: onceById(of('stray').map(stray), ({ runId }) => runId).slice(0, straysAtOnce),
-    wished: of('wished').map((row) => ({ runId: row['id'] as string, wish: wishOf(row['wish'] as string) as Wish })),
+    wished: of('wished').flatMap((row) => {
+      const wish = wishOf(row['wish'] as string | null)
+      return wish === null ? [] : [{ runId: row['id'] as string, wish }]
+    }),
     timedOut: of('timed out').map((row) => row['id'] as string),
   }
 }

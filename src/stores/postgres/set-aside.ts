@@ -3,8 +3,9 @@
 //
 //   wait         the whole batch is sent as usual, and waits for locks once, shortly: mostly they are gone by then, because
 //                they are ours. Only what goes apart from the others waits a while
-//   pass over    what is locked is passed over. An item that concerns something of that is answered as busy, and the rest is sent
-//                again without it: nothing of an item happens in a transaction that does not have all that it concerns
+//   pass over    what is locked is passed over. Runs that would only get something are left to a chore (`core/chore.ts`). An item
+//                that cannot do without something of that is answered as busy, and the rest is sent again without it: nothing
+//                of an item happens in a transaction that does not have what it is about
 //   split        the wait was for something that cannot be passed over, a key: then the batch is split until the item is alone
 //
 // Whoever is answered as busy sends it again, apart from the others. An item by itself holds others up as well, those whose
@@ -150,6 +151,8 @@ export class Guard {
 export interface Batch<Item, Answer> {
   readonly items: readonly Item[]
   readonly busy: Answer
+  /** An item may concern others that it can do without: also one by itself is sent past what is locked. @default false */
+  readonly reachesOthers?: boolean
   /** What of its kind goes in order: if one is busy, so are all that go to the same address. */
   readonly addressOf?: (item: Item) => string
   /** Sends some in one transaction. If that meets a lock, it throws what `hasMetLock` tells, and nothing has happened. */
@@ -168,7 +171,7 @@ export async function setAside<Item, Answer>(
   } catch (error) {
     if (patient || !hasMetLock(error)) throw error
   }
-  if (items.length === 1) return [busy]
+  if (items.length === 1 && batch.reachesOthers !== true) return [busy]
   const answers = await new Passing(batch).perform()
   return items.map((_, place) => (answers.has(place) ? (answers.get(place) as Answer) : busy))
 }

@@ -25,7 +25,8 @@ export function shardOfChore(
   dialect: Pick<Dialect, 'shards'>,
   { kind, target }: Pick<Chore, 'kind' | 'target'>,
 ): number | undefined {
-  return kind === 'topic' ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
+  const isOfTopic = kind === 'topic' || kind === 'late'
+  return isOfTopic ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }
 
 /** What is about runs that may exist, by their shard, each in the order given. */

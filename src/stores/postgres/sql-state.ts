@@ -28,6 +28,12 @@ export function isLocked(state: string | undefined): boolean {
   return state === '55P03'
 }
 
+/** A value that a statement has read is not what the statement takes it for. */
+export function isOfData(error: unknown): boolean {
+  const state = sqlStateOf(error) ?? (error instanceof Error ? sqlStateOf(error.cause) : undefined)
+  return state?.startsWith('22') === true
+}
+
 /** It was given up, mostly because it took longer than the statement timeout. */
 export function isCancelled(state: string | undefined): boolean {
   return state === '57014'
@@ -100,7 +106,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '08': unavailable('The connection to the database failed.'),
   '40': unavailable('Others were in the way too often.'),
   '53': unavailable('The database lacks a resource.'),
-  '55': unavailable('Somebody else holds a row for longer than the storage timeout.'),
+  '55': unavailable('Somebody else has locked a row for longer than a statement waits for it.'),
   '57': unavailable('The database is shutting down or starting.'),
   '58': unavailable('The database failed to read or write.'),
   XX: unavailable('The database is damaged or has a defect. Look at its log.'),

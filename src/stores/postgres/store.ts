@@ -49,6 +49,7 @@ import type {
 import { checking, type Checking } from './checking.ts'
 import { chores, type Chores } from './chores.ts'
 import { claiming, type Claiming } from './claiming.ts'
+import type { ConnectionBudget } from './connection-budget.ts'
 import { committing } from './committing.ts'
 import type { Database } from './database.ts'
 import { deadLetters, type DeadLetters } from './dead-letters.ts'
@@ -63,11 +64,12 @@ import { finding, type Finding } from './finding.ts'
 import { judging, type Judging } from './judging.ts'
 import { reading, type Reading } from './reading.ts'
 import { rescuing, type Rescuing } from './rescuing.ts'
+import type { RefusedRescue } from './row-security.ts'
 import { sessions, type Sessions } from './sessions.ts'
 import { sqlHandleOf } from '../sql-handle.ts'
 import type { Lent } from './lent-transaction.ts'
 import { PostgresWithin, type TellWithin } from './within.ts'
-import { translated } from './sql-state.ts'
+import { isOfData, translated } from './sql-state.ts'
 import { childrenStarting } from './ordered-starting.ts'
 import { Batches } from './batches.ts'
 import { starting, type Starting } from './starting.ts'
@@ -90,6 +92,10 @@ export interface PostgresStoreParts {
   readonly hearing: Hearing
   /** A policy of row-level security lets nobody claim this run. */
   readonly onRefused?: (runId: string, error: unknown) => void
+  /** Such policies let nobody take over, or end, these runs. */
+  readonly onRescueRefused?: (refused: RefusedRescue) => void
+  /** The places of connections that the user's own library lends. @default there is no end of them */
+  readonly libraries?: ConnectionBudget
   /** Called once, when the store is closed. */
   readonly onClose: () => Promise<void>
 }
@@ -149,7 +155,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     this.steering = steering(dialect, exchange, this.idempotency)
     this.feeding = feeding(dialect, monotonic)
     this.sessions = sessions(dialect, monotonic)
-    this.rescuing = rescuing(dialect, exchange, monotonic)
+    this.rescuing = rescuing(dialect, exchange, { monotonic, onRefused: parts.onRescueRefused ?? (() => undefined) })
     this.chores = chores(dialect, exchange)
     this.finding = finding(dialect)
     this.dead = deadLetters(dialect)
@@ -261,10 +267,19 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
 
   async check(): Promise<readonly Checked[]> {
     // It reads everything, in plans and in a time of its own.
-    const checked = this.db.lend(({ x }) => this.checking.check(x), { patienceMs: longestCheckMs, inTime: true })
-    return checked.catch((error: unknown) => {
+    const lent = <Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> =>
+      this.db.lend(({ x }) => work(x), { patienceMs: longestCheckMs, inTime: true })
+    try {
+      return await lent((x) => this.checking.check(x)).catch(async (error: unknown) => {
+        if (!isOfData(error)) throw error
+        // A row that somebody has changed fails a statement for all: it is found, and the others are checked without it.
+        const damaged = await lent((x) => this.checking.damaged(x))
+        if (damaged.length === 0) throw error
+        return lent((x) => this.checking.check(x, damaged))
+      })
+    } catch (error) {
       throw translated(error)
-    })
+    }
   }
 
   within(handle: unknown): Within {
@@ -280,6 +295,11 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     const lent = ({ client, handle, takeBack }: Lent): Promise<Result> =>
       work(client, new PostgresWithin(this, handle, tellWithin, takeBack))
     return this.db.lend(lent, options)
+  }
+
+  async reserve(signal: AbortSignal): Promise<() => void> {
+    this.db.assertOpen()
+    return (await this.parts.libraries?.take('lent', { signal })) ?? (() => undefined)
   }
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {

@@ -16,7 +16,7 @@ import { slackMs, type Walking } from './claim-floors.ts'
 import type { Told } from './execution.ts'
 
 /** Longer than a worker sleeps between two claims. */
-const aheadMs = 10_000
+export const aheadMs = 10_000
 
 /** Of so many lists of types claims are remembered: a worker has one, and leaves some types out now and then. */
 const mostLists = 100

@@ -7,6 +7,7 @@ import { HoldfastError, messageOf } from '../../core/error.ts'
 import { didYouMean, shown } from '../../core/suggest.ts'
 import { again, connected, frame, serverOf, type Server } from './changing.ts'
 import type { ClientLike, PoolLike } from './database.ts'
+import { assertOwned, ownershipOf } from './owning.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
 import { sqlStateOf } from './sql-state.ts'
 import { coordinator } from './views/coordinator.ts'
@@ -86,7 +87,19 @@ function viewsSql({ schema, views: wanted, payloads = false }: ViewsOptions, ser
 
 /** What `installViews()` would execute. */
 export async function planViews(pool: PoolLike, options: ViewsOptions): Promise<readonly string[]> {
-  return connected(pool, async (client) => transactionOf(options, await serverOf(client)))
+  return connected(pool, async (client) => {
+    await assertViewsOwned(client, options.schema, options.owner)
+    return transactionOf(options, await serverOf(client))
+  })
+}
+
+/**
+ * Throws if a schema of views belongs to somebody else: whoever owns it can put views of their own there, and what stands in it
+ * is given to the migrator and shown to viewers.
+ */
+export async function assertViewsOwned(client: ClientLike, schema: string, owner: string | undefined): Promise<void> {
+  const all = viewNames.flatMap((view) => madeViews({ schema, views: [view], payloads: true }))
+  for (const { schema: place, names } of all) assertOwned(await ownershipOf(client, place, owner, names), place, owner)
 }
 
 function transactionOf(options: ViewsOptions, server: Server): readonly string[] {
@@ -96,7 +109,10 @@ function transactionOf(options: ViewsOptions, server: Server): readonly string[]
 /** Makes these views, all or none; without a name, drops all. The tables must be there. */
 export async function installViews(pool: PoolLike, options: ViewsOptions): Promise<void> {
   const execute = async (client: ClientLike, statements: readonly string[]): Promise<void> => {
+    await assertViewsOwned(client, options.schema, options.owner)
     for (const text of statements) {
+      // Somebody may have made a schema in between. Nothing of theirs has run by then, and nothing of ours is kept.
+      if (text === 'commit') await assertViewsOwned(client, options.schema, options.owner)
       options.onSql?.(text)
       await client.query({ text })
     }

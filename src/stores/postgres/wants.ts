@@ -58,6 +58,8 @@ export class Wants {
   readonly crowds = new Map<string, number>()
   /** By run. */
   readonly messageIds = new Map<string, Set<string>>()
+  /** The topic whose late subscribers are served, and after whom. */
+  late: { readonly topic: string; readonly after: Subscribed | null } | null = null
   /** A chore that somebody goes on with, as it was when it was taken. */
   chore: Chore | null = null
   /** How often it was not enough. */
@@ -114,6 +116,11 @@ export class Wants {
     if (kind === 'topic') {
       this.topics.add(target)
       this.subscribersOf(target, usualPages.subscribers, after)
+    } else if (kind === 'late') {
+      this.topics.add(target)
+      this.late = { topic: target, after }
+      this.waitersOf(target, 'queue', 1)
+      this.backlog(target, 'queue').most += 1
     } else {
       this.runs.add(target)
       this.ends.add(target)

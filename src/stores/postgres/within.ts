@@ -23,6 +23,7 @@ import type { Execution, Row, Told, Value } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
 import { assertMarked, markTransaction } from './lent-transaction.ts'
 import type { Reading } from './reading.ts'
+import { assertCatalogFirst, pathRead } from './search-path.ts'
 import { shardOfRun } from './shards.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
 import { isAborted, sqlStateOf, translated } from './sql-state.ts'
@@ -44,10 +45,13 @@ export class PostgresWithin implements Within {
   private readonly parts: WithinParts
   private readonly handle: SqlHandle
   private readonly tell: TellWithin
-  /** Called before the first transition: whoever commits one is done with everything else. */
-  private readonly onCommit: () => void
+  /** Called before the first transition, in a transaction of ours: whoever commits one is done with everything else. */
+  private readonly onCommit: (() => void) | null
+  /** Settles when it is certain that names are looked for in Postgres first; null while nobody has looked. */
+  private path: Promise<void> | null = null
 
-  constructor(parts: WithinParts, handle: SqlHandle, tell: TellWithin, onCommit: () => void = () => undefined) {
+  /** A transaction of ours says what becomes of it with the first transition, and searches what we want; any other is a user's. */
+  constructor(parts: WithinParts, handle: SqlHandle, tell: TellWithin, onCommit: (() => void) | null = null) {
     this.parts = parts
     this.handle = handle
     this.tell = tell
@@ -58,8 +62,16 @@ export class PostgresWithin implements Within {
     return markTransaction(this.handle)
   }
 
-  assertMarked(isolation?: 'serializable'): Promise<void> {
-    return assertMarked(this.handle, isolation)
+  async assertMarked(isolation?: 'serializable'): Promise<void> {
+    assertTheirs(await assertMarked(this.handle, isolation))
+    this.path = Promise.resolve()
+  }
+
+  /** Nothing is set in a transaction of the user's, so a path that is not safe is refused before anything is sent by it. */
+  private assertPath(): Promise<void> {
+    if (this.onCommit !== null) return Promise.resolve()
+    this.path ??= this.handle.query(`select ${pathRead}`, []).then(([row]) => assertTheirs(row?.['path']))
+    return this.path
   }
 
   /** One after the other: of what they do, only their own transaction knows. */
@@ -69,7 +81,7 @@ export class PostgresWithin implements Within {
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
-    this.onCommit()
+    this.onCommit?.()
     const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
     return this.each(transitions, unknown, (x, shard, one) =>
       this.parts.judging.commit(x, shard, [one], wantsOf([one]), { within: true }),
@@ -124,6 +136,7 @@ export class PostgresWithin implements Within {
   private async perform<Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> {
     const x = new HandleExecution(this.handle)
     try {
+      await this.assertPath()
       const answer = await work(x)
       if (x.hints.length > 0) await this.tell?.(this.handle, x.hints)
       return answer
@@ -132,6 +145,10 @@ export class PostgresWithin implements Within {
       throw translated(isAborted(sqlStateOf(error)) ? (x.failure ?? error) : error)
     }
   }
+}
+
+function assertTheirs(path: unknown): void {
+  assertCatalogFirst(String(path), 'this transaction has')
 }
 
 class HandleExecution implements Execution {

@@ -73,7 +73,13 @@ export const liveSubscribersSql = `
       where run.shard = 0 and run.id = wait.run_id and run.ended_at is null and run.deleted_at is null) limit ?)`
 
 export const broadcastsFromSql = `
-  select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'topic' order by position limit 2`
+  select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'topic' order by position limit ?`
+
+/** The longest waiting ones that are late, after somebody. */
+export const lateSql = `
+  select * from waits indexed by waits_late
+  where shard = 0 and target = ? and missed is not null and opened_at >= ? and (opened_at > ? or run_id > ?)
+  order by opened_at, run_id limit ?`
 
 export const choreSql = 'select * from chores where shard = 0 and kind = ? and target = ?'
 
@@ -136,6 +142,11 @@ export class SqliteBooks implements Books {
 
   run(id: string): Run | undefined {
     return readRun(this.batch.db, id)
+  }
+
+  /** Whoever writes has the whole file. */
+  canHave(): boolean {
+    return true
   }
 
   lastEntry({ id, seq }: Run): ReturnType<Books['lastEntry']> {
@@ -215,8 +226,14 @@ export class SqliteBooks implements Books {
     return unread
   }
 
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
-    return this.batch.db.all(broadcastsFromSql, [topic, position]).map(broadcastOf)
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters {
+    const { openedAt, runId } = after ?? beforeAll
+    const values = [topic, openedAt, openedAt, runId, most + 1]
+    return firstWaiters(this.batch.db.all(lateSql, values).map(waitOf), most)
+  }
+
+  broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
+    return this.batch.db.all(broadcastsFromSql, [topic, position, most]).map(broadcastOf)
   }
 
   /** Of a queue only the first, which is all that one who comes can get: it may be long. */
@@ -283,6 +300,11 @@ export class SqliteBooks implements Books {
     this.batch.db.run(sql, [kind, target, runId, effect, delivery, openedAt, since])
   }
 
+  setMissed({ kind, target, runId, effect }: WaitRow, position: number | null): void {
+    const sql = 'update waits set missed = ? where shard = 0 and kind = ? and target = ? and run_id = ? and effect = ?'
+    this.batch.db.run(sql, [position, kind, target, runId, effect])
+  }
+
   deleteWait({ kind, target, runId, effect }: WaitRow): void {
     const sql = 'delete from waits where shard = 0 and kind = ? and target = ? and run_id = ? and effect = ?'
     this.batch.db.run(sql, [kind, target, runId, effect])
@@ -311,9 +333,9 @@ export class SqliteBooks implements Books {
     this.batch.db.run(sql, [runs, topic, position])
   }
 
-  setChore({ kind, target, position, after }: Chore): void {
+  setChore({ kind, target, position, after }: Chore, due = this.now): void {
     const { batch } = this
-    batch.db.run(setChoreSql, [kind, target, position, after?.openedAt ?? null, after?.runId ?? null, batch.now])
+    batch.db.run(setChoreSql, [kind, target, position, after?.openedAt ?? null, after?.runId ?? null, due])
     batch.chore()
   }
 

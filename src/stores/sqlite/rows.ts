@@ -2,11 +2,13 @@
 
 import type { Chore } from '../../core/chore.ts'
 import type { Entry } from '../../core/entry.ts'
+import { entryOfRow } from '../../core/entry-row.ts'
 import type { Run, Wish } from '../../core/run.ts'
 import type { WaitRow } from '../../core/books.ts'
 import type { Message, Reception } from '../../core/message.ts'
 import type { MessagePolicy } from '../../core/topic.ts'
 import type { Broadcast } from '../../core/topic.ts'
+import { damageOf, policyIn, tagsIn, wishIn } from '../../core/run-row.ts'
 import { wantsIn } from '../../core/wanted.ts'
 import type { Row } from './driver.ts'
 
@@ -58,6 +60,7 @@ interface EntryRow {
 
 export function runOf(given: Row): Run {
   const row = given as unknown as RunRow
+  const [tags, wish] = [tagsIn(row.tags), wishIn(row.wish)]
   return {
     id: row.id,
     shard: row.shard,
@@ -67,7 +70,7 @@ export function runOf(given: Row): Run {
     keyScope: row.key_scope,
     idempotencyKey: row.idempotency_key,
     parentId: row.parent_id,
-    tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
+    tags: tags ?? [],
     metadata: row.metadata,
     keyId: row.key_id,
     status: row.status,
@@ -79,7 +82,7 @@ export function runOf(given: Row): Run {
     inbox: row.inbox,
     wants: wantsIn(row.wants, row.token),
     watched: row.watched === 1,
-    wish: wishOf(row.wish),
+    wish: wish ?? null,
     undo: row.undo,
     crashes: row.crashes,
     token: row.token,
@@ -92,24 +95,17 @@ export function runOf(given: Row): Run {
     endedAt: row.ended_at,
     deletedAt: row.deleted_at,
     deleteReason: row.delete_reason,
+    ...damageOf(tags, wish),
   }
 }
 
 export function wishOf(text: string | null): Wish | null {
-  return text === null ? null : (JSON.parse(text) as Wish)
+  return wishIn(text) ?? null
 }
 
 export function entryOf(given: Row): Entry {
-  const row = given as unknown as EntryRow
-  return {
-    kind: row.kind,
-    name: row.name,
-    meta: row.meta === null ? null : (JSON.parse(row.meta) as unknown),
-    data: row.data,
-    seq: row.seq,
-    at: row.at,
-    transition: row.transition_id,
-  } as Entry
+  const { transition_id: transition, ...row } = given as unknown as EntryRow
+  return entryOfRow({ ...row, transition })
 }
 
 interface MessageRow {
@@ -126,7 +122,7 @@ interface MessageRow {
 
 export function messageOf(given: Row): Message {
   const { run_id: runId, position, id, kind, name, data, policy, at } = given as unknown as MessageRow
-  return { id, runId, kind, name, data, policy: policyOf(policy), position, at }
+  return { id, runId, kind, name, data, policy: policyIn(policy), position, at }
 }
 
 interface BroadcastRow {
@@ -145,7 +141,7 @@ interface BroadcastRow {
 export function broadcastOf(given: Row): Broadcast {
   const row = given as unknown as BroadcastRow
   const { topic, position, id, delivery, data, at, told } = row
-  const policy = policyOf(row.policy)
+  const policy = policyIn(row.policy)
   return { topic, position, id, delivery, data, policy, at, expiresAt: row.expires_at, takenBy: row.taken_by, told }
 }
 
@@ -157,11 +153,21 @@ interface WaitTableRow {
   readonly delivery: WaitRow['delivery']
   readonly opened_at: number
   readonly since: number
+  readonly missed: number | null
 }
 
 export function waitOf(given: Row): WaitRow {
-  const { kind, target, run_id: runId, effect, delivery, opened_at: openedAt, since } = given as unknown as WaitTableRow
-  return { kind, target, runId, effect, delivery, openedAt, since }
+  const {
+    kind,
+    target,
+    run_id: runId,
+    effect,
+    delivery,
+    opened_at: openedAt,
+    since,
+    missed,
+  } = given as unknown as WaitTableRow
+  return { kind, target, runId, effect, delivery, openedAt, since, missed }
 }
 
 interface ChoreTableRow {
@@ -175,10 +181,6 @@ interface ChoreTableRow {
 export function choreOf(given: Row): Chore {
   const { kind, target, position, after_opened_at: openedAt, after_run: runId } = given as unknown as ChoreTableRow
   return { kind, target, position, after: openedAt === null || runId === null ? null : { openedAt, runId } }
-}
-
-function policyOf(text: string | null): MessagePolicy | null {
-  return text === null ? null : (JSON.parse(text) as MessagePolicy)
 }
 
 export function policyText(policy: MessagePolicy | null): string | null {

@@ -250,6 +250,12 @@ export const migrations: readonly string[] = [
   `
   create index waits_on_run on waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
   `,
+
+  // The first broadcast that a subscriber could not be given. With one writer that never is so; the stores have one shape.
+  `
+  alter table waits add column missed integer;
+  create index waits_late on waits (shard, target, opened_at, run_id) where missed is not null;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -263,6 +269,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
   [],
 ]
 

@@ -2,7 +2,6 @@
 // ends itself. It never comes back, so its row stays.
 
 import type { Clock } from '../../core/ports.ts'
-import type { Wish } from '../../core/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../store.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
@@ -155,7 +154,10 @@ function unlistedOf(db: Connection, now: number, session: string, held: readonly
   const listed = JSON.stringify(held.map(({ runId }) => runId))
   const rows = db.all(straysSql, [now, session, listed]) as unknown as StrayRow[]
   return {
-    wished: rows.flatMap(({ id, wish }) => (wish === null ? [] : [{ runId: id, wish: wishOf(wish) as Wish }])),
+    wished: rows.flatMap(({ id, wish: text }) => {
+      const wish = wishOf(text)
+      return wish === null ? [] : [{ runId: id, wish }]
+    }),
     timedOut: rows.filter(({ over }) => over === 1).map(({ id }) => id),
     strays: rows
       .filter((row) => row.held === 1)

@@ -12,6 +12,7 @@ import type { Steer } from '../../core/steering.ts'
 import type { TopicRules } from '../../core/topic.ts'
 import type { ChildStart, Transition } from '../../core/transition.ts'
 import type {
+  BatchOptions,
   Beat,
   BeatRequest,
   Claimed,
@@ -181,18 +182,10 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     ...changes,
   })
 
-  async function send(given: Transition): Promise<Committed> {
-    const answers = await store.commit([given])
-    assert.equal(answers.length, 1, 'one transition gets one answer')
-    return answers[0] as Committed
-  }
+  const send = (given: Transition): Promise<Committed> => commitOne(store, given)
 
   async function commit(held: Held, changes?: Partial<Transition>): Promise<Success> {
-    const given = transition(held, changes)
-    let told: Committed | undefined = await send(given)
-    // Somebody else has a row of it, and nothing was done: it goes again, apart from others, as the engine sends it.
-    while (told?.outcome === 'refused' && told.reason === 'busy') [told] = await store.commit([given], { apart: true })
-    const answer = succeeded(told)
+    const answer = succeeded(await send(transition(held, changes)))
     held.seq = answer.seq
     return answer
   }
@@ -226,11 +219,7 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
       onParentEnd: 'cancel',
       ...bond,
     }),
-    async deliver(message) {
-      const answers = await store.deliver([message])
-      assert.equal(answers.length, 1, 'one message gets one answer')
-      return answers[0] as Delivered
-    },
+    deliver: (message) => deliverOne(store, message),
     async steer(runId, request, id = unique('request')) {
       const answers = await store.steer([{ id, runId, ...request }])
       assert.equal(answers.length, 1, 'one request gets one answer')
@@ -250,6 +239,35 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
       const [loaded] = await store.load([{ runId, after: 0, limit: 0 }])
       return loaded?.messages ?? []
     },
+  }
+}
+
+/**
+ * Commits one transition. While somebody else has a row of it, nothing is done: it goes again, apart from others, as the
+ * engine sends it.
+ */
+export async function commitOne(
+  store: Pick<Store, 'commit'>,
+  given: Transition,
+  first: BatchOptions = {},
+): Promise<Committed> {
+  for (let options = first; ; options = { apart: true }) {
+    const [answer, ...others] = await store.commit([given], options)
+    assert.ok(answer !== undefined && others.length === 0, 'one transition gets one answer')
+    if (answer.outcome !== 'refused' || answer.reason !== 'busy') return answer
+  }
+}
+
+/** Delivers one message, in the same way. */
+export async function deliverOne(
+  store: Pick<Store, 'deliver'>,
+  message: NewMessage | NewBroadcast,
+  first: BatchOptions = {},
+): Promise<Delivered> {
+  for (let options = first; ; options = { apart: true }) {
+    const [answer, ...others] = await store.deliver([message], options)
+    assert.ok(answer !== undefined && others.length === 0, 'one message gets one answer')
+    if (answer.outcome !== 'busy') return answer
   }
 }
 

@@ -62,7 +62,12 @@ const everyOutcome: readonly Draft[] = [
     },
     data: null,
   },
-  { kind: 'woken', name: 'eu/approval#3', meta: { winner: 'ok', trueAt: 1, seenAt: 2 }, data: '{"by":"Ada"}' },
+  {
+    kind: 'woken',
+    name: 'eu/approval#3',
+    meta: { winner: 'ok', trueAt: 1, seenAt: 2, by: { id: 'm-1', kind: 'signal', name: 'approval' } },
+    data: '{"by":"Ada"}',
+  },
   { kind: 'woken', name: 'pause', meta: { winner: 'time', trueAt: 1, seenAt: 2 }, data: null },
   {
     kind: 'input',

@@ -98,6 +98,7 @@ const isAlwaysTrue: ReadonlySet<string> = new Set([
   'signal_consumed_at_most_once',
   'end_told',
   'queue_not_stuck',
+  'late_catch_up',
   'leftovers_settled',
   'one_key_one_live_run',
   'feed_dense',

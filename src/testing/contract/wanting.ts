@@ -143,7 +143,7 @@ export const wantingMail: readonly ContractCase[] = [
   },
   {
     name: 'a wanted message that races with parking, among others, never leaves the run asleep',
-    async run({ store, newRun, transition, message, send, claim }) {
+    async run({ store, newRun, transition, message, send, deliver, claim }) {
       for (let round = 0; round < 20; round += 1) {
         const lease = { session: 'me', token: 1 }
         const given = newRun({ lease })
@@ -151,7 +151,7 @@ export const wantingMail: readonly ContractCase[] = [
         const held = { runId: given.id, lease, seq: 1 }
         const park = transition(held, { append: [waiting()], status: 'waiting', ...wanting(['approved']) })
         const sent = ['other', 'approved', 'other'].map((name) => message(given.id, { name }))
-        const [parked] = await Promise.all([send(park), ...sent.map((one) => store.deliver([one]))])
+        const [parked] = await Promise.all([send(park), ...sent.map(deliver)])
         assert.equal(parked.outcome, 'committed')
         assert.deepEqual(ids((await claim()).runs), parked.released ? [given.id] : [])
       }

@@ -41,6 +41,8 @@ function deathStory(
 
 function wordsFor({ kind, name }: Draft): string {
   switch (kind) {
+    case 'begun':
+      return `step "${name}" was about to begin`
     case 'step-succeeded':
       return `step "${name}" had succeeded`
     case 'step-failed':

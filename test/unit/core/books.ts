@@ -13,6 +13,10 @@ export class PlainBooks implements Books {
   now = 10_000
   pages: Pages = usualPages
   readonly chores = new Map<string, Chore>()
+  /** When each of them may be taken. */
+  readonly dues = new Map<string, number>()
+  /** Runs that somebody else has locked. */
+  readonly locked = new Set<string>()
   readonly runs = new Map<string, Run>()
   readonly mail: Message[] = []
   readonly fates = new Map<string, Fate>()
@@ -52,6 +56,10 @@ export class PlainBooks implements Books {
     return this.runs.get(id)
   }
 
+  canHave(runId: string): boolean {
+    return !this.locked.has(runId)
+  }
+
   lastEntry({ id }: Run): ReturnType<Books['lastEntry']> {
     const last = this.lasts.get(id)
     if (last === undefined) throw new Error(`${id} has not ended`)
@@ -89,8 +97,9 @@ export class PlainBooks implements Books {
     return this.chores.get(`${kind} ${target}`)
   }
 
-  setChore(chore: Chore): void {
+  setChore(chore: Chore, due = this.now): void {
     this.chores.set(`${chore.kind} ${chore.target}`, chore)
+    this.dues.set(`${chore.kind} ${chore.target}`, due)
   }
 
   deleteChore({ kind, target }: Chore): void {
@@ -106,10 +115,21 @@ export class PlainBooks implements Books {
     return waits.length >= most && !waits.some((wait) => wait.runId === runId)
   }
 
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.missed !== null && isAfter(one, after))
+    return firstWaiters(all, most)
+  }
+
+  setMissed(wait: WaitRow, missed: number | null): void {
+    this.waits = this.waits.map((one) =>
+      one.target === wait.target && one.runId === wait.runId ? { ...one, missed } : one,
+    )
+  }
+
+  broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
     const isMeant = (one: Broadcast): boolean =>
       one.topic === topic && one.delivery === 'topic' && one.position >= position
-    return this.broadcasts.filter(isMeant).slice(0, 2)
+    return this.broadcasts.filter(isMeant).slice(0, most)
   }
 
   countTold({ topic, position }: Broadcast, runs: number): void {

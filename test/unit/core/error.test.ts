@@ -68,6 +68,13 @@ describe('HoldfastError', () => {
     expect(JSON.stringify(error)).toContain('underneath')
     const outer = new HoldfastError('BUG', 'x', { cause: error })
     expect(JSON.parse(JSON.stringify(outer))).toMatchObject({ cause: { code: 'RUN_FAILED', message: 'It failed.' } })
+    const deep = new HoldfastError('BUG', 'x', { cause: new Error('middle', { cause: new TypeError('inner') }) })
+    expect(JSON.parse(JSON.stringify(deep))).toMatchObject({
+      cause: { message: 'middle', cause: { name: 'TypeError', message: 'inner' } },
+    })
+    const circle = new Error('circle')
+    circle.cause = circle
+    expect(JSON.stringify(new HoldfastError('BUG', 'x', { cause: circle })).length).toBeLessThan(1_000)
     expect(JSON.parse(JSON.stringify(new HoldfastError('BUG', 'x', { cause: 7 })))).toMatchObject({ cause: '7' })
     expect('cause' in (JSON.parse(JSON.stringify(new HoldfastError('BUG', 'x'))) as object)).toBe(false)
   })

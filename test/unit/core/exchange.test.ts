@@ -1,16 +1,8 @@
 // The rules between runs, on books that are plain maps: who is told, who gets what, and what becomes of what nobody read.
 
 import { describe, expect, it } from 'vitest'
-import {
-  bindChild,
-  broadcast,
-  conclude,
-  doChore,
-  giveUp,
-  refuseChild,
-  unwatch,
-  watch,
-} from '../../../src/core/exchange.ts'
+import { broadcast } from '../../../src/core/broadcasting.ts'
+import { bindChild, conclude, doChore, giveUp, refuseChild, unwatch, watch } from '../../../src/core/exchange.ts'
 import type { Sent } from '../../../src/core/books.ts'
 import type { Watched } from '../../../src/core/watched.ts'
 import type { MessageKind } from '../../../src/core/message.ts'
@@ -125,6 +117,42 @@ describe('an end with more who wait than one transaction may answer', () => {
     expect(toldBy(books), 'somebody else has gone on with it').toEqual(['a', 'b', 'c'])
     goOn(books)
     expect([toldBy(books), books.waits, books.chores.size]).toEqual([waiting, [], 0])
+  })
+
+  it('passes over who is locked, tells all others, and comes back to those when some time has passed', () => {
+    const books = crowd()
+    for (const id of ['a', 'b', 'd']) books.locked.add(id)
+    conclude(books, books.end('x', succeeded))
+    expect([toldBy(books), books.chore('end', 'x')?.position]).toEqual([[], 1])
+    goOn(books)
+    goOn(books)
+    expect(toldBy(books)).toEqual(['c', 'e'])
+    expect(books.chore('end', 'x')).toEqual({ kind: 'end', target: 'x', position: 0, after: null })
+    expect(books.dues.get('end x')).toBeGreaterThan(books.now)
+    books.locked.delete('b')
+    books.locked.delete('d')
+    goOn(books)
+    goOn(books)
+    expect(toldBy(books)).toEqual(['c', 'e', 'b', 'd'])
+    books.locked.clear()
+    goOn(books)
+    goOn(books)
+    expect([toldBy(books), books.waits, books.chores.size]).toEqual([['c', 'e', 'b', 'd', 'a'], [], 0])
+  })
+
+  it('comes back ever less often to who stays locked', () => {
+    const books = crowd()
+    for (const id of waiting) books.locked.add(id)
+    conclude(books, books.end('x', succeeded))
+    const pauses: number[] = []
+    for (let page = 0; page < 200; page += 1) {
+      goOn(books)
+      const pause = (books.dues.get('end x') ?? 0) - books.now
+      if (pause > 0) pauses.push(pause)
+      books.now += Math.max(0, pause)
+    }
+    expect([pauses[0], pauses.at(-1)]).toEqual([200, 60_000])
+    expect(pauses).toEqual(pauses.toSorted((a, b) => a - b))
   })
 
   it('leaves those who were not told before somebody retried the run to its next end', () => {

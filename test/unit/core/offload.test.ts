@@ -73,6 +73,18 @@ describe('offloading', () => {
     ['a zero byte', 'run-1/3\u0000.txt'],
     ['a space around it', ' run-1/3'],
     ['a megabyte', 'x'.repeat(1024 * 1024)],
+    ['a path out of a folder', '../../etc/passwd'],
+    ['a path out of a folder, further in', 'runs/../../etc/passwd'],
+    ['a path from the root', '/etc/passwd'],
+    ['a path of Windows', '..\\..\\secrets'],
+    ['a drive', 'C:/secrets'],
+    ['an address of the cloud', 'http://169.254.169.254/latest/meta-data'],
+    ['an address without a scheme', '//169.254.169.254/latest'],
+    ['a file', 'file:///etc/passwd'],
+    ['an encoded path', '%2e%2e%2fetc%2fpasswd'],
+    ['a query', 'key?versionId=1'],
+    ['another host', 'user@host:key'],
+    ['letters that look alike', 'ｒuns/1'],
   ])('never hands a reference to a port that none can have answered: %s', async (_, reference) => {
     const asked: string[] = []
     const offload: Offload = {
@@ -95,5 +107,43 @@ describe('offloading', () => {
     const error: unknown = await Promise.resolve(payloads.fetch('offload:a')).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: 'INVALID_OPTION', details: { port: 'offload', reference: 'a' } })
     expect([isPortMissing(error), isPortMissing(new HoldfastError('INVALID_OPTION', 'x'))]).toEqual([true, false])
+  })
+
+  it.each([
+    '0',
+    'reference',
+    '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70',
+    'runs/2026/11/abc.json',
+    'a=1/b=2',
+    'Zm9v+YmFy/==',
+    'x@2',
+    '..a/b..',
+  ])('takes a key for a reference: %s', async (reference) => {
+    const offload: Offload = { thresholdBytes: 1, put: async () => reference, get: async (given) => `"${given}"` }
+    const offloading = new Payloads(jsonCodec(), offload)
+    expect(await offloading.fetch(await offloading.keep('text', place))).toBe(`"${reference}"`)
+    expect(await offloading.reading().fetch(`offload:${reference}`)).toBe(`"${reference}"`)
+  })
+
+  it('asks a port whose references are other texts which it can have answered with', async () => {
+    const ours = 's3://payloads/'
+    const asked: string[] = []
+    const offload: Offload = {
+      thresholdBytes: 1,
+      put: async () => `${ours}1`,
+      get: async (given) => (asked.push(given), '1'),
+      accepts: (given) => {
+        if (given.includes('throws')) throw new Error('no')
+        return given.startsWith(ours)
+      },
+    }
+    for (const offloading of [new Payloads(jsonCodec(), offload), new Payloads(jsonCodec(), offload).reading()]) {
+      for (const forged of ['http://169.254.169.254/', 'runs/1', 'throws', `${ours}a\nb`]) {
+        const fetched = await offloading.fetch(`offload:${forged}`)
+        expect(() => offloading.decode(fetched, place)).toThrow(expect.objectContaining({ code: 'PAYLOAD_CORRUPT' }))
+      }
+      expect(await offloading.fetch(`offload:${ours}1`)).toBe('1')
+    }
+    expect(asked).toEqual([`${ours}1`, `${ours}1`])
   })
 })

@@ -2,11 +2,13 @@
 
 import { fc } from '../../support/properties.ts'
 import { describe, expect, it } from 'vitest'
+import { isWellFormed } from '../../../src/core/engine-message.ts'
 import type { Message, MessageKind } from '../../../src/core/message.ts'
 import {
   byArrival,
   dueOf,
   earliestDue,
+  isAnsweredBy,
   mailOf,
   watchedBy,
   winnerOf,
@@ -184,7 +186,9 @@ describe('winnerOf', () => {
         if (winner === null || winner.message === null) return
         // Targeted before broadcast; each first in, first out.
         const { message } = winner
-        const same = known.messages.filter((one) => one.name === message.name)
+        const met = conditions[Number(winner.tag)] as Condition
+        const isOffered = (one: Message): boolean => isAnsweredBy(met, one.kind) || !isWellFormed(one)
+        const same = known.messages.filter((one) => one.name === message.name && isOffered(one))
         const targeted = same.filter((one) => one.kind !== 'broadcast')
         expect(message).toBe(targeted[0] ?? same[0])
       }),

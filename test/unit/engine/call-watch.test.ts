@@ -11,7 +11,12 @@ function setUp({ background = false } = {}) {
   const watch = new CallWatch(watched)
   const over: string[] = []
   const begin = (name: string, ms: number): WatchedCall => {
-    const call = { overAt: 0, giveUp: () => void over.push(`${name} at ${clock.monotonic()}`) }
+    const call = {
+      overAt: 0,
+      before: null,
+      behind: null,
+      giveUp: () => void over.push(`${name} at ${clock.monotonic()}`),
+    }
     watch.begin(call, ms)
     return call
   }
@@ -86,7 +91,7 @@ describe('calls under way', () => {
       },
     }
     let isOver = false
-    new CallWatch(lagging).begin({ overAt: 0, giveUp: () => void (isOver = true) }, 1_000)
+    new CallWatch(lagging).begin({ overAt: 0, before: null, behind: null, giveUp: () => void (isOver = true) }, 1_000)
     await clock.runUntilIdle()
     expect(isOver).toBe(true)
     expect(looks).toBeLessThan(10)

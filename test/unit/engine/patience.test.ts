@@ -2,8 +2,11 @@
 
 import { describe, expect, it } from 'vitest'
 import { HoldfastError } from '../../../src/core/error.ts'
+import type { Clock } from '../../../src/core/ports.ts'
 import { Batcher } from '../../../src/engine/batcher.ts'
 import { done, Patience, type Caller, type NotDone } from '../../../src/engine/patience.ts'
+import { tooSlow } from '../../../src/core/too-slow.ts'
+import type { BatchOptions } from '../../../src/store.ts'
 import { systemPorts } from '../../../src/system.ts'
 import { createVirtualClock } from '../../../src/testing/virtual-clock.ts'
 import { keepLines } from '../../holdfast/open.ts'
@@ -12,7 +15,7 @@ interface Item {
   readonly id: string
 }
 
-interface Flush {
+interface Flush extends BatchOptions {
   readonly ids: readonly string[]
   readonly answer: () => void
   readonly fail: (error: unknown) => void
@@ -20,8 +23,9 @@ interface Flush {
 
 const limitMs = 1_000
 
-function setUp({ maxItems = 2, highWater = 1_000 } = {}) {
-  const clock = createVirtualClock()
+function setUp({ maxItems = 2, highWater = 1_000, wrap = (clock: Clock): Clock => clock } = {}) {
+  const virtual = createVirtualClock()
+  const clock = { ...virtual, ...wrap(virtual) }
   const flushes: Flush[] = []
   const patience = new Patience<Item>({
     clock,
@@ -32,14 +36,16 @@ function setUp({ maxItems = 2, highWater = 1_000 } = {}) {
   const batcher = new Batcher<Caller<Item>, string | NotDone, string>(ports, {
     maxItems,
     highWater,
-    flush: (items) =>
+    limitMs: () => limitMs,
+    flush: (items, options) =>
       patience.flush(
         items,
         (wanted) =>
           new Promise((resolve, fail) => {
             const ids = wanted.map(({ id }) => id)
-            flushes.push({ ids, answer: () => resolve(ids.map((id) => `done ${id}`)), fail })
+            flushes.push({ ids, answer: () => resolve(ids.map((id) => `done ${id}`)), fail, ...options })
           }),
+        options,
       ),
     nameOf: ({ given }) => given.id,
     sizeOf: () => 1,
@@ -67,6 +73,56 @@ describe('a caller', () => {
     await clock.advance(0)
     expect(outcomes.get('a')).toBe('done a')
     expect(clock.pending).toBe(0)
+  })
+
+  it('is given up also by a clock that lags behind its timers, after a few looks', async () => {
+    let looks = 0
+    const wrap = (clock: Clock): Clock => ({
+      ...clock,
+      monotonic: () => clock.monotonic() * 0.9,
+      after(ms, wake) {
+        looks += 1
+        return clock.after(Math.floor(ms), wake)
+      },
+    })
+    const { clock, outcomes, submit } = setUp({ wrap })
+    submit('a')
+    await clock.advance(2 * limitMs)
+    expect(outcomes.get('a')).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(looks).toBeLessThan(20)
+  })
+
+  it.each([
+    ['one takes', ['poison']],
+    ['several take', ['poison', 'a 20', 'a 40', 'a 60', 'a 80', 'a 99']],
+  ])('is not given up because %s the store too long in the flush that they share', async (_, poison) => {
+    const { clock, flushes, outcomes, submit } = setUp({ maxItems: 500 })
+    const innocent = Array.from({ length: 100 }, (_, at) => `a ${at}`).filter((id) => !poison.includes(id))
+    submit('first')
+    for (const id of [...innocent, ...poison].sort()) submit(id)
+    const isPoisonous = ({ ids }: Flush): boolean => ids.some((id) => poison.includes(id))
+    // The database gives up what takes nine tenths of the time, or the time that a piece has; whatever else comes it answers.
+    for (let seen = 0, ms = 0; ms < 10 * limitMs; ms += 1) {
+      for (; seen < flushes.length; seen += 1) {
+        const flush = flushes[seen] as Flush
+        const giveUp = (): void => flush.fail(tooSlow('Too slow.'))
+        if (isPoisonous(flush)) clock.after(0.9 * (flush.withinMs ?? limitMs), giveUp)
+        else flush.answer()
+      }
+      await clock.advance(1)
+    }
+    expect(innocent.filter((id) => outcomes.get(id) !== `done ${id}`)).toEqual([])
+    for (const id of poison) expect(outcomes.get(id)).toEqual(unavailable(id, true))
+    expect(clock.pending).toBe(0)
+  })
+
+  it('whose own item takes the store too long is told when it has been alone for the time', async () => {
+    const { clock, flushes, outcomes, submit } = setUp()
+    submit('a')
+    await clock.advance(0.9 * limitMs)
+    flushes[0]?.fail(tooSlow('Too slow.'))
+    await clock.advance(0.1 * limitMs)
+    expect([...outcomes]).toEqual([['a', unavailable('a', true)]])
   })
 
   it('of a store that never answers is told when the time is over, and whether its item was sent', async () => {

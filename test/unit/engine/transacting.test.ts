@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest'
 import type { Transacted, TransactionWork } from '../../../src/core/definition.ts'
 import { HoldfastError } from '../../../src/core/error.ts'
 import { createTransact, type OwnTransaction } from '../../../src/engine/transacting.ts'
+import { Turnstile } from '../../../src/engine/turnstile.ts'
 import type { Store, StoreTransactions } from '../../../src/store.ts'
-import { manualPorts } from '../../support/manual-ports.ts'
+import { manualPorts, turn } from '../../support/manual-ports.ts'
 
 const nothing = async (): Promise<void> => undefined
 
@@ -70,6 +71,40 @@ describe("a transaction of the user's library", () => {
       throw Object.assign(new Error('COMMIT'), error)
     })
     expect(await transact()).toMatchObject({ outcome })
+  })
+
+  it.each([
+    ['ten, unless something else is said', undefined, undefined, 10],
+    ['as many as is said', 3, undefined, 3],
+    ['as many as the store has places for', undefined, 4, 4],
+    ['as many as both allow', 2, 4, 2],
+  ])('is begun in its turn, of which there are %s at once', async (_, mostOwn, places, expected) => {
+    const [begun, ended]: [number[], number[]] = [[], []]
+    const ends: (() => void)[] = []
+    const own: OwnTransaction = async (work) => {
+      begun.push(begun.length)
+      await work({})
+      await new Promise<void>((resolve) => ends.push(resolve))
+      ended.push(ended.length)
+    }
+    const turnstile = new Turnstile(places ?? 0)
+    const reserve = places === undefined ? {} : { reserve: (signal: AbortSignal) => turnstile.enter(signal) }
+    const store = { transact: () => undefined, within: () => ({}), ...reserve } as unknown as Store
+    const transact = createTransact({ store, own, mostOwn, ports: manualPorts(), onTime: () => undefined })!
+    const stops = Array.from({ length: 15 }, () => new AbortController())
+    const all = stops.map(({ signal }) => transact(nothing, { signal, isolation: undefined }))
+    await turn()
+    expect(begun).toHaveLength(expected)
+    // Whoever waits holds nothing, and leaves the line when nobody waits for it any longer.
+    stops.at(-1)?.abort(new Error('enough'))
+    expect(await all.at(-1)).toMatchObject({ outcome: 'rolled-back' })
+    while (ended.length < 14) {
+      expect(begun.length - ended.length).toBeLessThanOrEqual(expected)
+      ends.shift()?.()
+      await turn()
+    }
+    expect(await Promise.all(all.slice(0, -1))).toEqual(Array.from({ length: 14 }, () => ({ outcome: 'committed' })))
+    expect(begun).toHaveLength(14)
   })
 
   it('is tried once: a library that calls its work again is told so', async () => {

@@ -39,6 +39,7 @@ describe('a cancellation', () => {
     expect(undone).toEqual(['B', 'A'])
     expect(await held.story()).toEqual([
       'started',
+      'begun a',
       'step-succeeded a',
       'begun b',
       'step-succeeded b',
@@ -47,7 +48,7 @@ describe('a cancellation', () => {
       'cancelled',
     ])
     expect(await cancelledWith(held)).toEqual({ reason: 'no more', notUndone: [] })
-    expect(held.departure).toEqual({ kind: 'ended', status: 'cancelled', seq: 7, data: null, reason: 'no more' })
+    expect(held.departure).toEqual({ kind: 'ended', status: 'cancelled', seq: 8, data: null, reason: 'no more' })
   })
 
   it('what a step throws after it was told to stop is not recorded and not tried again', async () => {
@@ -125,14 +126,15 @@ describe('a cancellation', () => {
       await held.cancel('too late', 'later')
       await rig.succeed('a', 'A')
       expect(undone).toEqual(['A'])
-      expect(await held.story()).toEqual(['started', 'step-succeeded a', 'undone a', 'cancelled'])
+      expect(await held.story()).toEqual(['started', 'begun a', 'step-succeeded a', 'undone a', 'cancelled'])
       expect(await cancelledWith(held)).toEqual({ reason: 'too late', notUndone: [] })
       expect(rig.commits.map(({ append, status }) => [append.map(({ kind }) => kind).join(' '), status])).toEqual([
+        ['begun', null],
         ['step-succeeded succeeded', 'succeeded'],
         ['step-succeeded', null],
         ['undone cancelled', 'cancelled'],
       ])
-      expect(new Set(rig.commits.map(({ id }) => id)).size).toBe(3)
+      expect(new Set(rig.commits.map(({ id }) => id)).size).toBe(4)
     }
   })
 
@@ -178,13 +180,15 @@ describe('a cancellation', () => {
     await held.cancel('merged', 'later')
     release()
     await rig.quiet()
-    expect(sent.slice(0, 3)).toEqual([
-      'begun begun step-succeeded → null',
+    expect(sent.slice(0, 4)).toEqual([
+      'begun begun begun → null',
+      'step-succeeded → null',
       'step-succeeded step-succeeded succeeded → succeeded',
       'step-succeeded step-succeeded → null',
     ])
     expect(await held.story()).toEqual([
       'started',
+      'begun a',
       'begun b',
       'begun c',
       'step-succeeded a',
@@ -212,7 +216,7 @@ describe('a cancellation', () => {
     await held.goOn()
     await rig.succeed('undo a')
     expect(undone).toEqual(['a'])
-    expect((await held.story()).slice(3)).toEqual(['failing', 'crashed', 'undone a', 'cancelled'])
+    expect((await held.story()).slice(4)).toEqual(['failing', 'crashed', 'undone a', 'cancelled'])
     expect(await cancelledWith(held)).toEqual({ reason: 'as well', notUndone: [] })
   })
 
@@ -232,7 +236,7 @@ describe('a cancellation', () => {
     }
     await rig.succeed('b')
     expect(undone).toEqual(['b', 'a'])
-    expect((await held.story()).slice(2)).toEqual([
+    expect((await held.story()).slice(4)).toEqual([
       'step-succeeded b',
       'attempt-failed',
       'undone b',
@@ -268,7 +272,7 @@ describe('a cancellation', () => {
     expect(held.departure).toEqual({ kind: 'released' })
     expect(await rig.run(held.runId)).toMatchObject({ status: 'cancelling', due: start + 3_600_000 })
     await held.goOn()
-    expect((await held.story()).slice(2)).toEqual(['undo-attempt-failed a', 'undone a', 'cancelled'])
+    expect((await held.story()).slice(3)).toEqual(['undo-attempt-failed a', 'undone a', 'cancelled'])
     expect(await cancelledWith(held)).toEqual({ reason: 'slowly', notUndone: [] })
   })
 })
@@ -292,6 +296,7 @@ describe('a run that is being cancelled and has no holder', () => {
     await held.goOn()
     expect(did).toEqual(['cancelled false false', 'undo a'])
     expect((await held.story()).slice(1)).toEqual([
+      'begun a',
       'step-succeeded a',
       'waiting sleep',
       'cancelling',
@@ -312,12 +317,12 @@ describe('a run that is being cancelled and has no holder', () => {
     const held = await (await rig.start(flow)).begin()
     const undone = { kind: 'undone', name: 'a', meta: { attempt: 1, ms: 0 }, data: null } as const
     const other = new FunctionRig()
-    const found = await other.adopt(flow, [...(await held.journal()), { ...undone, seq: 3, at: 0, transition: null }])
+    const found = await other.adopt(flow, [...(await held.journal()), { ...undone, seq: 4, at: 0, transition: null }])
     other.store.release(found.runId)
     await found.cancel('done before')
     await found.goOn()
     expect(bodies).toBe(1)
-    expect((await found.story()).slice(2)).toEqual(['undone a', 'cancelling', 'cancelled'])
+    expect((await found.story()).slice(3)).toEqual(['undone a', 'cancelling', 'cancelled'])
     expect(await cancelledWith(found)).toEqual({ reason: 'done before', notUndone: [] })
   })
 

@@ -128,7 +128,7 @@ describe('a run that begins anew', () => {
     expect(await plain.story()).toEqual(['started', 'step-succeeded a', 'failed'])
     const held = await (await rig.start(flow, true)).begin()
     expect(undone).toEqual(['a'])
-    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'failing', 'undone a', 'failed'])
+    expect(await held.story()).toEqual(['started', 'begun a', 'step-succeeded a', 'failing', 'undone a', 'failed'])
   })
 
   it('while it is being cancelled does not: what it did is recorded, and it is cancelled', async () => {
@@ -165,7 +165,7 @@ describe('a run that begins anew', () => {
     refuse()
     await rig.quiet()
     await rig.succeed('undo a')
-    expect(await held.story()).toEqual(['started', 'step-succeeded a', 'undone a', 'cancelled'])
+    expect(await held.story()).toEqual(['started', 'begun a', 'step-succeeded a', 'undone a', 'cancelled'])
   })
 
   it('without asking for what was recorded is drift', async () => {

@@ -81,7 +81,9 @@ describe('code that changed under a live run', () => {
       await ctx.step('b', () => void ran.push('b'))
       await ctx.step('a', () => void ran.push('a'))
     })
-    expect(await pausedMessage(rig, held)).toMatch(/step-succeeded "a"\n.*asks for: step "b"/)
+    const message = await pausedMessage(rig, held)
+    expect(message).toMatch(/step-succeeded "a"\n.*asks for: step "b"/)
+    expect(message).toContain('awaits something outside of its steps')
     expect(ran).toEqual([])
   })
 

@@ -253,6 +253,16 @@ describe('a promise that the body forgets to await', () => {
     expect(warnings(rig)).toEqual([])
   })
 
+  it.each(['race', 'any'] as const)('gives no warning if it lost a Promise.%s: that has awaited it', async (how) => {
+    const rig = new FunctionRig()
+    const flow = workflow('quick', async (ctx) => {
+      await Promise[how]([ctx.step('quick', () => 1), ctx.step('slow', rig.gated), ctx.sleep('1h')])
+    })
+    const held = await (await rig.start(flow)).begin()
+    await rig.succeed('slow', 2)
+    expect([await held.status(), warnings(rig)]).toEqual(['succeeded', []])
+  })
+
   it('is warned of once, and not by each replay of a body that waits', async () => {
     const rig = new FunctionRig({ prepare })
     const flow = workflow('forgetful', async (ctx) => {

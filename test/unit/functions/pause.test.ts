@@ -150,7 +150,7 @@ describe('a pause of a run that somebody holds', () => {
     await held.goOn()
     await rig.succeed('undo a')
     expect(undone).toEqual(['b', 'a'])
-    expect((await held.story()).slice(3)).toEqual(['failing', 'undone b', 'paused', 'resumed', 'undone a', 'failed'])
+    expect((await held.story()).slice(5)).toEqual(['failing', 'undone b', 'paused', 'resumed', 'undone a', 'failed'])
   })
 
   it('is obeyed where an undo would release the run for a long delay, which counts all the same', async () => {
@@ -171,7 +171,7 @@ describe('a pause of a run that somebody holds', () => {
     await rig.pass(3_599_999)
     expect(tries).toBe(1)
     await rig.pass(1)
-    expect((await held.story()).slice(2)).toEqual([
+    expect((await held.story()).slice(3)).toEqual([
       'failing',
       'undo-attempt-failed a',
       'paused',

@@ -7,8 +7,8 @@ function dropped(seq: number): Extract<Draft, { kind: 'amended' }> {
   return { kind: 'amended', name: null, meta: { seq, dropped: true }, data: null }
 }
 
-function replaced(seq: number, value: unknown): Extract<Draft, { kind: 'amended' }> {
-  return { kind: 'amended', name: null, meta: { seq, dropped: false }, data: JSON.stringify(value) }
+function replaced(seq: number, name: string, value: unknown): Extract<Draft, { kind: 'amended' }> {
+  return { kind: 'amended', name, meta: { seq, dropped: false }, data: JSON.stringify(value) }
 }
 
 async function causeOf(held: Held): Promise<number> {
@@ -158,12 +158,12 @@ describe('a run whose journal somebody repaired', () => {
     const held = await (await rig.start(flow)).begin()
     // What was done can be undone, so that this run fails by undoing it.
     expect(undone).toEqual(['A'])
-    const prefix = (await held.journal()).slice(0, 3)
+    const prefix = (await held.journal()).slice(0, 4)
     const second = new FunctionRig()
     const other = await second.adopt(flow, [
       ...prefix,
-      { ...replaced(2, 'A2'), seq: 4, at: 0, transition: null },
-      { ...replaced(3, 'B2'), seq: 5, at: 0, transition: null },
+      { ...replaced(3, 'a', 'A2'), seq: 5, at: 0, transition: null },
+      { ...replaced(4, 'b', 'B2'), seq: 6, at: 0, transition: null },
     ])
     await other.begin()
     await other.goOn('replayed')
@@ -182,8 +182,8 @@ describe('a run whose journal somebody repaired', () => {
     await rig.succeed('b')
     const whole = await held.journal()
     const second = new FunctionRig()
-    const prefix = whole.slice(0, 2)
-    const other = await second.adopt(flow, [...prefix, { ...replaced(2, 'A2'), seq: 3, at: 0, transition: null }])
+    const prefix = whole.slice(0, 3)
+    const other = await second.adopt(flow, [...prefix, { ...replaced(3, 'a', 'A2'), seq: 4, at: 0, transition: null }])
     second.store.release(other.runId)
     await other.cancel()
     await other.goOn()

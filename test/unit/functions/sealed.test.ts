@@ -62,6 +62,8 @@ const own = [
 const notes = ['record', 'note', 'refusal', 'promised']
 
 const following = (): RigOptions => ({ scopes: createScopes({ callsOfName: Infinity }) })
+/** As on older versions of Node, once a step has been performed some times: only the trace of awaits tells. */
+const unfollowed = (): RigOptions => ({ scopes: createScopes({ callsOfName: 0 }) })
 const transact: Host['transact'] = () => Promise.reject(new Error('Nothing is asked of it'))
 
 async function begun(body: Body<unknown, unknown>, options: RigOptions = following()): Promise<[Held, FunctionRig]> {
@@ -70,14 +72,16 @@ async function begun(body: Body<unknown, unknown>, options: RigOptions = followi
   return [await (await rig.start(flow)).begin(), rig]
 }
 
+type When = 'before' | 'after' | 'after, unfollowed,'
+
 /** What comes of asking that inside a step, and of the run. */
-async function askedInside(method: string, when: 'before' | 'after'): Promise<[unknown, Held]> {
+async function askedInside(method: string, when: When): Promise<[unknown, Held]> {
   let refusal: unknown = 'nothing was refused'
   const [held] = await begun(
     async (ctx) => {
       const made = ctx.signal('made')
       await ctx.step('outer', async () => {
-        if (when === 'after') await new Promise((resolve) => setImmediate(resolve))
+        if (when !== 'before') await new Promise((resolve) => setImmediate(resolve))
         try {
           await asks[method]?.(ctx, made)
         } catch (error) {
@@ -85,10 +89,37 @@ async function askedInside(method: string, when: 'before' | 'after'): Promise<[u
         }
       })
     },
-    { ...following(), transact },
+    { ...(when === 'after, unfollowed,' ? unfollowed() : following()), transact },
   )
   return [refusal, held]
 }
+
+const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
+const deepCalls: readonly (readonly [string, (ask: () => void) => unknown])[] = [
+  [
+    'in a function that the step awaits',
+    async (ask) => {
+      const inner = async (): Promise<void> => {
+        await turn()
+        ask()
+      }
+      await inner()
+    },
+  ],
+  ['in a promise that the step returns', (ask) => turn().then(ask)],
+  ['in one of several that it awaits', (ask) => Promise.all([turn(), turn().then(ask)])],
+  [
+    'after an error',
+    async (ask) => {
+      try {
+        await Promise.reject(new Error('No'))
+      } catch {
+        await turn()
+        ask()
+      }
+    },
+  ],
+]
 
 describe('inside a step', () => {
   it('every method of the context is known to these tests', async () => {
@@ -101,6 +132,7 @@ describe('inside a step', () => {
   const cases = Object.keys(asks).flatMap((method) => [
     { method, when: 'before' as const },
     { method, when: 'after' as const },
+    { method, when: 'after, unfollowed,' as const },
   ])
 
   it.each(cases)('ctx.$method is refused $when it awaits something, and leaves nothing behind', async (given) => {
@@ -112,6 +144,38 @@ describe('inside a step', () => {
     expect((refusal as Error).message).toMatch(new RegExp(`^ctx\\.${method} was called inside of step "outer"`))
     expect(await held.story()).toEqual(['started', 'step-succeeded outer', 'succeeded'])
     expect(unhandled).toEqual([])
+  })
+
+  it.each(deepCalls)('an unfollowed call is refused %s', async (_, inner) => {
+    let refusal: unknown = 'nothing was refused'
+    await begun(async (ctx) => {
+      const ask = (): void => {
+        try {
+          ctx.uuid()
+        } catch (error) {
+          refusal = error
+        }
+      }
+      await ctx.step('outer', () => inner(ask))
+    }, unfollowed())
+    expect(refusal).toMatchObject({ code: 'INVALID_OPTION', details: { step: 'outer' } })
+  })
+
+  it('an unfollowed call of the body beside a step that is under way is its own', async () => {
+    let isSlow = true
+    const [held] = await begun(async (ctx) => {
+      const beside = async (): Promise<unknown> => {
+        await turn()
+        const own = await ctx.step('own', () => isSlow)
+        isSlow = false
+        return own
+      }
+      const slow = async (): Promise<void> => {
+        while (isSlow) await turn()
+      }
+      return Promise.all([ctx.step('slow', slow), beside(), ctx.step('third', () => 1)])
+    }, unfollowed())
+    await expect.poll(() => held.status()).toBe('succeeded')
   })
 
   it('what tells of the run stays allowed', async () => {

@@ -34,7 +34,7 @@ describe('undo of a run that fails', () => {
     const undone: string[] = []
     const held = await (await rig.start(workflow('undo.order', booking(undone)))).begin()
     expect(undone).toEqual(['C 1', 'B 1', 'A 1'])
-    expect((await held.story()).slice(4)).toEqual([
+    expect((await held.story()).slice(7)).toEqual([
       'step-failed last',
       'failing',
       'undone c',
@@ -43,16 +43,17 @@ describe('undo of a run that fails', () => {
       'failed',
     ])
     expect(await held.outcome()).toMatchObject({ status: 'failed', value: { message: 'No room' } })
-    expect(await failedWith(held)).toEqual({ cause: 5, notUndone: [] })
-    expect(held.departure).toMatchObject({ kind: 'ended', status: 'failed', seq: 10, reason: null })
+    expect(await failedWith(held)).toEqual({ cause: 8, notUndone: [] })
+    expect(held.departure).toMatchObject({ kind: 'ended', status: 'failed', seq: 13, reason: null })
   })
 
-  it('the store is told what there is to undo: possible with the step, due with the failure', async () => {
+  it('the store is told what there is to undo: possible before the step begins, due with the failure', async () => {
     const rig = new FunctionRig()
     await (await rig.start(workflow('undo.told', booking([])))).begin()
     expect(rig.commits.map(({ undo, append }) => [append.map(({ kind }) => kind).join(' '), undo])).toEqual([
-      ['step-succeeded', 'possible'],
-      ['step-succeeded', 'possible'],
+      ['begun', 'possible'],
+      ['step-succeeded begun', 'possible'],
+      ['step-succeeded begun', 'possible'],
       ['step-succeeded', 'possible'],
       ['step-failed failing', 'due'],
       ['undone', null],
@@ -74,16 +75,9 @@ describe('undo of a run that fails', () => {
     const held = await rig.start(flow)
     runId = held.runId
     await held.begin()
-    expect(await held.story()).toEqual([
-      'started',
-      'step-succeeded a',
-      'step-succeeded b',
-      'failing',
-      'undone b',
-      'undone a',
-      'failed',
-    ])
-    expect(durable).toEqual([4, 5])
+    const done = ['begun a', 'step-succeeded a', 'begun b', 'step-succeeded b']
+    expect(await held.story()).toEqual(['started', ...done, 'failing', 'undone b', 'undone a', 'failed'])
+    expect(durable).toEqual([6, 7])
   })
 
   it('IF-U1 gets tools of its own: a key that is the same on every attempt and is not that of the step', async () => {
@@ -114,7 +108,7 @@ describe('undo of a run that fails', () => {
       [false, false],
       [false, false],
     ])
-    expect((await held.story()).slice(2)).toEqual(['failing', 'undo-attempt-failed a%2Fb', 'undone a%2Fb', 'failed'])
+    expect((await held.story()).slice(3)).toEqual(['failing', 'undo-attempt-failed a%2Fb', 'undone a%2Fb', 'failed'])
   })
 
   it('of a step that failed does not happen; of one that is under way it does, once that has ended', async () => {
@@ -140,14 +134,14 @@ describe('undo of a run that fails', () => {
     const held = await (await rig.start(workflow('undo.bad', booking(undone, { failing: 'b' })))).begin()
     await rig.pass(10)
     expect(undone).toEqual(['C 1', 'B 1', 'B 2', 'A 1'])
-    expect((await held.story()).slice(6)).toEqual([
+    expect((await held.story()).slice(9)).toEqual([
       'undone c',
       'undo-attempt-failed b',
       'undo-failed b',
       'undone a',
       'failed',
     ])
-    expect(await failedWith(held)).toEqual({ cause: 5, notUndone: ['b'] })
+    expect(await failedWith(held)).toEqual({ cause: 8, notUndone: ['b'] })
   })
 
   it('that takes longer than its step may is aborted and tried again', async () => {
@@ -162,7 +156,7 @@ describe('undo of a run that fails', () => {
     expect(first.tools.abortSignal.reason).toMatchObject({ code: 'STEP_TIMEOUT' })
     await rig.pass(10)
     await rig.succeed('undo a')
-    expect((await held.story()).slice(2)).toEqual(['failing', 'undo-attempt-failed a', 'undone a', 'failed'])
+    expect((await held.story()).slice(3)).toEqual(['failing', 'undo-attempt-failed a', 'undone a', 'failed'])
   })
 
   it('releases the run for a long delay and honours it after a recovery', async () => {
@@ -181,7 +175,7 @@ describe('undo of a run that fails', () => {
     expect(await rig.run(held.runId)).toMatchObject({ status: 'pending', due: start + 3_600_000, undo: 'due' })
     await held.goOn()
     expect(tries).toBe(2)
-    expect((await held.story()).slice(2)).toEqual(['failing', 'undo-attempt-failed a', 'undone a', 'failed'])
+    expect((await held.story()).slice(3)).toEqual(['failing', 'undo-attempt-failed a', 'undone a', 'failed'])
   })
 
   it('a run that was cancelled while its undo is delayed still waits for the delay, then ends as cancelled', async () => {
@@ -201,7 +195,7 @@ describe('undo of a run that fails', () => {
     expect(tries).toBe(1)
     await rig.pass(1)
     expect(tries).toBe(2)
-    expect((await held.story()).slice(4)).toEqual(['cancelling', 'undone a', 'cancelled'])
+    expect((await held.story()).slice(5)).toEqual(['cancelling', 'undone a', 'cancelled'])
     expect(held.departure).toMatchObject({ kind: 'ended', status: 'cancelled', data: null, reason: 'changed my mind' })
   })
 
@@ -227,7 +221,7 @@ describe('undo of a run that fails', () => {
     const rig = new FunctionRig()
     const undone: string[] = []
     const whole = await (await rig.start(workflow('undo.drift', booking([])))).begin()
-    const prefix = (await whole.journal()).slice(0, 6)
+    const prefix = (await whole.journal()).slice(0, 9)
     expect(prefix.at(-1)?.kind).toBe('failing')
     const second = new FunctionRig()
     const changed = workflow('undo.drift', async (ctx) => {
@@ -239,7 +233,7 @@ describe('undo of a run that fails', () => {
     await second.pass(5_000)
     expect(undone).toEqual(['a'])
     expect(await held.status()).toBe('failed')
-    expect(await failedWith(held)).toEqual({ cause: 5, notUndone: ['b', 'c'] })
+    expect(await failedWith(held)).toEqual({ cause: 8, notUndone: ['b', 'c'] })
   })
 
   it('waits when a result cannot be read any more: nothing is given up', async () => {
@@ -324,6 +318,7 @@ describe('undo of a run that fails', () => {
     await held.goOn()
     expect([bodies, undone]).toEqual([2, ['a']])
     expect((await held.story()).slice(1)).toEqual([
+      'begun a',
       'step-succeeded a',
       'attempt-failed',
       'failing',
@@ -350,6 +345,7 @@ describe('the end of the time for a run', () => {
     await rig.quiet()
     expect(undone).toEqual(['slow', 'a'])
     expect((await held.story()).slice(1)).toEqual([
+      'begun a',
       'step-succeeded a',
       'begun slow',
       'step-succeeded slow',
@@ -361,7 +357,7 @@ describe('the end of the time for a run', () => {
     expect(await held.outcome()).toMatchObject({ status: 'failed', value: { message: 'Out of time' } })
     held.frame.fail(new Error('Twice'))
     await rig.quiet()
-    expect(await held.story()).toHaveLength(8)
+    expect(await held.story()).toHaveLength(9)
   })
 
   it('fails a run that has nothing to undo with one entry, and does not retry', async () => {

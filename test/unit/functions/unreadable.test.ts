@@ -154,13 +154,15 @@ describe('a payload that cannot be read pauses its run', () => {
     await rig.succeed('undo pay')
     expect(await held.story()).toEqual([
       'started',
+      'begun book',
       'step-succeeded book',
+      'begun pay',
       'step-succeeded pay',
       'failing',
       'undone pay',
       'paused',
     ])
-    expect(await pauseOf(held)).toMatchObject({ key: 'a', entry: { seq: 2, name: 'book' } })
+    expect(await pauseOf(held)).toMatchObject({ key: 'a', entry: { seq: 3, name: 'book' } })
     codec.present.add('a')
     await held.revive('resume')
     await held.goOn()

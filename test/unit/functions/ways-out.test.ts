@@ -43,6 +43,9 @@ async function trip(): Promise<Trip> {
   }
 }
 
+/** The journal of a trip before it ends. */
+const soFar = ['started', 'begun car', 'step-succeeded car', 'begun flight']
+
 const throws = (error: unknown) => (): never => {
   throw error
 }
@@ -58,7 +61,7 @@ describe('a step under way when', () => {
     await t.end(() => 'done')
     expect([await t.held.status(), isTold(t)]).toEqual(['running', false])
     await t.rig.succeed('flight', 'flight 1')
-    expect(await t.held.story()).toEqual(['started', 'step-succeeded car', 'step-succeeded flight', 'succeeded'])
+    expect(await t.held.story()).toEqual([...soFar, 'step-succeeded flight', 'succeeded'])
     expect(t.undone).toEqual([])
   })
 
@@ -67,8 +70,7 @@ describe('a step under way when', () => {
     await t.end(throws(fatal('No hotel')))
     expect([await t.held.status(), isTold(t), t.undone]).toEqual(['running', true, []])
     await t.rig.succeed('flight', 'flight 1')
-    expect((await t.held.story()).slice(2)).toEqual([
-      'begun flight',
+    expect((await t.held.story()).slice(soFar.length)).toEqual([
       'step-succeeded flight',
       'failing',
       'undone flight',
@@ -84,7 +86,7 @@ describe('a step under way when', () => {
     await t.end(throws(new Error('Once more')))
     expect([await t.held.status(), isTold(t)]).toEqual(['running', false])
     await t.rig.succeed('flight', 'flight 1')
-    expect((await t.held.story()).slice(2)).toEqual(['begun flight', 'step-succeeded flight', 'attempt-failed'])
+    expect((await t.held.story()).slice(soFar.length)).toEqual(['step-succeeded flight', 'attempt-failed'])
     await t.held.goOn()
     expect(t.rig.gates).toEqual([])
     await t.end(() => 'done')
@@ -107,8 +109,7 @@ describe('a step under way when', () => {
     await t.held.cancel('not wanted')
     expect(t.rig.gates[0]?.tools.abortSignal.reason).toMatchObject({ code: 'RUN_CANCELLED' })
     await t.rig.succeed('flight', 'flight 1')
-    expect((await t.held.story()).slice(2)).toEqual([
-      'begun flight',
+    expect((await t.held.story()).slice(soFar.length)).toEqual([
       'step-succeeded flight',
       'undone flight',
       'undone car',
@@ -135,7 +136,13 @@ describe('a step under way when', () => {
       await rig.succeed('flight', 'flight 1')
       expect([held.departure, signals.map(({ aborted }) => aborted)]).toEqual([null, [false, false]])
       await rig.succeed('hotel')
-      expect(await held.story()).toEqual(['started', 'step-succeeded flight', 'step-succeeded hotel', 'succeeded'])
+      expect(await held.story()).toEqual([
+        'started',
+        'begun flight',
+        'step-succeeded flight',
+        'step-succeeded hotel',
+        'succeeded',
+      ])
       expect(undone).toEqual([])
     },
   )
@@ -230,8 +237,8 @@ describe('a step that ignores its abort signal', () => {
       expect([await t.held.status(), t.undone, tools.abortSignal.aborted]).not.toContain(status)
       await t.rig.pass(1)
       expect(t.undone).toEqual([undefined, 'car 1'])
-      expect((await t.held.story()).slice(2, 4)).toEqual(['begun flight', 'abandoned flight'])
-      expect((await t.held.journal())[3]).toMatchObject({ meta: { attempt: 1, undo: true }, data: null })
+      expect((await t.held.story())[soFar.length]).toBe('abandoned flight')
+      expect((await t.held.journal())[soFar.length]).toMatchObject({ meta: { attempt: 1, undo: true }, data: null })
       expect(await t.held.status()).toBe(status)
     },
   )
@@ -255,7 +262,7 @@ describe('a step that ignores its abort signal', () => {
     await t.rig.quiet()
     expect(gate.tools.abortSignal.aborted).toBe(true)
     expect(t.held.departure).toEqual({ kind: 'given-back' })
-    expect((await t.held.story()).slice(2)).toEqual(['abandoned flight'])
+    expect((await t.held.story()).slice(soFar.length)).toEqual(['abandoned flight'])
     t.rig.store.release(t.held.runId)
     await t.held.goOn('replayed')
     expect(t.rig.gates.map(({ step }) => step)).toEqual(['flight'])

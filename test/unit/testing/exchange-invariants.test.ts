@@ -26,6 +26,7 @@ describe('a state', () => {
       delivery: null,
       openedAt: 1,
       since: 0,
+      missed: null,
     }
     const found = (waits: readonly WaitRow[], changes: Partial<Run>, chores: readonly Chore[] = []): string[] =>
       checkExchange({ waits, broadcasts: [], chores }, [keyed('a', {}), keyed('b', changes)], now).map(
@@ -44,6 +45,7 @@ describe('a state', () => {
       { openedAt: 2, runId: 'a' },
     ]) {
       expect(found([wait], over, [{ ...chore, after }]), 'the chore has gone past it').toEqual(['end_told a'])
+      expect(found([wait], over, [{ ...chore, position: 1, after }]), 'it was passed over').toEqual([])
     }
     expect(found([wait], over, [{ ...chore, kind: 'mail' }])).toEqual(['end_told a'])
     expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_told a'])
@@ -58,6 +60,7 @@ describe('a state', () => {
       delivery: 'queue',
       openedAt: 1,
       since: 0,
+      missed: null,
     }
     const open: Broadcast = {
       topic: 'q',
@@ -86,6 +89,29 @@ describe('a state', () => {
     expect(found({}, { deletedAt: 1 })).toEqual([])
     expect(found({}, {}, { delivery: 'topic' })).toEqual([])
     expect(found({}, {}, { kind: 'run' })).toEqual([])
+  })
+
+  it('in which nobody will give a broadcast to who has missed it is found', () => {
+    const wait: WaitRow = {
+      kind: 'topic',
+      target: 'q',
+      runId: 'a',
+      effect: 'tell',
+      delivery: 'topic',
+      openedAt: 1,
+      since: 0,
+      missed: 3,
+    }
+    const found = (changes: Partial<WaitRow>, chores: readonly Chore[] = []): string[] =>
+      checkExchange({ waits: [{ ...wait, ...changes }], broadcasts: [], chores }, [keyed('a', {})], now).map(
+        ({ name, runId }) => `${name} ${runId}`,
+      )
+    const chore: Chore = { kind: 'late', target: 'q', position: 0, after: null }
+    expect(found({})).toEqual(['late_catch_up a'])
+    expect(found({ missed: null })).toEqual([])
+    expect(found({}, [chore])).toEqual([])
+    expect(found({}, [{ ...chore, target: 'other' }])).toEqual(['late_catch_up a'])
+    expect(found({}, [{ ...chore, kind: 'topic' }])).toEqual(['late_catch_up a'])
   })
 
   it('in which a run has ended, and nobody will settle what it has not read, is found', () => {

@@ -222,6 +222,40 @@ describe('the claimer', () => {
     expect(claimer.hasBacklog).toBe(false)
   })
 
+  it('pauses longer and longer while others hold what has come due, too, but not past what comes due next', async () => {
+    const { claimer, answers, asked, delays, fire, turn } = setUp(2)
+    const now = 10_000
+    const late: Claimed = { ...nobody, nextDue: now - 3, now }
+    answers.push(...Array.from({ length: 9 }, () => late), { ...late, more: true })
+    answers.push({ ...late, more: true, nextDue: now + 7 })
+    claimer.start()
+    const pauses: number[] = []
+    for (let count = 0; count < 11; count += 1) {
+      await turn()
+      pauses.push(...delays())
+      fire()
+    }
+    expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 500, 500, 500, 7])
+    await turn()
+    // Nothing is left, and so the next pause is short again.
+    expect([asked.length, delays(), claimer.hasBacklog]).toEqual([12, [1_000], false])
+    answers.push(late)
+    fire()
+    await turn()
+    expect(delays()).toEqual([5])
+  })
+
+  it('asks at once for more that has come due as long as it gets some', async () => {
+    const { claimer, answers, asked, turn, fire, delays } = setUp(8)
+    answers.push({ ...some(1), nextDue: 7, now: 9 }, { ...nobody, nextDue: 7, now: 9 })
+    claimer.start()
+    await turn()
+    expect(delays()).toEqual([0])
+    fire()
+    await turn()
+    expect([asked.length, delays()]).toEqual([2, [5]])
+  })
+
   it('with one slot asks for one run at a time, and for the next as soon as the slot is free', async () => {
     const { claimer, answers, asked, slots, turn } = setUp(1)
     answers.push({ ...some(1), more: true }, { ...some(1), more: true }, nobody)

@@ -107,3 +107,21 @@ describe('a run that this worker cannot perform', () => {
     expect(clock.pending).toBe(0)
   })
 })
+
+describe('a run whose journal the store does not show', () => {
+  it('is kept for longer each time, up to a minute, said once, and its workflow goes on', async () => {
+    const { clock, logger, released, claimable, deferred } = setUp()
+    const hidden = new HoldfastError('STORE_REFUSED', 'The store shows 0 of 2 entries.')
+    const kept: number[] = []
+    for (let times = 0; times < 12; times += 1) {
+      const since = clock.now()
+      deferred.addUnreadable({ id: 'one', type: 'a', version: 1 } as Run, { session: 'me', token: 1 }, hidden)
+      while (deferred.has('one')) await clock.advance(100)
+      kept.push(clock.now() - since)
+      expect(claimable()).toBe('ab')
+    }
+    expect(kept).toEqual([100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000])
+    expect(released).toHaveLength(12)
+    expect(logger.messages('error')).toEqual([expect.stringContaining('The store shows 0 of 2 entries.')])
+  })
+})

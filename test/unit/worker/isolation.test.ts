@@ -90,6 +90,27 @@ describe('a suspect that is due', () => {
     expect([happened(), slots.inUse]).toEqual([expected, 0])
   })
 
+  it('whose row others hold is asked for after longer and longer pauses, whoever looks meanwhile', async () => {
+    const { isolation, clock, claims, answers, happened } = setUp(2 * leaseMs, leaseMs, 0.5)
+    answers.push(...Array.from({ length: 20 }, () => ({ more: true })))
+    isolation.told(-100)
+    await clock.advance(0)
+    const counts = [claims.length]
+    for (const ms of [5, 10, 20, 40, 80, 160, 320, 500, 500]) {
+      await clock.advance(ms - 1)
+      // The slot that its own question took, the claimer that rests, and who looks after dead holders.
+      isolation.look()
+      isolation.told(-100)
+      await clock.advance(0)
+      counts.push(claims.length)
+      await clock.advance(1)
+    }
+    expect(counts).toEqual([1, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    answers.splice(0, answers.length, { runs: [suspect] })
+    await clock.advance(500)
+    expect(happened().at(-1)).toBe('begins suspect')
+  })
+
   it('is asked for again after an error of the store, when it is told of again', async () => {
     const { isolation, clock, answers, happened } = setUp()
     answers.push(new Error('Gone'), { runs: [suspect] })

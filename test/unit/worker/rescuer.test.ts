@@ -39,7 +39,8 @@ function setUp() {
   }
   const engine = {
     store,
-    ports: { clock, logger },
+    // A half, at which jitter changes nothing.
+    ports: { clock, logger, random: { uint32: () => 2 ** 31 } },
     clock: { now: () => clock.now(), observe: () => undefined },
     pollMs: undefined,
     payloads: new Payloads(hexCodec),
@@ -189,6 +190,34 @@ describe('a rescuer', () => {
       await clock.advance(10)
     }
     expect(requests.length).toBeLessThanOrEqual(11)
+  })
+
+  it('looks again after longer and longer pauses while somebody else has locked what has run out', async () => {
+    const { rescuer, requests, answers, clock } = setUp()
+    const over = clock.now()
+    answers.push(...Array.from({ length: 12 }, () => ({ next: over })))
+    await rescuer.start()
+    const looks: number[] = [requests.length]
+    for (const ms of [100, 200, 400, 800, 1_000, 1_000]) {
+      await clock.advance(ms - 1)
+      looks.push(requests.length)
+      await clock.advance(1)
+    }
+    expect(looks).toEqual([1, 1, 2, 3, 4, 5, 6])
+    // Whoever tells of a deadline is heard at once.
+    await clock.advance(200)
+    rescuer.expect(clock.now())
+    await clock.advance(0)
+    expect(requests).toHaveLength(8)
+    // Once nothing is left that has run out, the next one is looked at soon again.
+    answers.length = 0
+    await clock.advance(1_000)
+    expect(requests).toHaveLength(9)
+    answers.push({ next: clock.now() })
+    await clock.advance(100)
+    rescuer.expect(clock.now())
+    await clock.advance(100)
+    expect(requests).toHaveLength(11)
   })
 
   it('looks every second where others cannot tell of a deadline, and seldom where they can', async () => {

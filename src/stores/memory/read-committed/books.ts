@@ -55,6 +55,8 @@ export class LentBooks implements Books {
   private readonly fates = new Map<string, { readonly fate: Fate; readonly seq: number }>()
   private readonly opened = new Map<string, WaitRow>()
   private readonly closed = new Set<string>()
+  /** Waits of those who missed something, or are late no more. */
+  private readonly late = new Map<string, WaitRow>()
   /** Chores that are set, or are over. */
   private readonly left = new Map<string, ChoreRow | null>()
 
@@ -94,6 +96,12 @@ export class LentBooks implements Books {
   run(id: string): Run | undefined {
     const row = this.row(id)
     return row === undefined ? undefined : runOf(row)
+  }
+
+  canHave(runId: string): boolean {
+    // What this transaction has inserted is its own.
+    if (!this.lent.notGot.has(runId) || this.rewrites.get(runId) !== undefined) return true
+    return this.view.select(this.x.tables.runs, { at: ['id', [runId]] }).length === 0
   }
 
   lastEntry({ id, seq }: Run): Pick<Entry, 'seq' | 'kind' | 'meta' | 'data'> {
@@ -159,8 +167,8 @@ export class LentBooks implements Books {
     return this.view.select(this.x.tables.chores, { at: ['target', [text]] })[0]
   }
 
-  setChore(chore: Chore): void {
-    this.left.set(choreText(chore), { ...chore, due: this.now })
+  setChore(chore: Chore, due = this.now): void {
+    this.left.set(choreText(chore), { ...chore, due })
     this.x.hints.push({ kind: 'chore' })
   }
 
@@ -172,7 +180,9 @@ export class LentBooks implements Books {
     if (kind === 'run') this.row(target)
     else this.topics.need(target)
     const seen = this.view.select(this.x.tables.waits, { at: ['target', [targetText(kind, target)]] })
-    const open = seen.filter((wait) => !this.closed.has(waitText(wait)))
+    const open = seen
+      .filter((wait) => !this.closed.has(waitText(wait)))
+      .map((wait) => this.late.get(waitText(wait)) ?? wait)
     const fresh = [...this.opened.values()].filter((wait) => wait.kind === kind && wait.target === target)
     return [...open, ...fresh].sort(longestFirst)
   }
@@ -197,8 +207,13 @@ export class LentBooks implements Books {
     return rows.filter(({ status, deletedAt }) => !isTerminal(status) && deletedAt === null).length >= most
   }
 
-  broadcastsFrom(topic: string, position: number): readonly Broadcast[] {
-    return this.topics.from(topic, position, this.view)
+  lateOf(topic: string, after: Subscribed | null, most: number): Waiters {
+    const all = this.waitsOn('topic', topic).filter((one) => one.missed !== null && isAfter(one, after))
+    return firstWaiters(all, most)
+  }
+
+  broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
+    return this.topics.from(topic, position, most, this.view)
   }
 
   countTold(broadcast: Broadcast, runs: number): void {
@@ -255,6 +270,10 @@ export class LentBooks implements Books {
     if (!this.opened.delete(waitText(wait))) this.closed.add(waitText(wait))
   }
 
+  setMissed(wait: WaitRow, missed: number | null): void {
+    this.late.set(waitText(wait), { ...wait, missed })
+  }
+
   addBroadcast(broadcast: Broadcast): void {
     this.topics.add(broadcast)
   }
@@ -274,10 +293,11 @@ export class LentBooks implements Books {
     readonly fates: ReadonlyMap<string, { readonly fate: Fate; readonly seq: number }>
     readonly opened: readonly WaitRow[]
     readonly closed: readonly string[]
+    readonly late: ReadonlyMap<string, WaitRow>
     readonly left: ReadonlyMap<string, ChoreRow | null>
   } {
-    const { news, taken, fates, opened, closed, left } = this
-    return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed], left }
+    const { news, taken, fates, opened, closed, late, left } = this
+    return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed], late, left }
   }
 }
 

@@ -13,7 +13,7 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
   await transaction(parts, 'chore.commit', (x) =>
     reaching(x, {
       method: 'chore',
-      ids: chore.kind === 'topic' ? [] : [chore.target],
+      ids: chore.kind === 'end' || chore.kind === 'mail' ? [chore.target] : [],
       mayReach: true,
       mustLook: true,
       decide: async (books) => doChore(books, chore),

@@ -32,12 +32,12 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
   const query = { at: ['queue', ready], where: isReady } as const
   const picked = await pick(x, query, (rows) => inTurns(rows, selectors), allowed)
   const leased = await lease(x, { picked, allowed, isReady, now }, request)
-  const nextDue = await x.run('claim.next', (tx) => {
-    const [next] = tx.select(runs, { at: ['queue', timed], order: dueOrder, limit: 1 })
-    return next?.due ?? null
-  })
-  // What was picked and not leased is there still, or others were quicker, and there may be more behind it.
-  return { runs: leased.map(runOf), more: picked.length > leased.length, nextDue, now }
+  const coming = await x.run('claim.next', (tx) => tx.select(runs, { at: ['queue', timed], order: dueOrder }))
+  const next = coming.find(({ due }) => due !== null && due > now)
+  // What has come due and was not moved is in the hands of somebody else. What was picked and not leased is there still, or
+  // others were quicker, and there may be more behind it.
+  const isLeft = coming.length > 0 && coming[0] !== next
+  return { runs: leased.map(runOf), more: picked.length > leased.length || isLeft, nextDue: next?.due ?? null, now }
 }
 
 /** The same for suspects, which nothing promotes: they say themselves when they are due. */

@@ -111,6 +111,10 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
   return reaching(x, {
     method: 'commit',
     ids: transitions.map(({ runId }) => runId),
+    // Whoever begins to wait for an end has to know whether that has come.
+    needs: transitions.flatMap(({ reach }) =>
+      (reach?.watches ?? []).flatMap((one) => (one.kind === 'run' ? [one.runId] : [])),
+    ),
     mayReach: transitions.some(
       ({ reach, status }) => (reach ?? null) !== null || (status !== null && isTerminal(status)),
     ),

@@ -13,6 +13,12 @@ export class Database {
     return new Transaction(`${name} (${this.begun})`, this.shared)
   }
 
+  /** Begins a transaction of a user, who has nothing to do with any plan. */
+  beginStranger(): Transaction {
+    this.begun += 1
+    return new Transaction(`stranger (${this.begun})`, this.shared, true)
+  }
+
   /** Whom to tell of every key that somebody takes or waits for, and with null of every end of a transaction. */
   watch(witness: (key: string | null) => void): void {
     this.shared.witness = witness
@@ -29,12 +35,12 @@ export class Database {
   }
 
   /**
-   * Locks the row that has this key in the first index of its table, as somebody's own transaction does that has nothing to
-   * do with any plan. Settles once it has the lock, with how to let go of it.
+   * Locks the row that has this key in the first index of its table, in a transaction of a user. Settles once it has the lock,
+   * with how to let go of it.
    */
   async holdRow<Row>(table: Table<Row>, key: string): Promise<() => void> {
     const [index] = table.unique
-    const tx = this.begin('stranger')
+    const tx = this.beginStranger()
     if (index !== undefined) await tx.lock(table, { at: [index.name, [key]] })
     return () => tx.rollBack()
   }

@@ -22,9 +22,9 @@ export function deliverMessages(x: Execution, messages: readonly New[]): Promise
     ids,
     mayReach: messages.some((one) => 'topic' in one || one.policy?.onTargetTerminated === 'broadcast'),
     mustLook: true,
-    lock(tx, wanted) {
+    lock(tx, wanted, options) {
       const query: Query<RunRow> = { at: ['id', wanted], order: byId }
-      return x.is('no-lock-on-deliver') ? tx.select(x.tables.runs, query) : tx.lock(x.tables.runs, query)
+      return x.is('no-lock-on-deliver') ? tx.select(x.tables.runs, query) : tx.lock(x.tables.runs, query, options)
     },
     decide: async (books) => messages.map((one) => ('topic' in one ? send(books, one) : put(books, one))),
   })

@@ -30,6 +30,7 @@ import type { Transaction } from './transaction.ts'
  * `lock-and-stamp-in-one`  the sequencer of the feed looks in the statement that locks
  * `beat-behind-a-lock`     a beat moves deadlines in the transaction that keeps the session, behind whoever has a row
  * `rescue-behind-a-lock`   a rescue that has to tell others of an end waits for all of them, and all others wait with it
+ * `end-behind-a-watcher`   an end or a broadcast waits for a stranger who has locked somebody whom it only tells
  */
 export const mutations = [
   'look-and-lock-in-one',
@@ -45,6 +46,7 @@ export const mutations = [
   'lock-and-stamp-in-one',
   'beat-behind-a-lock',
   'rescue-behind-a-lock',
+  'end-behind-a-watcher',
 ] as const
 
 export type Mutation = (typeof mutations)[number]
@@ -66,6 +68,7 @@ const mostTries = 100
 /** Somebody is to be reached who is not locked: whoever finds that begins again, and looks for all of them first. */
 export class Overtaken extends Error {
   override readonly name = 'Overtaken'
+  /** The run that is to be locked the next time, if it is one. */
   readonly runId: string | null
 
   constructor(message: string, runId: string | null = null) {
@@ -79,10 +82,13 @@ export class Execution {
   readonly hints: Hint[] = []
   /** An earlier try has found others whom it had not locked. */
   readonly isOvertaken: boolean
+  /** Runs among them: a look without locks need not come to them, because it does not know who cannot be had. */
+  readonly met: ReadonlySet<string>
   private readonly parts: Parts
   private readonly tx: Transaction
 
-  constructor(parts: Parts, tx: Transaction, isOvertaken = false) {
+  constructor(parts: Parts, tx: Transaction, isOvertaken = false, met: ReadonlySet<string> = new Set()) {
+    this.met = met
     this.parts = parts
     this.tables = parts.tables
     this.tx = tx
@@ -138,9 +144,10 @@ export async function transaction<Answer>(
 ): Promise<Answer> {
   let cause: unknown
   let isOvertaken = false
+  const met = new Set<string>()
   for (let tries = 0; tries < mostTries; tries += 1) {
     const tx = parts.db.begin(end)
-    const x = new Execution(parts, tx, isOvertaken)
+    const x = new Execution(parts, tx, isOvertaken, met)
     try {
       const answer = await work(x)
       await parts.schedule(end)
@@ -150,6 +157,7 @@ export async function transaction<Answer>(
     } catch (error) {
       tx.rollBack()
       isOvertaken ||= error instanceof Overtaken
+      if (error instanceof Overtaken && error.runId !== null) met.add(error.runId)
       if (!(error instanceof Overtaken) && (!(error instanceof SqlError) || isFinal(error))) throw error
       cause = error
     }

@@ -5,6 +5,8 @@ import type { Snapshot } from './transaction.ts'
 
 export interface Lent {
   readonly runs: readonly RunRow[]
+  /** Runs that were wanted, and that this transaction has not got: a stranger has them, or there are none. */
+  readonly notGot: ReadonlySet<string>
   /** The positions of topics, by name. */
   readonly topics: ReadonlyMap<string, number>
   /** What the statement after the locks sees; null if there was none, because hardly ever anybody is reached. */

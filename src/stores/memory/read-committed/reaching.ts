@@ -1,22 +1,29 @@
 // How a call finds, locks and changes others: candidates without locks, then the locks (runs by id, topics by name), then the
 // look on which the rules rely, then everything that they decided. The rules run twice. The first time nothing is locked and
-// nothing is written: whom they ask for is whom the second time will need.
+// nothing is written: whom they ask for is whom the second time will need. The runs that a call is about are waited for; of the
+// others, whom a stranger has locked is passed over, and the rules go on without it.
 
 import { LentBooks, type Reached } from './books.ts'
 import type { Execution } from './execution.ts'
-import { byId, type RunRow } from './tables.ts'
-import type { Query, Transaction } from './transaction.ts'
+import { byId, waitText, type RunRow } from './tables.ts'
+import type { LockOptions, Query, Transaction } from './transaction.ts'
 
 export interface Reaching<Answer> {
   readonly method: keyof typeof statements
   /** The runs that it is about. */
   readonly ids: readonly string[]
+  /** Others that it cannot do without. @default none */
+  readonly needs?: readonly string[]
   /** Whether it is worth while to look for others before anything is locked. */
   readonly mayReach: boolean
   /** Whether it looks after the locks even if it has not looked before them. */
   readonly mustLook: boolean
-  /** How it takes its runs and those that it may reach. @default in order, and waits for each */
-  readonly lock?: (tx: Transaction, ids: readonly string[]) => Promise<readonly RunRow[]> | readonly RunRow[]
+  /** How it takes its runs and those that it may reach. @default in order, and waits for each, but for strangers */
+  readonly lock?: (
+    tx: Transaction,
+    ids: readonly string[],
+    options: LockOptions<RunRow>,
+  ) => Promise<readonly RunRow[]> | readonly RunRow[]
   /** A planted error: others are used without being locked. */
   readonly leavesOthersUnlocked?: boolean
   /** Decides by the rules. It is called again when others were in the way, and must begin from nothing. */
@@ -39,13 +46,21 @@ export async function reaching<Answer>(x: Execution, how: Reaching<Answer>): Pro
   const isSought = how.mayReach || x.isOvertaken
   const found = isSought ? await x.run(`${method}.candidates`, (tx) => candidates(x, tx, decide)) : nobody
   const others = how.leavesOthersUnlocked === true ? nobody : found
-  const wanted = [...new Set([...ids, ...others.runs])]
+  const met = how.leavesOthersUnlocked === true ? [] : x.met
+  const wanted = [...new Set([...ids, ...others.runs, ...met])]
   const inOrder: Query<RunRow> = { at: ['id', wanted], order: byId }
-  const runs = await x.run(`${method}.lock`, (tx) => how.lock?.(tx, wanted) ?? tx.lock(x.tables.runs, inOrder))
+  const own = new Set([...ids, ...(how.needs ?? [])])
+  const options: LockOptions<RunRow> = x.is('end-behind-a-watcher') ? {} : { passesStrangers: ({ id }) => !own.has(id) }
+  const runs = await x.run(
+    `${method}.lock`,
+    (tx) => how.lock?.(tx, wanted, options) ?? tx.lock(x.tables.runs, inOrder, options),
+  )
+  const notGot = new Set([...others.runs, ...met])
+  for (const { id } of runs) notGot.delete(id)
   const topics = others.topics.size === 0 ? new Map<string, number>() : await lockTopics(x, method, others.topics)
   const view = isSought || how.mustLook ? await x.run(`${method}.look`, (tx) => tx.view()) : null
   const isUnlocked = how.leavesOthersUnlocked === true || x.is('no-begin-again')
-  const books = new LentBooks(x, { runs, topics, view, isUnlocked, isDry: false })
+  const books = new LentBooks(x, { runs, notGot, topics, view, isUnlocked, isDry: false })
   const answer = await decide(books)
   await write(x, method, books)
   return answer
@@ -58,7 +73,14 @@ async function candidates(
   decide: (books: LentBooks) => Promise<unknown>,
 ): Promise<Reached> {
   const hints = x.hints.length
-  const books = new LentBooks(x, { runs: [], topics: new Map(), view: tx.view(), isUnlocked: true, isDry: true })
+  const books = new LentBooks(x, {
+    runs: [],
+    notGot: new Set(),
+    topics: new Map(),
+    view: tx.view(),
+    isUnlocked: true,
+    isDry: true,
+  })
   // Whatever is wrong by what is seen here may be right under the locks, and is told there otherwise.
   await decide(books).catch(() => undefined)
   x.hints.length = hints
@@ -84,7 +106,7 @@ function lockTopics(
 
 async function write(x: Execution, method: keyof typeof statements, books: LentBooks): Promise<void> {
   const { rewrites, topics } = books
-  const { put, taken, fates, opened, closed, left } = books.changes()
+  const { put, taken, fates, opened, closed, late, left } = books.changes()
   const { messages, waits, chores } = x.tables
   await rewrites.update(x, statements[method].write)
   // Nothing that is delivered writes a journal.
@@ -99,10 +121,12 @@ async function write(x: Execution, method: keyof typeof statements, books: LentB
       }),
     )
   }
-  if (opened.length > 0 || closed.length > 0) {
+  if (opened.length + closed.length + late.size > 0) {
     await x.run(`${method}.waits`, async (tx) => {
       if (closed.length > 0) await tx.delete(waits, { at: ['whole', closed] })
       if (opened.length > 0) await tx.insert(waits, opened)
+      const missing = { at: ['whole', [...late.keys()]] } as const
+      await tx.update(waits, missing, (row) => ({ ...row, missed: late.get(waitText(row))?.missed ?? null }))
     })
   }
   await topics.write(x, `${method}.broadcasts`)

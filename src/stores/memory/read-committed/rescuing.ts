@@ -2,22 +2,21 @@
 // true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
 // is enough; a session that was not there when a statement began may be one that opened since.
 //
-// What somebody else has locked is passed over; so is a run whose end concerns somebody who is locked. The next look finds it.
+// What somebody else has locked is passed over: the next look finds it. Who would only hear of an end is left to a chore then.
 
 import { isBoundByTime } from '../../../core/deadline.ts'
 import type { Run } from '../../../core/run.ts'
 import { takeOver, timeOut } from '../../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
 import { concludeIfParted, type LentBooks } from './books.ts'
-import { Overtaken, reading, transaction, type Execution, type Parts } from './execution.ts'
+import { reading, transaction, type Execution, type Parts } from './execution.ts'
 import { reaching } from './reaching.ts'
 import { byId, runOf, type RunRow } from './tables.ts'
 import type { Query, Snapshot, Transaction } from './transaction.ts'
 
 export async function rescue(parts: Parts, request: RescueRequest): Promise<Rescued> {
   const ended = await transaction(parts, 'rescue.sessions-commit', endExpired)
-  const aside = new Set<string>()
-  const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request, aside))
+  const taken = await transaction(parts, 'rescue.commit', (x) => rescueRuns(x, request))
   const { next, suspects, now } = await reading(parts, outlook)
   // What somebody had locked is there for the next look, soon.
   const soon = taken.passedOver ? Math.min(next ?? now, now) : next
@@ -41,63 +40,27 @@ interface Taken {
   readonly passedOver: boolean
 }
 
-async function rescueRuns(x: Execution, request: RescueRequest, aside: Set<string>): Promise<Taken> {
-  const { picked: all, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
-  const picked = all.filter(({ id }) => !aside.has(id))
+async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> {
+  const { picked, now } = await x.run('rescue.pick', (tx) => pick(x, tx))
   const chosen = new Map(picked.slice(0, request.limit).map((row) => [row.id, row]))
   const more = picked.length > request.limit
-  const passedOver = aside.size > 0
-  if (chosen.size === 0) return { rescued: { takenOver: [], ended: [], paused: [], more }, passedOver }
+  if (chosen.size === 0) return { rescued: { takenOver: [], ended: [], paused: [], more }, passedOver: false }
   const mayReach = x.isOvertaken || [...chosen.values()].some(({ watched, inbox }) => watched || inbox > 0)
   const skipLocked = !(mayReach && x.is('rescue-behind-a-lock'))
-  const lockedOut = new Set<string>()
   return reaching(x, {
     method: 'rescue',
     ids: [...chosen.keys()],
     mayReach,
     mustLook: false,
-    lock: async (tx, ids) => {
-      const got = await tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked })
-      for (const id of ids) lockedOut.add(id)
-      for (const { id } of got) lockedOut.delete(id)
-      return got
-    },
+    lock: (tx, ids) => tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked }),
     async decide(books) {
       const rows = books.isDry ? [...chosen.keys()].map((id) => books.row(id)) : books.rewrites.all()
       const taken = rows.filter((row) => row !== undefined && chosen.has(row.id)) as RunRow[]
-      const rescued = { ...takeAll(books, taken, request, { lockedOut, aside }), more }
-      return { rescued, passedOver: passedOver || taken.length < chosen.size }
+      const lists: Lists = { takenOver: [], ended: [], paused: [] }
+      for (const { id } of taken) take(books, id, request, lists)
+      return { rescued: { ...lists, more }, passedOver: taken.length < chosen.size }
     },
   })
-}
-
-interface Passing {
-  /** Whom this transaction has not got. */
-  readonly lockedOut: ReadonlySet<string>
-  /** Runs that concern one of those. */
-  readonly aside: Set<string>
-}
-
-/** Takes them all; or begins again without those that concern somebody who is locked, because nothing is done by halves. */
-function takeAll(
-  books: LentBooks,
-  rows: readonly RunRow[],
-  request: RescueRequest,
-  { lockedOut, aside }: Passing,
-): Pick<Rescued, 'takenOver' | 'ended' | 'paused'> {
-  const lists: Lists = { takenOver: [], ended: [], paused: [] }
-  let isWhole = true
-  for (const { id } of rows) {
-    try {
-      take(books, id, request, lists)
-    } catch (error) {
-      if (!(error instanceof Overtaken) || error.runId === null || !lockedOut.has(error.runId)) throw error
-      aside.add(id)
-      isWhole = false
-    }
-  }
-  if (!isWhole) throw new Overtaken('Somebody who is to be reached is locked')
-  return lists
 }
 
 /** What was taken, while it is being gathered. */

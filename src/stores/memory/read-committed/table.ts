@@ -5,6 +5,8 @@
 /** A transaction, as far as a row must know: it holds the lock until it ends. */
 export interface Owner {
   readonly name: string
+  /** A transaction of a user, which executes no plan of ours and may last for any time. */
+  readonly isStranger: boolean
   /** Resolves when it has committed or rolled back. */
   readonly ended: Promise<void>
   /** For whose end it waits. */

@@ -143,7 +143,12 @@ export function choreText({ kind, target }: Pick<ChoreRow, 'kind' | 'target'>): 
   return `${kind} ${target}`
 }
 
-export function waitText({ kind, target, runId, effect }: Omit<WaitRow, 'delivery' | 'openedAt' | 'since'>): string {
+export function waitText({
+  kind,
+  target,
+  runId,
+  effect,
+}: Omit<WaitRow, 'delivery' | 'openedAt' | 'since' | 'missed'>): string {
   return `${effect} ${runId} ${targetText(kind, target)}`
 }
 

@@ -51,11 +51,11 @@ export class Topics {
     return found === undefined ? undefined : { ...found, takenBy: this.taken.get(sentText(found)) ?? found.takenBy }
   }
 
-  from(topic: string, position: number, view: Snapshot): readonly Broadcast[] {
+  from(topic: string, position: number, most: number, view: Snapshot): readonly Broadcast[] {
     this.need(topic)
     return this.all(topic, view)
       .filter((one) => one.delivery === 'topic' && one.position >= position)
-      .slice(0, 2)
+      .slice(0, most)
   }
 
   countTold(broadcast: Broadcast, runs: number): void {

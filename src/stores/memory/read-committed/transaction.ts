@@ -23,9 +23,14 @@ export interface Query<Row> {
   readonly limit?: number
 }
 
-export interface LockOptions {
+export interface LockOptions<Row> {
   /** Passes over rows that somebody else has, instead of waiting. */
   readonly skipLocked?: boolean
+  /**
+   * Passes over those of these rows that a stranger has, or somebody who waits for one. Postgres finds that out by waiting for a
+   * moment: nobody else has a row for longer.
+   */
+  readonly passesStrangers?: (row: Row) => boolean
 }
 
 /** What all transactions of a database share. */
@@ -88,6 +93,7 @@ export class Snapshot {
 
 export class Transaction implements Owner {
   readonly name: string
+  readonly isStranger: boolean
   readonly ended: Promise<void>
   waitsFor: Owner | null = null
   /** Awaited between two rows of a statement: there, too, others come in between. */
@@ -98,8 +104,9 @@ export class Transaction implements Owner {
   private readonly held = new Map<unknown, (commit: number | null) => void>()
   private readonly views: Snapshot[] = []
 
-  constructor(name: string, shared: Shared) {
+  constructor(name: string, shared: Shared, isStranger = false) {
     this.name = name
+    this.isStranger = isStranger
     this.shared = shared
     this.ended = new Promise((resolve) => (this.release = resolve))
     shared.open.add(this)
@@ -119,7 +126,7 @@ export class Transaction implements Owner {
   }
 
   /** `select … for no key update [skip locked]`: the newest versions of the rows that it locked. */
-  lock<Row>(table: Table<Row>, query: Query<Row>, options?: LockOptions): Promise<readonly Row[]> {
+  lock<Row>(table: Table<Row>, query: Query<Row>, options?: LockOptions<Row>): Promise<readonly Row[]> {
     return this.each(table, query, options, async ({ row }) => row)
   }
 
@@ -128,7 +135,7 @@ export class Transaction implements Owner {
     table: Table<Row>,
     query: Query<Row>,
     change: (row: Row) => Row,
-    options?: LockOptions,
+    options?: LockOptions<Row>,
   ): Promise<readonly Row[]> {
     return this.each(table, query, options, async ({ tuple, row }) => {
       const changed = change(row)
@@ -178,7 +185,7 @@ export class Transaction implements Owner {
         return found
       })
       if (rival === null) return row
-      await this.take(table, rival.tuple, false)
+      await this.take(table, rival.tuple, 'nobody')
       const newest = rival.tuple.newestFor(this)
       if (newest === null || rival.index.key(newest) !== rival.index.key(row)) continue
       const changed = change(newest)
@@ -209,7 +216,7 @@ export class Transaction implements Owner {
   private async each<Row, Result>(
     table: Table<Row>,
     query: Query<Row>,
-    { skipLocked = false }: LockOptions = {},
+    { skipLocked = false, passesStrangers = () => false }: LockOptions<Row> = {},
     act: (found: Found<Row>) => Promise<Result>,
   ): Promise<readonly Result[]> {
     const { shared } = this
@@ -221,7 +228,8 @@ export class Transaction implements Owner {
       for (const [index, { tuple, row }] of snapshot.find(table, query, fits).entries()) {
         if (results.length === query.limit) break
         if (index > 0) await this.between()
-        if (!(await this.take(table, tuple, skipLocked))) continue
+        const passes = skipLocked ? 'all' : passesStrangers(row) ? 'strangers' : 'nobody'
+        if (!(await this.take(table, tuple, passes))) continue
         const newest = tuple.newestFor(this)
         if (newest === null || (newest !== row && !fits(newest))) continue
         results.push(await act({ tuple, row: newest }))
@@ -233,10 +241,10 @@ export class Transaction implements Owner {
   }
 
   /** Takes the lock of a row; false if somebody else has it and it is to be passed over. */
-  private async take<Row>(table: Table<Row>, tuple: Tuple<Row>, skipLocked: boolean): Promise<boolean> {
+  private async take<Row>(table: Table<Row>, tuple: Tuple<Row>, passes: Passes): Promise<boolean> {
     if (tuple.owner !== this) for (const row of tuple.rows()) this.tell(table, row)
     while (tuple.owner !== null && tuple.owner !== this) {
-      if (skipLocked) return false
+      if (passes === 'all' || (passes === 'strangers' && isBehindStranger(tuple.owner))) return false
       await this.waitFor(tuple.owner)
     }
     this.own(table, tuple)
@@ -330,6 +338,14 @@ function candidates<Row>(table: Table<Row>, { at }: Query<Row>): Iterable<Tuple<
   if (at === undefined) return table.all()
   const index = table.index(at[0])
   return new Set(at[1].flatMap((key) => table.having(index, key)))
+}
+
+/** Whose locks are passed over. */
+type Passes = 'all' | 'strangers' | 'nobody'
+
+function isBehindStranger(owner: Owner): boolean {
+  for (let one: Owner | null = owner; one !== null; one = one.waitsFor) if (one.isStranger) return true
+  return false
 }
 
 function taken<Row>(table: Table<Row>, index: Index<Row>): SqlError {

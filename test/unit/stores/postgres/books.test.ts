@@ -2,11 +2,13 @@
 // wait for everything that was decided about it.
 
 import { describe, expect, it } from 'vitest'
-import { broadcast, conclude, unwatch, watch } from '../../../../src/core/exchange.ts'
+import { broadcast } from '../../../../src/core/broadcasting.ts'
+import { conclude, unwatch, watch } from '../../../../src/core/exchange.ts'
 import type { WaitRow } from '../../../../src/core/books.ts'
 import type { Run } from '../../../../src/core/run.ts'
 import type { Broadcast } from '../../../../src/core/topic.ts'
-import { PostgresBooks, type Found } from '../../../../src/stores/postgres/books.ts'
+import { PostgresBooks } from '../../../../src/stores/postgres/books.ts'
+import type { Found } from '../../../../src/stores/postgres/found.ts'
 import { Missing, Wants } from '../../../../src/stores/postgres/wants.ts'
 
 const run = (id: string, changes: Partial<Run> = {}): Run =>
@@ -27,6 +29,7 @@ function found(changes: Partial<Found> = {}): Found {
   const runs = changes.runs ?? new Map<string, Run>()
   return {
     asked: new Set(runs.keys()),
+    lockedOut: new Set(),
     runs,
     lasts: new Map(),
     unread: new Map(),
@@ -38,7 +41,10 @@ function found(changes: Partial<Found> = {}): Found {
     backlogs: new Map(),
     cutBacklogs: new Set(),
     messages: new Map(),
-    chores: new Map(),
+    chores: new Map([
+      ['topic jobs', undefined],
+      ['late jobs', undefined],
+    ]),
     kept: new Map(),
     crowds: new Map(),
     passedOn: [],
@@ -54,6 +60,7 @@ const wait = (runId: string, openedAt = 1): WaitRow => ({
   delivery: 'queue',
   openedAt,
   since: 0,
+  missed: null,
 })
 
 const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const

@@ -16,6 +16,7 @@ import { finding } from '../../../../src/stores/postgres/finding.ts'
 import { broadcastOf, choreOf, waitOf } from '../../../../src/stores/postgres/rows.ts'
 import { reading } from '../../../../src/stores/postgres/reading.ts'
 import { migrations } from '../../../../src/stores/postgres/schema.ts'
+import { isOfData } from '../../../../src/stores/postgres/sql-state.ts'
 import { checkAll, checkFeed, stateInvariants } from '../../../../src/testing/invariants/index.ts'
 import { makeCorpus, type Corpus } from '../../../support/corpus.ts'
 import { plants as plantsOfAll, type Plant } from '../../../support/plants.ts'
@@ -152,10 +153,35 @@ describe('the SQL of an invariant', () => {
       expect(Object.keys(tables)).toContain(name)
       if (!ofFeed.has(name)) expect(tables[name]).toContain(corpus.ids[special])
       if (name === 'nothing_without_run') return
+      // Of such a run nothing else is asked.
+      if (name === 'rows_well_formed') return expect(tables).toEqual({ [name]: [corpus.ids[special]] })
       const comparable = (found: Offenders): Offenders =>
         Object.fromEntries(Object.entries(found).filter(([one]) => !ofTables.has(one) && !ofFeed.has(one)))
       expect(comparable(tables)).toEqual(comparable(predicates))
       if (!ofTables.has(name) && !ofFeed.has(name)) expect(Object.keys(predicates)).toContain(name)
     },
   )
+})
+
+describe('a row of which only a parser can tell that it is no JSON', () => {
+  it('is found by reading all of them, and the others are checked without it', async () => {
+    await client.query('begin')
+    try {
+      const id = corpus.ids.waiting
+      await client.query(`update journal set meta = '{x}' where run_id = $1 and kind = 'waiting'`, [id])
+      const x: Execution = {
+        hints: [],
+        execute: async ({ text }, values) => (await client.query<Row>(text, [...values])).rows,
+      }
+      await client.query('savepoint before')
+      await expect(checking(dialect).check(x)).rejects.toSatisfy(isOfData)
+      await client.query('rollback to savepoint before')
+      const damaged = await checking(dialect).damaged(x)
+      expect(damaged).toEqual([id])
+      const broken = (await checking(dialect).check(x, damaged)).filter(({ offenders }) => offenders.length > 0)
+      expect(broken).toEqual([{ name: 'rows_well_formed', offenders: [id] }])
+    } finally {
+      await client.query('rollback')
+    }
+  })
 })

@@ -226,7 +226,7 @@ describe('a transaction', () => {
 })
 
 describe('names of prepared statements', () => {
-  it.each(['42P05', '26000'])('are switched off for the whole pool when it answers %s', async (code) => {
+  it.each(['42P05', '26000'])('are switched off for a connection that answers %s', async (code) => {
     const { database, names } = rig((_, name) => {
       if (name !== undefined) throw said(code)
     })

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { PoolLike } from '../../../../src/stores/postgres/database.ts'
 import { migrate } from '../../../../src/stores/postgres/migrating.ts'
 import { quoteSchema } from '../../../../src/stores/postgres/schema-name.ts'
+import { patiently } from '../../../support/patiently.ts'
 import { freshSchema } from '../../../support/postgres-shared.ts'
 
 export type TestPool = Pool & PoolLike
@@ -30,7 +31,12 @@ export async function emptyPlace(suffix = ''): Promise<Place> {
   const { url, schema: name } = await freshSchema()
   const schema = name + suffix
   const pool = openPool(url)
-  return { pool, schema, quoted: quoteSchema(schema), rows: async (sql) => (await pool.query(sql)).rows as never }
+  return {
+    pool,
+    schema,
+    quoted: quoteSchema(schema),
+    rows: async (sql) => (await patiently(() => pool.query(sql))).rows as never,
+  }
 }
 
 /** A place with tables. */

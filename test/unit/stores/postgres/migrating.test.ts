@@ -1,7 +1,6 @@
 // The schema: made once, by whoever comes first, kept by those who know it, and never touched by those who do not.
 
 import { execFile } from 'node:child_process'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { assertClient, schemaVersion } from '../../../../src/stores/postgres/client-version.ts'
@@ -9,13 +8,12 @@ import { installPostgres } from '../../../../src/stores/postgres/installing.ts'
 import { migrate, planMigration } from '../../../../src/stores/postgres/migrating.ts'
 import { migrations, tableNames, type Migration } from '../../../../src/stores/postgres/schema.ts'
 import { viewNames } from '../../../../src/stores/postgres/views.ts'
+import { childProgram } from '../../../support/child-program.ts'
 import { missingPgbouncer, startPgbouncer } from '../../../support/pgbouncer.ts'
 import { sharedPostgres } from '../../../support/postgres-shared.ts'
 import { emptyPlace, migratedPlace, openPool, type Place } from './database.ts'
 
 const execute = promisify(execFile)
-const tsx = join(import.meta.dirname, '../../../../node_modules/.bin/tsx')
-const child = join(import.meta.dirname, '../../../chaos/postgres-child.ts')
 
 /** What a later version could add. */
 const next: Migration = (schema) =>
@@ -47,7 +45,7 @@ describe('migrating', () => {
     expect(await relationsIn(place)).toEqual(tableNames)
     const before = await rows(`select * from ${quoted}.settings order by name`)
     expect(before.map(({ name, value }) => [name, value])).toEqual([
-      ['min-client', '9'],
+      ['min-client', '10'],
       ['shards', '4'],
     ])
     const sent: string[] = []
@@ -95,8 +93,9 @@ describe('migrating', () => {
   it('by eight processes that boot at once leaves one schema', async () => {
     const place = await emptyPlace()
     const url = await sharedPostgres()
+    const program = await childProgram('test/chaos/postgres-child.ts')
     const startAt = String(Date.now() + 3_000)
-    const children = Array.from({ length: 8 }, () => execute(tsx, [child, url, place.schema, startAt]))
+    const children = Array.from({ length: 8 }, () => execute(process.execPath, [program, url, place.schema, startAt]))
     const answers = (await Promise.all(children)).map(
       ({ stdout }) => JSON.parse(stdout) as { from: number; to: number },
     )

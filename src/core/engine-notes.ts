@@ -1,0 +1,43 @@
+// The notes of pauses that the engine itself makes. It may have no key then, so they are plain text, and whoever can write to the
+// database can change them. Where a codec vouches for the notes of people, these are not shown as they stand, but made anew from
+// what else their entries say: nobody can put a text of their own there.
+
+import type { Entry, PausedMeta, Unreadable } from './entry.ts'
+
+/** Of a run that was taken from so many holders. */
+export function crashNote(crashes: number): string {
+  return (
+    `Its processes died, or fell silent, ${crashes} times in a row, at last while they performed nothing else. ` +
+    'Look for what ends them: memory, a native module, process.exit, a loop that never yields. Then resume the run.'
+  )
+}
+
+/** Of a run that needs what cannot be read. */
+export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'reason' | 'note'>): string {
+  const advice =
+    key === null
+      ? 'Configure the codec that wrote it, or repair the entry with resume({ amend })'
+      : `Give the workers the key ${JSON.stringify(key)}`
+  const told =
+    damaged === undefined
+      ? `The payload of ${shownEntry(entry)} cannot be read: ${why}. ${advice}`
+      : `${capitalized(damaged)} is damaged: ${why}. Put its row back as it was`
+  return `${told}, then resume the run. Nothing of it was repeated or undone.`
+}
+
+/** What the engine said of a pause of its own; undefined if somebody else paused the run. */
+export function engineNote(meta: PausedMeta): string | undefined {
+  if (meta.reason === 'unreadable') return unreadableNote(meta)
+  if (meta.reason !== 'crashes') return undefined
+  const [, crashes = '0'] = /\b(\d{1,6}) times in a row\b/.exec(meta.note ?? '') ?? []
+  return crashNote(Number(crashes))
+}
+
+/** An entry in words. */
+export function shownEntry({ seq, name }: Pick<Entry, 'name' | 'seq'>): string {
+  return `entry ${seq}${name === null ? '' : ` (${JSON.stringify(name)})`}`
+}
+
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

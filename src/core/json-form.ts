@@ -1,0 +1,39 @@
+// Looks at JSON whose form nobody vouches for, without ever throwing.
+
+/** What a text holds; undefined if it is no JSON, which no form allows. */
+export function parsedJson(text: unknown): unknown {
+  if (typeof text !== 'string') return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The members of what may be an object. */
+export function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isObject(value) ? value : {}
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+/** A number that counts something. */
+export function isWhole(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+export function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
+}
+
+export function areTexts(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string')
+}
+
+/** Tells whether these members are numbers. */
+export function areNumbers(value: unknown, ...fields: readonly string[]): boolean {
+  const members = membersOf(value)
+  return fields.every((field) => typeof members[field] === 'number')
+}

@@ -1,0 +1,49 @@
+// The columns of a run and of a message that hold JSON. What the engine cannot have written there counts as if nothing stood
+// there, and harms nobody else: lists show the run as unreadable, and a check of the store names it.
+
+import { areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from './json-form.ts'
+import type { Run, Wish } from './run.ts'
+import type { MessagePolicy } from './topic.ts'
+
+/** The tags that a column lists; null if the engine cannot have written it. */
+export function tagsIn(text: string | null): readonly string[] | null {
+  if (text === null) return []
+  const tags = parsedJson(text)
+  return areTexts(tags) ? tags : null
+}
+
+/** The wish in a column; undefined if the engine cannot have written it. */
+export function wishIn(text: string | null): Wish | null | undefined {
+  if (text === null) return null
+  const wish = parsedJson(text)
+  const { kind, reason, at, note, sealedNote, sealedFor } = membersOf(wish)
+  if (typeof at !== 'number') return undefined
+  if (kind === 'cancel') return isTextOrNull(reason) ? (wish as Wish) : undefined
+  const isSealed = typeof sealedNote === 'string' && (sealedFor === undefined || isWhole(sealedFor))
+  const isNote = isTextOrNull(note) && (sealedNote === undefined || isSealed)
+  return kind === 'pause' && typeof reason === 'string' && isNote ? (wish as Wish) : undefined
+}
+
+/** What is wrong with those columns of a run, for its row. */
+export function damageOf(tags: ReturnType<typeof tagsIn>, wish: ReturnType<typeof wishIn>): Pick<Run, 'damaged'> {
+  if (tags !== null && wish !== undefined) return intact
+  return { damaged: [...(tags === null ? ['tags'] : []), ...(wish === undefined ? ['wish'] : [])] }
+}
+
+const intact: Pick<Run, 'damaged'> = {}
+
+/** The policy in a column; none if the engine cannot have written it. */
+export function policyIn(text: string | null): MessagePolicy | null {
+  if (text === null) return null
+  const policy = parsedJson(text)
+  const { onTargetTerminated, delivery, retainMs } = membersOf(policy)
+  const isPassedOn = onTargetTerminated === 'broadcast' && typeof delivery === 'string' && typeof retainMs === 'number'
+  return onTargetTerminated === 'dead-letter' || isPassedOn ? (policy as MessagePolicy) : null
+}
+
+/** The metadata in a column; undefined if the engine cannot have written it. */
+export function metadataIn(text: string | null): Readonly<Record<string, unknown>> | null | undefined {
+  if (text === null) return null
+  const metadata = parsedJson(text)
+  return isObject(metadata) && !Array.isArray(metadata) ? metadata : undefined
+}

@@ -1,0 +1,117 @@
+// Row-level security on the tables of a store: whoever opens it under a role that policies apply to is told, a run whose journal
+// they hide is left alone more and more, and rescues that they refuse are said.
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { workflow } from 'holdfast'
+import { openPostgresStore } from 'holdfast/postgres'
+import { until } from '../chaos/crew.ts'
+import { keepLines } from '../holdfast/open.ts'
+import { underRole } from './under-role.ts'
+
+const echo = workflow('security.echo', (ctx, n: number) => ctx.step('echo', () => n))
+const patient = workflow('security.patient', (ctx) => ctx.signal<string>('word'))
+const workflows = [echo, patient]
+
+type Kept = ReturnType<typeof keepLines>
+
+const messagesOf = ({ lines }: Kept, level: string, part: string): readonly string[] =>
+  lines.filter((line) => line.level === level && line.message.includes(part)).map(({ message }) => message)
+
+/** What is said when a store is opened at this address. */
+async function warningsAt(store: string): Promise<readonly string[]> {
+  const logger = keepLines()
+  const opened = await openPostgresStore({ url: store, listen: false, logger })
+  await opened.close()
+  return messagesOf(logger, 'warn', 'Row-level security')
+}
+
+describe('a store whose tables have policies', { timeout: 60_000 }, () => {
+  it('says so when it is opened under a role that they apply to, once and with the tables', async () => {
+    const { logger, ask, schema, store } = await underRole(workflows)
+    expect(messagesOf(logger, 'warn', 'Row-level security')).toEqual([])
+    expect(await warningsAt(store)).toEqual([])
+    await ask(...['messages', 'runs'].map((table) => `alter table ${schema}.${table} enable row level security`))
+    const [warning, ...others] = await warningsAt(store)
+    expect(others).toEqual([])
+    expect(warning).toContain(`on ${schema}.messages, ${schema}.runs.`)
+    expect(warning).toContain('BYPASSRLS')
+  })
+
+  it('says nothing to a superuser, to a role that bypasses them, and to an owner on whom they are not forced', async () => {
+    const { ask, role, schema, store } = await underRole(workflows)
+    await ask(`alter table ${schema}.runs enable row level security`)
+    expect(await warningsAt(store)).toHaveLength(1)
+    await ask(`alter role ${role} bypassrls`)
+    expect(await warningsAt(store)).toEqual([])
+    await ask(`alter role ${role} nobypassrls`, `alter table ${schema}.runs owner to ${role}`)
+    expect(await warningsAt(store)).toEqual([])
+    await ask(`alter table ${schema}.runs force row level security`)
+    expect(await warningsAt(store)).toHaveLength(1)
+    await ask(`alter role ${role} superuser`)
+    expect(await warningsAt(store)).toEqual([])
+    await ask(`alter role ${role} nosuperuser`)
+  })
+})
+
+describe('a run whose journal a policy hides', { timeout: 60_000 }, () => {
+  it('is claimed less and less often, is said once, holds up no other, and goes on when it is shown', async () => {
+    const { holdfast, logger, ask, schema, store } = await underRole(workflows)
+    const run = await holdfast.start(echo, 41)
+    const other = await openPostgresStore({ url: store, listen: false })
+    onTestFinished(() => other.close())
+    // The claim of a run that nobody has begun brings its first entry along; a later one reads it.
+    const session = 'another worker'
+    await other.beat({ session, leaseMs: 60_000 })
+    const { runs } = await other.claim({ session, selectors: [{ type: echo.type, version: 1 }], limit: 1 })
+    await other.release(runs.map(({ id, token }) => ({ runId: id, session, token })))
+    const tokenOf = async (): Promise<number> => (await other.get([run.id]))[0]?.token ?? 0
+    const before = await tokenOf()
+    await ask(
+      `alter table ${schema}.journal enable row level security`,
+      `create policy hiding on ${schema}.journal using (coalesce(data, '') not like '%41%') with check (true)`,
+    )
+    await holdfast.work({ shutdownTimeout: '1s' })
+    await until('it was claimed several times', async () => (await tokenOf()) >= before + 3)
+    const [since, seen] = [performance.now(), await tokenOf()]
+    // By now it is kept for 400 ms and then for 800 ms, half as long at least.
+    await until('it was claimed twice more', async () => (await tokenOf()) >= seen + 2)
+    expect(performance.now() - since).toBeGreaterThan(200)
+    const shown = await holdfast.start(echo, 7)
+    expect(await shown.result({ timeout: '30s' })).toBe(7)
+    expect(await tokenOf()).toBeLessThan(before + 10)
+    const told = messagesOf(logger, 'error', run.id)
+    expect(told).toEqual([expect.stringContaining('shows 0 of the 1 entries of the journal')])
+    await ask(`alter table ${schema}.journal disable row level security`)
+    expect(await run.result({ timeout: '30s' })).toBe(41)
+  })
+})
+
+describe('a rescue that a policy refuses', { timeout: 60_000 }, () => {
+  it.each([
+    ['runs', 'UPDATE', `with check (coalesce(key, '') not like 'forbidden%')`],
+    ['journal', 'INSERT', `with check (kind <> 'failed')`],
+  ])('is said once with the table, the right and how many runs: %s', async (table, right, check) => {
+    const { holdfast, ask, schema, store } = await underRole(workflows)
+    const starts = [1, 2].map((n) => holdfast.start(patient, undefined, { key: `forbidden ${n}`, timeout: '1s' }))
+    await Promise.all(starts)
+    await ask(
+      `alter table ${schema}.${table} enable row level security`,
+      `create policy refusing on ${schema}.${table} using (true) ${check}`,
+    )
+    const logger = keepLines()
+    const own = await openPostgresStore({ url: store, listen: false, logger })
+    onTestFinished(() => own.close())
+    const failures = { crashed: '"crashed"', 'timed-out': '"timed-out"', expired: '"expired"' }
+    const rescue = () => own.rescue({ limit: 500, maxCrashes: 5, workflows: [], failures })
+    const told = (): readonly string[] => messagesOf(logger, 'error', 'whose worker died or whose time is over')
+    await until('both are over time and refused', async () => {
+      expect((await rescue()).ended).toEqual([])
+      return told().length > 0
+    })
+    for (let looks = 0; looks < 3; looks += 1) expect((await rescue()).ended).toEqual([])
+    expect(told()).toHaveLength(1)
+    expect(told()[0]).toMatch(new RegExp(`refuses ${right} on "${schema}"\\.${table} for [12] runs?`))
+    await ask(`alter table ${schema}.${table} disable row level security`)
+    expect((await rescue()).ended).toHaveLength(2)
+  })
+})
