@@ -285,12 +285,14 @@ export class StepRunner implements Undertaking<StepCall> {
   }
 
   /**
-   * It is to be undone though it failed: an attempt that ran out of time or was abandoned may have done its work all the same, and
-   * one whose result cannot be stored has.
+   * It is to be undone though it failed: an attempt that ran out of time, was abandoned or died with its process may have done its
+   * work all the same, and one whose result cannot be stored has.
    */
   private mayHaveHappened(call: StepCall, { hasTimedOut }: Attempt, error: unknown): boolean {
     if (call.undo === undefined || call.isTransaction) return false
-    return hasTimedOut || isHoldfastError(error, 'NOT_STORABLE') || this.stage.undoables.isUnsure(call)
+    const { history, undoables } = this.stage
+    if (hasTimedOut || isHoldfastError(error, 'NOT_STORABLE')) return true
+    return history.begun.has(call.name) || undoables.isUnsure(call)
   }
 
   private afterFailure(call: StepCall, { attempt }: Attempt, error: unknown): AfterFailure {

@@ -130,13 +130,40 @@ describe('a lone step whose process died', () => {
     },
   )
 
-  it('is not undone if the next holder attempts it and that throws: under its key, what that attempt says counts', async () => {
+  it('is undone without a result if the next holder attempts it and that throws: the first attempt may have booked it', async () => {
     const { rig, undone, held } = await flight()
     await held.crash()
     await held.goOn()
     await rig.fail('flight', fatal('Sold out'))
-    expect(undone).toEqual([])
-    expect(await held.story()).toEqual([...soFar, 'crashed', 'step-failed flight', 'failed'])
+    expect(undone).toEqual([undefined])
+    expect(await held.story()).toEqual([
+      ...soFar,
+      'crashed',
+      'step-failed flight',
+      'failing',
+      'undone flight',
+      'failed',
+    ])
+  })
+
+  it('stays to be undone if the next attempt throws and is tried again', async () => {
+    const { rig, undone, held } = await flight({ base: 10 })
+    await held.crash()
+    await held.goOn()
+    await rig.fail('flight', new Error('Connection reset'))
+    await rig.pass(10)
+    await rig.fail('flight', new Error('Connection reset'))
+    expect(undone).toEqual([undefined])
+    expect((await held.story()).slice(soFar.length)).toEqual([
+      'crashed',
+      'abandoned flight',
+      'attempt-failed flight',
+      'begun flight',
+      'step-failed flight',
+      'failing',
+      'undone flight',
+      'failed',
+    ])
   })
 
   it('is not undone if it succeeds the next time, and so does the run: it is named once', async () => {
