@@ -1,9 +1,10 @@
 // Hears what other processes tell. A connection of its own listens on the channel of the schema; whether it hears anything is
-// tried once, because a pooler may take the LISTEN and never deliver: it is told something over another connection, for
+// tried, because a pooler may take the LISTEN and never deliver: it is told something over another connection, for
 // over its own a pooler would deliver even so. A connection that breaks, or that is silent when it is asked, is replaced;
-// until then, and where nothing can be heard at all, work is found by polling.
+// until then work is found by polling. Where nothing is heard at all, that is tried again, but seldom: a server that was only
+// busy looks like a pooler.
 
-import { growingPauses } from '../../core/pause.ts'
+import { growingDelays, type PauseBounds } from '../../core/pause.ts'
 import { messageOf } from '../../core/error.ts'
 import type { Ports } from '../../core/ports.ts'
 import type { Hint } from '../../store.ts'
@@ -36,6 +37,13 @@ export interface ListenerOptions {
 const askEveryMs = 5_000
 const answerWithinMs = 3_000
 
+/** How long to wait before a way is tried again that took the LISTEN and did not deliver. */
+const deafPauses: PauseBounds = { firstMs: 30_000, longestMs: 600_000 }
+
+const deaf =
+  'Nothing can be heard of other processes over this connection (a pooler in transaction mode?): their work is found by ' +
+  'polling. Give a direct address as `listen` to hear at once.'
+
 export class Listener {
   /** Others are being heard. */
   hears = false
@@ -44,7 +52,8 @@ export class Listener {
   private begun = false
   private closed = false
   private echo: ((heard: boolean) => void) | null = null
-  private wakeAsker: () => void = () => undefined
+  /** Ends the sleep under way. */
+  private wake: () => void = () => undefined
 
   constructor(options: ListenerOptions) {
     this.options = options
@@ -64,14 +73,16 @@ export class Listener {
     this.closed = true
     this.hears = false
     this.echo?.(false)
-    this.wakeAsker()
+    this.wake()
     this.client?.discard()
   }
 
   private async keepListening(tried: () => void): Promise<void> {
     const { ports } = this.options
-    const pause = growingPauses(ports)
+    const breakDelay = growingDelays(ports.random)
+    const deafDelay = growingDelays(ports.random, deafPauses)
     let told = false
+    let toldDeaf = false
     while (!this.closed) {
       try {
         const client = await this.options.connect()
@@ -83,17 +94,16 @@ export class Listener {
         const isHeard = await this.listen(client)
         if (this.closed) break
         if (!isHeard) {
-          ports.logger.warn(
-            'Nothing can be heard of other processes over this connection (a pooler in transaction mode?): their work is ' +
-              'found by polling. Give a direct address as `listen` to hear at once.',
-          )
+          if (!toldDeaf) ports.logger.warn(deaf)
+          toldDeaf = true
           client.discard()
           tried()
-          return
+          await this.sleep(deafDelay())
+          continue
         }
         this.hears = true
-        if (told) ports.logger.info('Other processes are heard again.')
-        told = false
+        if (told || toldDeaf) ports.logger.info('Other processes are heard again.')
+        told = toldDeaf = false
         tried()
         // What was told meanwhile was not heard.
         this.options.onHints([{ kind: 'ready', type: '' }])
@@ -108,7 +118,7 @@ export class Listener {
       }
       this.hears = false
       tried()
-      if (!this.closed) await pause()
+      await this.sleep(breakDelay())
     }
     this.client?.discard()
     tried()
@@ -120,13 +130,13 @@ export class Listener {
     client.on('notification', (notice) => {
       if (notice.channel === channel) this.hear(notice.payload ?? '')
     })
-    let isAnswered = false
-    const told = client.query(`listen "${channel}"`).then(() => {
-      isAnswered = true
-      return send(`echo ${self}`)
+    let isSent = false
+    const told = client.query(`listen "${channel}"`).then(async () => {
+      await send(`echo ${self}`)
+      isSent = true
     })
     if (await this.heardWithin(told)) return true
-    if (isAnswered || this.closed) return false
+    if (isSent || this.closed) return false
     throw new Error('The connection that should listen does not answer.')
   }
 
@@ -134,18 +144,23 @@ export class Listener {
   private async ask(client: ListenClient): Promise<void> {
     const { channel, seal, self } = this.options
     while (!this.closed) {
-      await new Promise<void>((resolve) => {
-        const cancel = this.options.ports.clock.after(askEveryMs, resolve)
-        this.wakeAsker = () => {
-          cancel()
-          resolve()
-        }
-      })
+      await this.sleep(askEveryMs)
       if (this.closed) return
       const echo = seal.seal(`echo ${self}`)
       const asked = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
       if (!(await this.heardWithin(asked))) return
     }
+  }
+
+  private async sleep(ms: number): Promise<void> {
+    if (this.closed) return
+    await new Promise<void>((resolve) => {
+      const cancel = this.options.ports.clock.after(ms, resolve)
+      this.wake = () => {
+        cancel()
+        resolve()
+      }
+    })
   }
 
   /** Rejected if it cannot even be asked: that is not silence. */

@@ -1,5 +1,5 @@
 // Others are heard as long as that is possible, and nobody relies on it: a connection that breaks or falls silent is
-// replaced, one that can never hear is given up, and each is said once.
+// replaced, one that does not hear is tried again seldom, and each is said once.
 
 import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../../../src/store.ts'
@@ -108,20 +108,41 @@ describe('the listener', () => {
     expect(clients[0]?.discarded).toBe(true)
   })
 
-  it('gives up a connection that can never hear, and says so once', async () => {
-    const { ports, clients, listener } = rig((client) => (client.delivers = false))
+  it('tries a way that does not deliver again, but seldom, and says so once', async () => {
+    const { ports, clients, listener } = rig((client, index) => (client.delivers = index >= 3))
     const started = listener.start()
     await turns()
     ports.clock.advance(3_000)
     await started
     await listener.start()
     expect(listener.hears).toBe(false)
-    expect(ports.warnings).toEqual([expect.stringContaining('Give a direct address as `listen`')])
-    expect(clients.map(({ discarded }) => discarded)).toEqual([true])
-    ports.clock.advance(60_000)
+    ports.clock.advance(14_000)
     await turns()
-    expect(clients).toHaveLength(1)
+    expect(clients.map(({ discarded }) => discarded)).toEqual([true])
+    for (const seconds of [45, 3, 90, 3, 180]) {
+      ports.clock.advance(seconds * 1_000)
+      await turns()
+    }
+    expect(clients).toHaveLength(4)
+    expect(listener.hears).toBe(true)
+    expect(ports.warnings).toEqual([expect.stringContaining('Give a direct address as `listen`')])
+    listener.close()
+    await turns()
     expect(ports.clock.pending).toBe(0)
+  })
+
+  it('does not take a database that is slow to send for one that never delivers', async () => {
+    const { ports, clients, listener, sendWith } = rig()
+    sendWith(() => new Promise(() => undefined))
+    const started = listener.start()
+    await turns()
+    ports.clock.advance(3_000)
+    await started
+    sendWith(async () => undefined)
+    ports.clock.advance(1_000)
+    await turns()
+    expect([listener.hears, clients.length]).toEqual([true, 2])
+    listener.close()
   })
 
   it('does not take a database that failed just then for one that never delivers', async () => {
