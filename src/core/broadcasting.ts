@@ -146,7 +146,9 @@ export function catchUp(books: Books, chore: Chore): void {
     waits.filter(({ runId }) => books.canHave(runId)),
   )
   const isBehind = giveMissed(books, topic, had)
-  const isSomeoneLeft = chore.position === 1 || queue === 'left' || waits.some(({ runId }) => !books.canHave(runId))
+  // Behind a walk of several pages somebody may have become late again: it is looked at from the front once more.
+  const mayBeLeft = chore.position === 1 || after !== null
+  const isSomeoneLeft = mayBeLeft || queue === 'left' || waits.some(({ runId }) => !books.canHave(runId))
   const last = waits.at(-1)
   const again = { ...chore, position: 0, after: null }
   if (more && last !== undefined) {

@@ -39,7 +39,8 @@
 //                                     had
 //            again      → after       a page of those who are late was met: who can be had got what it missed, in its order
 //            after      → after       the same
-//            after      → again       the walk came to its end: somebody could not be had, or missed more than goes into a page
+//            after      → again       the walk came to its end: somebody could not be had, missed more than goes into a page, or
+//                                     may have become late again behind a walk of several pages
 //            after      → (none)      nobody is late, and nobody waits for what a queue keeps
 //          While somebody is late, what is sent goes to all others at once and passes that one over, and nothing that the topic keeps
 //          is forgotten. Who unsubscribes or ends before its turn comes gets nothing, as with `topic`; nor does anybody get

@@ -61,7 +61,7 @@ function isThere(value: unknown, presence: Presence): boolean {
 
 const isAnything = (meta: unknown): boolean => meta !== undefined
 const isAttempt = (meta: unknown): boolean => areNumbers(meta, 'attempt', 'ms')
-const isRetry = (meta: unknown): boolean => areNumbers(meta, 'attempt', 'ms', 'delayMs')
+const isRetry = (meta: unknown): boolean => areNumbers(meta, 'attempt', 'ms', 'delayMs') && hasConflicts(meta)
 const isNote = (meta: unknown): boolean => isTextOrNull(membersOf(meta)['note'])
 
 const ofStep: Form = { name: 'always', data: 'always', meta: isAttempt }
@@ -106,6 +106,11 @@ const forms: Readonly<Record<Draft['kind'], Form>> = {
   succeeded: { name: 'never', data: 'always', meta: isAnything },
   failed: ofFailure,
   cancelled: { name: 'never', data: 'never', meta: isCancelled },
+}
+
+function hasConflicts(meta: unknown): boolean {
+  const { conflicts } = membersOf(meta)
+  return conflicts === undefined || isWhole(conflicts)
 }
 
 function isContinued(meta: unknown): boolean {

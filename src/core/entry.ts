@@ -214,6 +214,8 @@ export interface TimerMeta {
 
 export interface RetryMeta extends AttemptMeta {
   readonly delayMs: number
+  /** How many attempts so far failed only because other transactions were in the way: they do not count. Left out if none. */
+  readonly conflicts?: number
 }
 
 export interface WaitingMeta {

@@ -9,7 +9,7 @@ import { exceedsUtf8 } from './bytes.ts'
 import { corrupt, type Codec } from './codec.ts'
 import type { EntryKind } from './entry.ts'
 import { isError } from './error-data.ts'
-import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode } from './error.ts'
+import { errorCodes, HoldfastError, isHoldfastError, type ErrorCode, messageOf } from './error.ts'
 import { absent, isKey, isReference, longestReference } from './offload-reference.ts'
 import { askedPlace, holdsFailure, type Place } from './place.ts'
 import type { Note } from './run.ts'
@@ -293,7 +293,7 @@ async function put(offload: Offload, text: string, place: Place): Promise<string
     }
     return offloaded + reference
   } catch (cause) {
-    const message = `A payload of run ${place.runId} could not be offloaded. It is tried again with the entry.`
+    const message = `A payload of run ${place.runId} could not be offloaded: ${messageOf(cause)}. It is tried again.`
     throw new HoldfastError('STORE_UNAVAILABLE', message, { cause, details: { ...place } })
   }
 }

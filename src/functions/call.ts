@@ -91,7 +91,7 @@ export class StepCall extends Pending {
   readonly isolation: Isolation | undefined
   /** Attempts that failed so far. */
   failures = 0
-  /** How many of them failed only because other transactions were in the way, as far as this process knows. */
+  /** How many of them failed only because other transactions were in the way. */
   conflicts = 0
   /** The attempt that is running. */
   attempt: Attempt | null = null

@@ -74,7 +74,7 @@ export class StepRunner implements Undertaking<StepCall> {
   private admit(call: StepCall): void {
     const failed: AttemptFailed | undefined = this.stage.history.failedAttempt(call.name)
     if (failed === undefined || call.failures > 0) return this.begin(call)
-    call.failures = failed.meta.attempt
+    restore(call, failed)
     call.delay = { ms: failed.meta.delayMs, since: failed.at }
     if (this.isInline(call.delay.ms)) this.inlineDelays += 1
     this.stage.resting.add(call)
@@ -192,7 +192,7 @@ export class StepRunner implements Undertaking<StepCall> {
   /** Attempts a step once more that was under way when its process died, so that it is known what became of it. */
   attemptAgain(call: StepCall): void {
     const failed: AttemptFailed | undefined = this.stage.history.failedAttempt(call.name)
-    if (failed !== undefined && call.failures === 0) call.failures = failed.meta.attempt
+    if (failed !== undefined && call.failures === 0) restore(call, failed)
     this.stage.busy += 1
     this.attempt(call)
   }
@@ -270,7 +270,9 @@ export class StepRunner implements Undertaking<StepCall> {
     if (next.retry) {
       call.failures = attempt.attempt
       const { delayMs } = next
-      this.write({ kind: 'attempt-failed', name, meta: { ...meta, delayMs }, data }, attempt, place)
+      const { conflicts } = call
+      const retry = { ...meta, delayMs, ...(conflicts === 0 ? {} : { conflicts }) }
+      this.write({ kind: 'attempt-failed', name, meta: retry, data }, attempt, place)
       if (place !== null) stage.settler.dismiss(call)
       return this.delay(call, delayMs)
     }
@@ -365,6 +367,12 @@ export class StepRunner implements Undertaking<StepCall> {
   private isInline(ms: number): boolean {
     return ms <= this.stage.host.inlineRetryMs
   }
+}
+
+/** What the journal says of the attempts so far. */
+function restore(call: StepCall, { meta: { attempt, conflicts = 0 } }: AttemptFailed): void {
+  call.failures = attempt
+  call.conflicts = conflicts
 }
 
 /** A refused result says which step returned it. */

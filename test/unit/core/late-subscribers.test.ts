@@ -103,6 +103,22 @@ describe('a subscriber that somebody else has locked', () => {
     expect([said(books, 'b'), books.chores.size]).toEqual([['1', '2'], 0])
   })
 
+  it('that is locked again behind a walk of several pages is met by the next walk', () => {
+    const books = subscribed('a', 'b')
+    books.pages = { ...books.pages, late: 1 }
+    books.locked.add('a').add('b')
+    send(books, news, '1', { data: '1' })
+    books.locked.clear()
+    goOn(books)
+    expect(said(books, 'a')).toEqual(['1'])
+    books.locked.add('a')
+    send(books, news, '2', { data: '2' })
+    books.locked.clear()
+    for (let page = 0; page < 5; page += 1) goOn(books)
+    send(books, news, '3', { data: '3' })
+    expect([said(books, 'a'), said(books, 'b'), books.chores.size]).toEqual([['1', '2', '3'], ['1', '2', '3'], 0])
+  })
+
   it('on a queue lets the next one take it; if there is none, it gets the oldest when it can be had', () => {
     const books = booksOf('a', 'b', 'c')
     watch(books, books.known('a'), on(jobs))

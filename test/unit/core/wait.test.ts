@@ -157,23 +157,29 @@ describe('winnerOf', () => {
   it('property: the winner is true, is never later than another true condition, and arrived before all of its time', () => {
     const at = fc.integer({ min: 0, max: 12 })
     const name = fc.constantFrom('a', 'b', 'c')
+    const runId = fc.constantFrom(...[1, 2].map((n) => `0192f000-0000-7000-8000-00000000000${n}`))
     const condition = fc.oneof(
       fc.record({ kind: fc.constant('time' as const), at }),
       fc.record({ kind: fc.constant('delay' as const), ms: at }),
       fc.record({ kind: fc.constant('signal' as const), name }),
-      fc.record({ kind: fc.constant('run' as const), runId: name }),
-      fc.record({ kind: fc.constant('start' as const), runId: name }),
+      fc.record({ kind: fc.constant('signal' as const), name, topic: fc.constant(jobs) }),
+      fc.record({ kind: fc.constant('run' as const), runId }),
+      fc.record({ kind: fc.constant('start' as const), runId }),
     )
+    // What the engine and others write, and now and then what nobody can have written.
     const kind = fc.constantFrom<MessageKind>('signal', 'topic-signal', 'broadcast', 'ended', 'refused')
+    const data = fc.constantFrom('1', '{"subscribers":3}', '{"taken":"key","by":"x"}', '{"status":"not-found"}')
     const facts = fc.record({
       now: at,
       registeredAt: fc.option(at),
-      messages: fc.array(fc.tuple(kind, name, at), { maxLength: 5 }),
+      messages: fc.array(fc.tuple(kind, fc.oneof(name, runId), at, data), { maxLength: 5 }),
     })
     fc.assert(
       fc.property(fc.array(condition, { maxLength: 6 }), facts, (drawn, { messages, ...unsorted }) => {
         const conditions = drawn.map((one, index): Condition => ({ ...one, tag: String(index) }))
-        const known = { ...unsorted, messages: mail(...messages.toSorted((one, other) => one[2] - other[2])) }
+        const inOrder = messages.toSorted((one, other) => one[2] - other[2])
+        const sent = mail(...inOrder.map(([sort, to, then]) => [sort, to, then] as const))
+        const known = { ...unsorted, messages: sent.map((one, index) => ({ ...one, data: inOrder[index]?.[3] ?? '' })) }
         const alone = conditions.flatMap((one) => winnerOf([one], known) ?? [])
         const winner = winnerOf(conditions, known)
         // Sorting is stable: what is equal stays in the order of declaration.
@@ -184,10 +190,14 @@ describe('winnerOf', () => {
         expect(winner).toEqual(sorted[0] ?? null)
         expect(alone.toSorted(byArrival)).toEqual(sorted)
         if (winner === null || winner.message === null) return
-        // Targeted before broadcast; each first in, first out.
+        // Targeted before broadcast; each first in, first out. A topic's refusal of an earlier wait says nothing about this one.
         const { message } = winner
         const met = conditions[Number(winner.tag)] as Condition
-        const isOffered = (one: Message): boolean => isAnsweredBy(met, one.kind) || !isWellFormed(one)
+        const { registeredAt } = known
+        const isStale = (one: Message): boolean =>
+          met.kind === 'signal' && one.kind === 'refused' && (registeredAt === null || one.at < registeredAt)
+        const isOffered = (one: Message): boolean =>
+          !isWellFormed(one) || (isAnsweredBy(met, one.kind) && !isStale(one))
         const same = known.messages.filter((one) => one.name === message.name && isOffered(one))
         const targeted = same.filter((one) => one.kind !== 'broadcast')
         expect(message).toBe(targeted[0] ?? same[0])

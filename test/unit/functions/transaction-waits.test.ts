@@ -4,6 +4,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Transact } from '../../../src/core/definition.ts'
 import type { NewRun } from '../../../src/core/new-run.ts'
+import { HoldfastError } from '../../../src/core/error.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type RigOptions } from '../../support/function-rig.ts'
 
@@ -86,6 +87,24 @@ describe('a child made before a transaction', () => {
 })
 
 describe('transactions', () => {
+  it('that met others are not counted against the policy, also after their process died', async () => {
+    const conflict = new HoldfastError('STORE_UNAVAILABLE', 'Locked.', { details: { sqlState: '55P03' } })
+    const errors = [conflict, conflict, conflict, new Error('One'), new Error('Two')]
+    const rig: FunctionRig = new FunctionRig({
+      transact: async () => ({ outcome: 'rolled-back', error: errors.shift() }),
+      inlineRetryMs: 0,
+    })
+    const retry = { maxAttempts: 2, base: '1 s' } as const
+    const flow = workflow('counted', { retry: 'none' }, (ctx) => ctx.transaction('write', () => 1, { retry }))
+    const held = await (await rig.start(flow)).begin()
+    while (held.departure?.kind === 'released' || held.departure?.kind === 'parked') await held.goOn('replayed')
+    expect(errors).toEqual([])
+    expect((await held.story()).filter((one) => one.endsWith(' write'))).toEqual([
+      ...Array.from({ length: 4 }, () => 'attempt-failed write'),
+      'step-failed write',
+    ])
+  })
+
   it('are begun one at a time in the order of the calls, each after what was made with it', async () => {
     const rig = transacting()
     const flow = workflow('several', (ctx) =>
