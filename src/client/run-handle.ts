@@ -30,10 +30,11 @@ export class RunHandle<Output> {
   readonly created: boolean
   /** Its business key, as far as this handle knows. */
   readonly key: string | null
-  private readonly engine: Engine
+  /** Not `private`: what the compiler alone keeps private is shown in logs. */
+  readonly #engine: Engine
 
   constructor(engine: Engine, id: string, created: boolean, key: string | null) {
-    this.engine = engine
+    this.#engine = engine
     this.id = id
     this.created = created
     this.key = key
@@ -49,10 +50,10 @@ export class RunHandle<Output> {
     const timeout = options?.timeout
     const abortSignal = checkAbortSignal(options?.abortSignal)
     const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of run.result()')
-    this.engine.assertOpen()
+    this.#engine.assertOpen()
     const ending = await this.ending(timeoutMs, abortSignal)
     const { runId, seq, status } = ending
-    const { payloads } = this.engine
+    const { payloads } = this.#engine
     const kept = ending.data === null ? null : payloads.fetch(ending.data)
     // Nearly always it is at hand, and nobody need wait for it.
     const text = kept instanceof Promise ? await kept : kept
@@ -76,7 +77,8 @@ export class RunHandle<Output> {
 
   /** How it stands. A removed run keeps the status that it had. */
   async status(options?: AbortOption): Promise<RunStatus> {
-    const { engine, id } = this
+    const engine = this.#engine
+    const { id } = this
     engine.assertOpen()
     const [run] = await reading('run.status()', options, () => engine.store.get([id]))
     if (run === undefined) throw runNotFound(this.id)
@@ -85,24 +87,24 @@ export class RunHandle<Output> {
 
   /** Stops the run; see `holdfast.cancel`. */
   cancel(options?: CancelOptions): Promise<Cancelled> {
-    return cancelRun(this.engine, this.id, options)
+    return cancelRun(this.#engine, this.id, options)
   }
 
   /** Sends a signal to the run; see `holdfast.signal`. */
   signal<Payload>(topic: Topic<Payload>, payload: Payload, options?: SignalOptions): Promise<SignalOutcome>
   signal(name: string, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome>
   signal(named: string | Topic, payload?: unknown, options?: SignalOptions): Promise<SignalOutcome> {
-    return signalRun(this.engine, this.id, named, payload, options)
+    return signalRun(this.#engine, this.id, named, payload, options)
   }
 
   private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<Ending> {
     if (abortSignal?.aborted === true) return Promise.reject(this.abortError(abortSignal))
     return new Promise((resolve, reject) => {
-      const wait = new EndingWait(this.engine, this.id, resolve, reject)
+      const wait = new EndingWait(this.#engine, this.id, resolve, reject)
       if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
       if (abortSignal !== undefined) wait.heed(abortSignal, () => this.abortError(abortSignal))
       // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
-      if (!this.engine.isMoving(this.id)) wait.look()
+      if (!this.#engine.isMoving(this.id)) wait.look()
     })
   }
 
@@ -115,7 +117,7 @@ export class RunHandle<Output> {
   }
 
   private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
-    const { store, desk, ports, clock } = this.engine
+    const { store, desk, ports, clock } = this.#engine
     const looked = store.get([this.id]).then(
       ([found]) => found,
       () => undefined,
@@ -132,10 +134,16 @@ export class RunHandle<Output> {
           `for "${run.type}", version ${run.version}, is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
-      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${told}. It goes on; ask again later.`,
+      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${told}. ${hopeOf(status)}`,
       { details: { runId: this.id, status, ...(run === undefined ? {} : { begun }) } },
     )
   }
+}
+
+function hopeOf(status: RunStatus | 'of unknown status'): string {
+  return status === 'paused'
+    ? 'It goes on when somebody resumes it: holdfast.get() and `holdfast show` tell why it was paused.'
+    : 'It goes on; ask again later.'
 }
 
 /** After so long a store that did not answer is asked again. */

@@ -9,6 +9,7 @@ import { formatMs } from './duration.ts'
 import { HoldfastError } from './error.ts'
 import type { Cancel } from './ports.ts'
 import type { Run } from './run.ts'
+import { inspected } from './shown.ts'
 import { StopSignal } from './stop-signal.ts'
 
 /** What a step's function is given. */
@@ -72,6 +73,15 @@ export class Attempt extends StopSignal implements StepTools {
 
   get isRetry(): boolean {
     return this.attempt > 1
+  }
+
+  toJSON(): object {
+    const { idempotencyKey, attempt, isRetry } = this
+    return { idempotencyKey, attempt, isRetry }
+  }
+
+  [inspected](): object {
+    return this.toJSON()
   }
 
   get isCancelled(): () => boolean {

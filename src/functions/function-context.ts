@@ -9,6 +9,7 @@ import { HoldfastError, messageOf } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
 import { randomFraction, randomUuid } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
+import { inspected } from '../core/shown.ts'
 import { shown } from '../core/suggest.ts'
 import { tokenSignal, tokenText } from '../core/token.ts'
 import type { StepTools } from '../core/attempt.ts'
@@ -50,6 +51,14 @@ class FunctionContext<Input> implements Context<Input> {
     this.stage = stage
     this.scope = scope
     this.run = run
+  }
+
+  toJSON(): object {
+    return { run: this.run }
+  }
+
+  [inspected](): object {
+    return this.toJSON()
   }
 
   get services(): Services {

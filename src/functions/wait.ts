@@ -3,6 +3,7 @@
 // in one entry. A message is taken only by a wait that is awaited, alone or in a race; then the run may be parked for as long
 // as it takes. A race is a wait, too.
 
+import { inspected } from '../core/shown.ts'
 import type { WaitCall } from './call.ts'
 import type { Way } from './way.ts'
 
@@ -36,6 +37,14 @@ export class Wait<Value> implements PromiseLike<Value> {
     this.owner = owner
     if (ways.some(beginsWhenMade)) owner.made(this)
     else owner.offered()
+  }
+
+  toJSON(): object {
+    return { waitsFor: this.ways.map(({ ask: { kind } }) => kind) }
+  }
+
+  [inspected](): object {
+    return this.toJSON()
   }
 
   // oxlint-disable-next-line unicorn/no-thenable -- awaiting a wait is what makes the run wait

@@ -25,7 +25,7 @@ export function registerWorker(program: Command, act: Act): void {
         'or SIGTERM, stops it in good order (exit code 0); a second one at once, and others take over.',
     )
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
-    .option('--lease <duration>', 'how long it may be silent before others take over (20s)', duration('--lease'))
+    .option('--lease <duration>', 'how long it may be silent before others take over (30s)', duration('--lease'))
     .option(
       '--shutdown-timeout <duration>',
       'how long stopping waits for runs that are moving (20s)',
