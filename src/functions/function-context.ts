@@ -7,7 +7,7 @@ import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError, messageOf } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
-import { randomFraction, randomUuid } from '../core/ports.ts'
+import { callBody, randomFraction, randomUuid } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 import { tokenSignal, tokenText } from '../core/token.ts'
@@ -29,6 +29,7 @@ import { issueToken } from './issuing.ts'
 import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
 import { checkSchema, checkWaits, childAsk, stepAsk, timeOf } from './asking.ts'
 import { knowing } from './knowing.ts'
+import { leavingBody } from './leaving-body.ts'
 import { never, rejecting } from './promises.ts'
 import { awaitBegun, beginWait, registerWait, type NewWait } from './registering.ts'
 import { checkName, type Scope } from './scope.ts'
@@ -38,7 +39,13 @@ import { TokenWait, Wait, type Raced, type WaitOwner } from './wait.ts'
 import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
-  return new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
+  return contextOf<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
+}
+
+function contextOf<Input>(stage: Stage, scope: Scope, run: Context['run']): Context<Input> {
+  const ctx = new FunctionContext<Input>(stage, scope, run)
+  const { bodies } = stage.host.ports
+  return bodies === undefined ? ctx : leavingBody(ctx, contextMethods, bodies)
 }
 
 class FunctionContext<Input> implements Context<Input> {
@@ -123,7 +130,9 @@ class FunctionContext<Input> implements Context<Input> {
     checkName(name, 'A branch')
     if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
     this.outsideStep('branch')
-    return body(new FunctionContext<Input>(this.stage, this.scope.child(name), this.run))
+    const { stage, run } = this
+    const ctx = contextOf<Input>(stage, this.scope.child(name), run)
+    return callBody(stage.host.ports, run.type, () => body(ctx))
   }
 
   sleep(duration: Duration): Wait<TimeReached> {
@@ -263,7 +272,9 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     return this.promised('withResource', null, () => {
       this.outsideStep('withResource')
-      return this.stage.admits() ? this.stage.resources.use(acquire, release, use) : never()
+      const { stage, run } = this
+      const body = (resource: Resource): Promise<Result> => callBody(stage.host.ports, run.type, () => use(resource))
+      return stage.admits() ? stage.resources.use(acquire, release, body) : never()
     })
   }
 
@@ -325,7 +336,11 @@ class FunctionContext<Input> implements Context<Input> {
       begin: (ways) => beginWait(stage, made(ways)),
       await: (ways, begun) => {
         if (!stage.admits() || stage.hasBodyEnded) return never()
-        return begun === null ? registerWait(stage, made(ways)) : awaitBegun(stage, begun)
+        const wait = (): Promise<unknown> =>
+          begun === null ? registerWait(stage, made(ways)) : awaitBegun(stage, begun)
+        // It is the body that awaits, and no method of its context.
+        const { bodies } = stage.host.ports
+        return bodies === undefined ? wait() : bodies.leave(wait)
       },
     }
   }
