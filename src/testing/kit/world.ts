@@ -172,11 +172,10 @@ export class World {
       await this.turns.over()
       await this.process?.up
       if (this.failure !== null) throw this.failure.error
-      this.assertSafe()
       if ((await this.attempts.outlast()) || this.attempts.release()) continue
       if (this.isSteered) this.process?.beat()
       this.isSteered = false
-      if (!this.isWritten) return
+      if (!this.isWritten) return this.assertSafe()
       await this.lookAtBounds()
     }
   }
