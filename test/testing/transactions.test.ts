@@ -100,6 +100,21 @@ describe('createTest({ store, transaction })', () => {
     library.close()
   })
 
+  it('rolls back what a process wrote that dies in the middle, and the next one writes it once', async () => {
+    const library = new Library()
+    const { path, transaction } = library
+    await using t = await createTest({ workflows: [transfer], store: `sqlite:${path}`, transaction })
+    t.slow('debit', '1 min', { times: 1 })
+    await t.start(transfer, 5)
+    await t.drain()
+    expect(library.ends).toEqual([])
+    await t.crash()
+    expect(library.ends).toEqual(['rollback', 'commit'])
+    expect(library.moves).toHaveLength(1)
+    expect(t.attempts('debit').map(({ outcome }) => outcome)).toEqual(['died', 'succeeded'])
+    library.close()
+  })
+
   it('needs no library: then the store begins them', async () => {
     const count = workflow('count', {}, async (ctx) =>
       ctx.transaction('count', (tx) => {

@@ -12,7 +12,7 @@ import { patienceBounds, toMs, type Duration } from '../../core/duration.ts'
 import type { StepTools } from '../../core/attempt.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import type { Clock, Effects, Performance } from '../../core/ports.ts'
-import { Scripts } from './scripts.ts'
+import { isMisspelt, Scripts, unknownSteps } from './scripts.ts'
 
 /** An attempt that was made. */
 export interface PerformedAttempt extends Performance {
@@ -77,8 +77,21 @@ export class Attempts {
     this.within = within
   }
 
-  /** The steps that were attempted. */
-  get steps(): ReadonlySet<string> {
+  /** The test has decided something about a step that did not run, while one of nearly that name did. */
+  get hasMisspelt(): boolean {
+    return this.scripts.unknown(this.steps).some(isMisspelt)
+  }
+
+  /** Throws, once, if the test has decided something about a step that no run has reached; or only if it is misspelt. */
+  assertReached({ onlyMisspelt = false } = {}): void {
+    const { steps, scripts } = this
+    const unknown = scripts.unknown(steps).filter((one) => !onlyMisspelt || isMisspelt(one))
+    if (unknown.length === 0) return
+    scripts.forget(new Set(unknown.map(({ step }) => step)))
+    throw unknownSteps(unknown, steps)
+  }
+
+  private get steps(): ReadonlySet<string> {
     return new Set(this.notes.map(({ step }) => step))
   }
 

@@ -5,7 +5,15 @@
 import { HoldfastError } from '../../core/error.ts'
 import type { Bodies, Clock, Logger } from '../../core/ports.ts'
 import { shown } from '../../core/suggest.ts'
-import { withAmbient, withoutAmbient, type AmbientName, type AmbientScope, type AmbientUse } from './ambient.ts'
+import { systemPorts } from '../../system.ts'
+import {
+  holdAmbient,
+  withAmbient,
+  withoutAmbient,
+  type AmbientName,
+  type AmbientScope,
+  type AmbientUse,
+} from './ambient.ts'
 
 /** What becomes of a body that does what a replay could not repeat. */
 export type BodyChecks = 'error' | 'warn' | 'off'
@@ -50,43 +58,68 @@ export function findingText({ type, kind, what, place }: BodyFinding): string {
 /** A loop would find the same without end. */
 const mostFindings = 100
 
+export interface BodyWatchOptions {
+  readonly clock: Pick<Clock, 'now'>
+  /** `keep`: what is found is kept for who looks at it. */
+  readonly checks: BodyChecks | 'keep'
+  /** Told of what is found, if that is to be a warning. @default the console, so that it is seen */
+  readonly logger: Logger | undefined
+}
+
 export class BodyWatch {
   /** Everything that was found, each once. */
   readonly findings: BodyFinding[] = []
-  private readonly onFinding: (finding: BodyFinding) => void
+  private readonly checks: BodyWatchOptions['checks']
+  private readonly logger: Logger | undefined
   private readonly virtual: AmbientScope
+  /** How many of the findings were thrown. */
+  private told = 0
 
-  constructor(clock: Pick<Clock, 'now'>, onFinding: (finding: BodyFinding) => void) {
-    this.onFinding = onFinding
+  constructor({ clock, checks, logger }: BodyWatchOptions) {
+    this.checks = checks
+    this.logger = logger
     this.virtual = { now: () => clock.now(), random: null, onUse: null }
   }
 
-  /** The port of a process. */
-  get bodies(): Bodies {
+  /** Lets `Date` follow the time of the test until what this returns is called. */
+  hold(): () => void {
+    return this.checks === 'off' ? () => undefined : holdAmbient()
+  }
+
+  /** The port of a process; null if nobody wants to know what bodies do. */
+  get bodies(): Bodies | null {
+    if (this.checks === 'off') return null
     return bodiesIn((type) => ({ ...this.virtual, onUse: (use) => this.used(type, use) }))
   }
 
   /** Calls code that goes by the time of the test and may use the machine: that of a step. */
   inVirtualTime<Result>(work: () => Result): Result {
-    return withAmbient(this.virtual, work)
+    return this.checks === 'off' ? work() : withAmbient(this.virtual, work)
+  }
+
+  /** Throws what was found since the last time. */
+  assertSafe(): void {
+    if (this.checks !== 'error' || this.told === this.findings.length) return
+    const untold = this.findings.slice(this.told)
+    this.told = this.findings.length
+    throw unsafeBody(untold)
   }
 
   /** The same logger, and what it says of calls that nobody awaits is noted. */
   listening(logger: Logger): Logger {
-    const { debug, info, warn, error } = logger
     return {
-      debug: debug.bind(logger),
-      info: info.bind(logger),
-      error: error.bind(logger),
+      debug: (message, details) => logger.debug(message, details),
+      info: (message, details) => logger.info(message, details),
       warn: (message, details) => {
         this.heard(details ?? {})
-        warn.call(logger, message, details)
+        logger.warn(message, details)
       },
+      error: (message, details) => logger.error(message, details),
     }
   }
 
   private heard({ type, forgotten, swallowed }: Readonly<Record<string, unknown>>): void {
-    if (typeof type !== 'string') return
+    if (typeof type !== 'string' || this.checks === 'off') return
     const calls = (forgotten ?? []) as readonly { kind: string; name: string; place: string | null }[]
     const failed = (swallowed ?? []) as readonly { what: string; place: string | null }[]
     // A wait that was made and is of no use any more, as a deadline, does no harm.
@@ -105,8 +138,14 @@ export class BodyWatch {
     const isKnown = this.findings.some((one) => one.what === what && one.place === place && one.type === type)
     if (isKnown || this.findings.length >= mostFindings) return
     this.findings.push(finding)
-    this.onFinding(finding)
+    if (this.checks === 'warn') warnOf(finding, this.logger)
   }
+}
+
+/** Says what was found. Whoever asks for warnings sees them, also without a logger. */
+export function warnOf(finding: BodyFinding, logger: Logger | undefined): void {
+  const { logger: seen } = systemPorts(logger)
+  seen.warn(findingText(finding), { ...finding })
 }
 
 /** A port that lets bodies find the machine to be what `scopeOf` says. */

@@ -13,10 +13,9 @@ import { checkOptions, shown } from '../../core/suggest.ts'
 import type { RunHandle } from '../../client/run-handle.ts'
 import type { StartOptions } from '../../client/start-options.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
-import { systemPorts } from '../../system.ts'
 import { holdAmbient } from './ambient.ts'
 import type { PerformedAttempt } from './attempts.ts'
-import { checkBodyChecks, findingText, type BodyChecks, type BodyFinding } from './body-watch.ts'
+import { checkBodyChecks, findingText, warnOf, type BodyChecks, type BodyFinding } from './body-watch.ts'
 import { unsafe, type Fault } from './crash-advice.ts'
 import { keysThatChanged, repeatedIn, storyOf } from './crash-story.ts'
 import type { TestOptions, WorkflowTest } from './create-test.ts'
@@ -261,7 +260,7 @@ class Exploration<Output, World extends Services> {
     if (replay !== null && !isIncomplete) return { kind: 'replay', finding: replay }
     if (trial.findings.length > 0) {
       if (this.options.bodyChecks !== 'warn') return { kind: 'body', findings: trial.findings }
-      this.warnOf(trial.findings)
+      this.warnOfAll(trial.findings)
     }
     if (end === null) return { kind: 'not-ended' }
     const steps = keysThatChanged(trial.attempts, trial.continuations)
@@ -281,11 +280,10 @@ class Exploration<Output, World extends Services> {
   }
 
   /** Each once, in whatever trial it is found. */
-  private warnOf(findings: readonly BodyFinding[]): void {
-    const { logger } = this.options.logger === undefined ? systemPorts() : { logger: this.options.logger }
+  private warnOfAll(findings: readonly BodyFinding[]): void {
     for (const finding of findings) {
       const text = findingText(finding)
-      if (!this.warned.has(text)) logger.warn(text, { ...finding })
+      if (!this.warned.has(text)) warnOf(finding, this.options.logger)
       this.warned.add(text)
     }
   }

@@ -132,8 +132,8 @@ export function testOf(world: World): WorkflowTest {
   const { driver, attempts } = world
   const close = async (): Promise<void> => {
     await world.close()
-    world.assertSafe()
-    world.assertReached(true)
+    world.watch.assertSafe()
+    world.attempts.assertReached()
   }
   return {
     ...driver,

@@ -57,8 +57,8 @@ export interface Scripted {
 }
 
 export class Scripts {
-  private readonly failing: Failing[] = []
-  private readonly slowing: Slowing[] = []
+  private failing: Failing[] = []
+  private slowing: Slowing[] = []
 
   fail(step: string, options: FailOptions = {}): void {
     checkOptions(options, ['times', 'error', 'run', 'when', 'undo'], 'fail()')
@@ -86,6 +86,12 @@ export class Scripts {
     }
   }
 
+  /** Nothing is decided about these steps any more. */
+  forget(steps: ReadonlySet<string>): void {
+    this.failing = this.failing.filter(({ step }) => !steps.has(step))
+    this.slowing = this.slowing.filter(({ step }) => !steps.has(step))
+  }
+
   /** What was decided about steps that are not among those that ran: most likely a name that is misspelt. */
   unknown(ran: ReadonlySet<string>): readonly UnknownStep[] {
     const all: readonly Script[] = [...this.failing, ...this.slowing]
@@ -99,6 +105,11 @@ export interface UnknownStep {
   readonly step: string
   /** A step that ran, of nearly that name. */
   readonly meant: string | undefined
+}
+
+/** A step of nearly that name ran. */
+export function isMisspelt({ meant }: UnknownStep): boolean {
+  return meant !== undefined
 }
 
 /** The error for a test that lets steps fail which there are not. */

@@ -99,7 +99,7 @@ export async function performTrial<Output, Services, Verdict>(
   try {
     const t = testOf(world)
     const run = (await world.driver.start(subject.workflow.type, subject.input, subject.start)) as RunHandle<Output>
-    const thrown = await attempted(async () => world.outside(() => subject.during(t, run)))
+    const thrown = await attempted(async () => world.watch.inVirtualTime(() => subject.during(t, run)))
     const waiting = await world.drainTime(subject.atMost, () => commits.length > subject.mostCommits())
     const rows = await allRuns(world)
     const row = rows.find(({ id }) => id === run.id) as Run
@@ -119,8 +119,8 @@ export async function performTrial<Output, Services, Verdict>(
       findings: world.watch.findings,
       replay: await replayAll(world, rows, { definitions: subject.workflows, services, times: subject.replays }),
     }
-    const verdict = await world.outside(() => judge(trial))
-    world.assertReached(true)
+    const verdict = await world.watch.inVirtualTime(() => judge(trial))
+    world.attempts.assertReached()
     return verdict
   } finally {
     await world.close()

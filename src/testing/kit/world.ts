@@ -7,7 +7,7 @@
 import { jsonCodec } from '../../core/codec.ts'
 import { toMs, type Duration } from '../../core/duration.ts'
 import { Payloads } from '../../core/payload.ts'
-import type { Cancel, Logger } from '../../core/ports.ts'
+import type { Cancel } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
 import type { OwnTransaction } from '../../engine/transacting.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../holdfast.ts'
@@ -16,11 +16,9 @@ import { systemPorts } from '../../system.ts'
 import { silentLogger } from '../logger.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import { createVirtualClock, type VirtualClock } from '../virtual-clock.ts'
-import { holdAmbient } from './ambient.ts'
 import { Attempts, type Choose } from './attempts.ts'
-import { BodyWatch, findingText, unsafeBody, type BodyChecks, type BodyFinding } from './body-watch.ts'
+import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
-import { unknownSteps, type UnknownStep } from './scripts.ts'
 import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
 import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
@@ -63,13 +61,9 @@ export class World {
   incarnations = 0
   readonly watch: BodyWatch
   private readonly options: WorldOptions
-  private readonly bodyChecks: BodyChecks | 'keep'
   private readonly transaction: OwnTransaction | null
   private readonly mostTransactions: number | undefined
-  /** What bodies did, and nobody was told of. */
-  private readonly untold: BodyFinding[] = []
-  private hasToldSteps = false
-  private releaseAmbient: () => void = () => undefined
+  private readonly releaseAmbient: () => void
   private readonly shared: HoldfastOptions
   private readonly turns = new CountedTurns(systemPorts(silentLogger).turns)
   private process: WorkerProcess | null = null
@@ -117,53 +111,16 @@ export class World {
     this.mostTransactions = transactions
     this.clock = clock
     this.store = store
-    this.bodyChecks = bodyChecks
-    this.watch = new BodyWatch(clock, (finding) => this.found(finding))
+    this.watch = new BodyWatch({ clock, checks: bodyChecks, logger: shared.logger })
     const logger = this.watch.listening(shared.logger ?? silentLogger)
     this.shared = { tokenKey, ...shared, logger, poll, store } as HoldfastOptions
     this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload, store.capabilities.namespace)
-    this.attempts = new Attempts(clock, patience, choose, (work) => this.outside(work))
-    if (bodyChecks !== 'off') this.releaseAmbient = holdAmbient()
-  }
-
-  /** What bodies did that they must not, as far as nobody was told. */
-  private found(finding: BodyFinding): void {
-    if (this.bodyChecks === 'error') this.untold.push(finding)
-    if (this.bodyChecks !== 'warn') return
-    // Whoever asks for warnings sees them, also without a logger.
-    const { logger } = this.options.logger === undefined ? systemPorts() : (this.options as { logger: Logger })
-    logger.warn(findingText(finding), { ...finding })
-  }
-
-  /** Throws what bodies did that they must not, once. */
-  assertSafe(): void {
-    if (this.untold.length > 0) throw unsafeBody(this.untold.splice(0))
-  }
-
-  /**
-   * Throws if the test has decided something about a step that no run has reached: when everything is over, or as soon as all runs
-   * have ended if a step of nearly that name ran.
-   */
-  assertReached(isOver: boolean): void {
-    const unknown = this.unreached(isOver)
-    if (unknown.length === 0) return
-    this.hasToldSteps = true
-    throw unknownSteps(unknown, this.attempts.steps)
-  }
-
-  private unreached(isOver: boolean): readonly UnknownStep[] {
-    if (this.hasToldSteps) return []
-    const { steps, scripts } = this.attempts
-    return scripts.unknown(steps).filter(({ meant }) => isOver || meant !== undefined)
+    this.attempts = new Attempts(clock, patience, choose, (work) => this.watch.inVirtualTime(work))
+    this.releaseAmbient = this.watch.hold()
   }
 
   get tokenKey(): string {
     return this.shared.tokenKey ?? tokenKey
-  }
-
-  /** Calls code of a test that goes by the time of the test, as that of steps does. */
-  outside<Result>(work: () => Result): Result {
-    return this.bodyChecks === 'off' ? work() : this.watch.inVirtualTime(work)
   }
 
   /** Lets everything happen that needs no time. */
@@ -175,7 +132,7 @@ export class World {
       if ((await this.attempts.outlast()) || this.attempts.release()) continue
       if (this.isSteered) this.process?.beat()
       this.isSteered = false
-      if (!this.isWritten) return this.assertSafe()
+      if (!this.isWritten) return this.watch.assertSafe()
       await this.lookAtBounds()
     }
   }
@@ -195,8 +152,8 @@ export class World {
 
   /** Nothing happens any more without time or somebody outside: says so if the test has misspelt a step. */
   private async rested(): Promise<void> {
-    const isSuspect = this.unreached(false).length > 0
-    if (isSuspect && (await unended(this.store)).length === 0) this.assertReached(false)
+    const { hasMisspelt } = this.attempts
+    if (hasMisspelt && (await unended(this.store)).length === 0) this.attempts.assertReached({ onlyMisspelt: true })
   }
 
   /** Lets time pass until every run has ended or waits for somebody outside; at most for so long, or until it is enough. */
@@ -263,7 +220,7 @@ export class World {
       clock,
       turns,
       attempts,
-      bodies: this.bodyChecks === 'off' ? null : this.watch.bodies,
+      bodies: this.watch.bodies,
       onCommit: options.onCommit ?? (() => null),
       onDeath: () => this.boot(),
       onWrite: () => void (this.isWritten = true),
