@@ -48,8 +48,8 @@ export async function openStore(
 function ownTime(): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
-    'A store on Postgres goes by the clock of its server, so it cannot follow the time of a test. Test on SQLite, which can ' +
-      "(store: 'sqlite:test.db'), or hand over a function that opens a store whose time follows the clock that it is given.",
+    'A store on Postgres goes by the clock of its server, so it cannot follow the time of a test. Test on SQLite, which can: ' +
+      "store: 'sqlite:test.db'. What only Postgres has is tested with createHoldfast(), in real time.",
   )
 }
 

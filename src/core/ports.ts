@@ -130,6 +130,11 @@ export function callBody<Result>({ bodies }: Pick<Ports, 'bodies'>, type: string
   return bodies === undefined ? work() : bodies.enter(type, work)
 }
 
+/** Calls the engine, which a body has asked for something, through the port if there is one. */
+export function leaveBody<Result>({ bodies }: Pick<Ports, 'bodies'>, work: () => Result): Result {
+  return bodies === undefined ? work() : bodies.leave(work)
+}
+
 /** A random number in [0, 1) with 53 bits, as `Math.random()` would give. */
 export function randomFraction(random: Random): number {
   const high = random.uint32() >>> 5

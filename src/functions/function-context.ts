@@ -39,13 +39,8 @@ import { TokenWait, Wait, type Raced, type WaitOwner } from './wait.ts'
 import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
-  return contextOf<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
-}
-
-function contextOf<Input>(stage: Stage, scope: Scope, run: Context['run']): Context<Input> {
-  const ctx = new FunctionContext<Input>(stage, scope, run)
-  const { bodies } = stage.host.ports
-  return bodies === undefined ? ctx : leavingBody(ctx, contextMethods, bodies)
+  const ctx = new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
+  return leavingBody(ctx, contextMethods, stage.host.ports)
 }
 
 class FunctionContext<Input> implements Context<Input> {
@@ -130,9 +125,9 @@ class FunctionContext<Input> implements Context<Input> {
     checkName(name, 'A branch')
     if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
     this.outsideStep('branch')
-    const { stage, run } = this
-    const ctx = contextOf<Input>(stage, this.scope.child(name), run)
-    return callBody(stage.host.ports, run.type, () => body(ctx))
+    const { ports } = this.stage.host
+    const ctx = new FunctionContext<Input>(this.stage, this.scope.child(name), this.run)
+    return callBody(ports, this.run.type, () => body(leavingBody(ctx, contextMethods, ports)))
   }
 
   sleep(duration: Duration): Wait<TimeReached> {
@@ -272,9 +267,9 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     return this.promised('withResource', null, () => {
       this.outsideStep('withResource')
-      const { stage, run } = this
-      const body = (resource: Resource): Promise<Result> => callBody(stage.host.ports, run.type, () => use(resource))
-      return stage.admits() ? stage.resources.use(acquire, release, body) : never()
+      const { ports } = this.stage.host
+      const body = (resource: Resource): Promise<Result> => callBody(ports, this.run.type, () => use(resource))
+      return this.stage.admits() ? this.stage.resources.use(acquire, release, body) : never()
     })
   }
 
@@ -336,11 +331,7 @@ class FunctionContext<Input> implements Context<Input> {
       begin: (ways) => beginWait(stage, made(ways)),
       await: (ways, begun) => {
         if (!stage.admits() || stage.hasBodyEnded) return never()
-        const wait = (): Promise<unknown> =>
-          begun === null ? registerWait(stage, made(ways)) : awaitBegun(stage, begun)
-        // It is the body that awaits, and no method of its context.
-        const { bodies } = stage.host.ports
-        return bodies === undefined ? wait() : bodies.leave(wait)
+        return begun === null ? registerWait(stage, made(ways)) : awaitBegun(stage, begun)
       },
     }
   }

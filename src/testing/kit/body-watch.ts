@@ -165,7 +165,7 @@ export function checkBodyChecks(checks: unknown, where: string): void {
 }
 
 /** The error for who tests a workflow whose body does this. */
-export function unsafeBody(findings: readonly BodyFinding[]): HoldfastError {
+function unsafeBody(findings: readonly BodyFinding[]): HoldfastError {
   const lines = [
     ...findings.map(findingText),
     'After a crash a body is called again, and must go the same way: it may depend on its input and on what its calls of ctx ' +

@@ -96,6 +96,7 @@ export class WorkerProcess implements Doer {
     for (const cancel of this.timers) cancel()
     this.timers.clear()
     for (const giveBack of this.reserved) giveBack()
+    this.reserved.clear()
     this.unlisten()
     this.around.attempts.died(this)
     this.settleDead()
