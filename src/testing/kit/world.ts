@@ -100,13 +100,7 @@ export class World {
   private constructor(options: WorldOptions, clock: VirtualClock, store: Store & StoreAdmin) {
     const { seed, patience = '2s', parked, choose = null, onCommit, store: _opened, ...rest } = options
     const { transaction, transactions, bodyChecks = 'error', ...shared } = rest
-    const warned = shared.logger === undefined ? {} : { logger: shared.logger }
-    this.options = {
-      ...warned,
-      seed: seed ?? 1,
-      ...(parked === undefined ? {} : { parked }),
-      ...(onCommit && { onCommit }),
-    }
+    this.options = { seed: seed ?? 1, ...(parked === undefined ? {} : { parked }), ...(onCommit && { onCommit }) }
     this.transaction = transaction ?? null
     this.mostTransactions = transactions
     this.clock = clock
