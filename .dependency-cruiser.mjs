@@ -16,7 +16,17 @@ export const rooms = {
   encryption: { src: ['core'], builtins: true },
   telemetry: { src: ['core'], packages: ['@opentelemetry/api'] },
   testing: {
-    src: ['core', 'store.ts', 'stores/memory', 'engine', 'client', 'worker', 'system.ts', 'holdfast.ts'],
+    src: [
+      'core',
+      'store.ts',
+      'stores/memory',
+      'engine',
+      'client',
+      'worker',
+      'system.ts',
+      'holdfast.ts',
+      'open-store.ts',
+    ],
     builtins: true,
   },
   http: { src: ['core', 'client'], builtins: true, packages: ['hono', '@hono/node-server', 'cloudevents'] },

@@ -1,32 +1,39 @@
 // The stores by their addresses. Each is loaded when it is asked for: who keeps runs elsewhere needs none of its drivers.
 
 import { HoldfastError } from './core/error.ts'
-import type { Ports } from './core/ports.ts'
+import type { Clock, Ports } from './core/ports.ts'
 import { didYouMean, shown } from './core/suggest.ts'
 import { newTokenKey } from './core/token.ts'
-import type { Store } from './store.ts'
+import type { Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 
 const schemes = ['memory:', 'sqlite:', 'turso:', 'libsql:', 'postgres:']
 
-/** The store that an address names. */
-export async function openStore(url: string, ports: Ports): Promise<Store> {
-  if (url === 'memory:') return new MemoryStore({ clock: ports.clock, tokenKey: newTokenKey(ports.random) })
+/** The store that an address names. With a clock, its time is that of the clock: for tests. @default the database's own time */
+export async function openStore(
+  url: string,
+  ports: Pick<Ports, 'clock' | 'random' | 'logger'>,
+  clock?: Pick<Clock, 'now'>,
+): Promise<Store & StoreAdmin> {
+  const { logger } = ports
+  const time = clock === undefined ? {} : { clock }
+  if (url === 'memory:') return new MemoryStore({ clock: clock ?? ports.clock, tokenKey: newTokenKey(ports.random) })
   if (url.startsWith('sqlite:')) {
     const { openSqliteStore } = await import('./stores/sqlite/index.ts')
-    return openSqliteStore({ path: url.slice('sqlite:'.length), logger: ports.logger })
+    return openSqliteStore({ path: url.slice('sqlite:'.length), logger, ...time })
   }
   if (url.startsWith('turso:')) {
     const { openTursoStore } = await import('./stores/turso/index.ts')
-    return openTursoStore({ path: url.slice('turso:'.length), logger: ports.logger })
+    return openTursoStore({ path: url.slice('turso:'.length), logger, ...time })
   }
   if (url.startsWith('libsql:')) {
     const { openLibsqlStore } = await import('./stores/turso/index.ts')
-    return openLibsqlStore({ url, logger: ports.logger })
+    return openLibsqlStore({ url, logger, ...time })
   }
   if (isPostgres(url)) {
+    if (clock !== undefined) throw ownTime()
     const { openPostgresStore } = await import('./stores/postgres/index.ts')
-    return openPostgresStore({ url, logger: ports.logger })
+    return openPostgresStore({ url, logger })
   }
   // No more than the scheme is shown, and only what can be one: the rest may hold a password.
   const scheme = /^[a-z][a-z0-9+]{0,15}:|^[\w.-]{1,20}$/i.exec(url)?.[0] ?? ''
@@ -34,6 +41,15 @@ export async function openStore(url: string, ports: Ports): Promise<Store> {
     'STORE_UNKNOWN',
     `There is no store for ${scheme === '' ? 'this address' : shown(scheme)}.${didYouMean(scheme, schemes)} ` +
       "Use 'sqlite:app.db', 'postgres://…' or 'memory:', or hand over a store object.",
+  )
+}
+
+/** Its statements read the server's clock, which no test moves. */
+function ownTime(): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    'A store on Postgres goes by the clock of its server, so it cannot follow the time of a test. Test on SQLite, which can: ' +
+      "store: 'sqlite:test.db'. What only Postgres has is tested with createHoldfast(), in real time.",
   )
 }
 

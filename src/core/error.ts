@@ -24,6 +24,8 @@ const families = {
   SCHEMA_TOO_NEW: 'usage',
   CLOSED: 'usage',
   CRASH_UNSAFE: 'usage',
+  BODY_UNSAFE: 'usage',
+  STEP_UNKNOWN: 'usage',
   RUN_NOT_FOUND: 'not-found',
   RUN_EXISTS: 'conflict',
   INPUT_CONFLICT: 'conflict',
@@ -116,6 +118,7 @@ const echoes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'INVALID_DURATION',
   'INVALID_NAME',
   'WORKFLOW_UNKNOWN',
+  'STEP_UNKNOWN',
   'STORE_UNKNOWN',
   'RUN_NOT_FOUND',
 ])

@@ -100,6 +100,17 @@ export interface Scopes {
   isAwaitedBy?(name: string): boolean
 }
 
+/**
+ * Knows that code of a body runs, and not that of the engine or of a step: for tests that find what a body must not do. What such
+ * code awaits is followed, too.
+ */
+export interface Bodies {
+  /** Calls code of a body: of a run of that type. */
+  enter<Result>(type: string, work: () => Result): Result
+  /** Calls the engine, which a body has asked for something. */
+  leave<Result>(work: () => Result): Result
+}
+
 export interface Ports {
   readonly clock: Clock
   readonly turns: Turns
@@ -110,6 +121,18 @@ export interface Ports {
   readonly effects?: Effects
   /** Knows calls that come from inside a step after it has awaited something. @default only those before that are known */
   readonly scopes?: Scopes
+  /** Tells code of bodies from all other. @default nobody wants to know */
+  readonly bodies?: Bodies
+}
+
+/** Calls code of a body, through the port if there is one. */
+export function callBody<Result>({ bodies }: Pick<Ports, 'bodies'>, type: string, work: () => Result): Result {
+  return bodies === undefined ? work() : bodies.enter(type, work)
+}
+
+/** Calls the engine, which a body has asked for something, through the port if there is one. */
+export function leaveBody<Result>({ bodies }: Pick<Ports, 'bodies'>, work: () => Result): Result {
+  return bodies === undefined ? work() : bodies.leave(work)
 }
 
 /** A random number in [0, 1) with 53 bits, as `Math.random()` would give. */

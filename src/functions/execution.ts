@@ -3,6 +3,7 @@
 
 import { damagedRow } from '../core/codec.ts'
 import { shownEntry } from '../core/engine-notes.ts'
+import { callBody } from '../core/ports.ts'
 import type { RetryPolicy } from '../core/retry.ts'
 import type { Definition } from '../core/definition.ts'
 import type { Run } from '../core/run.ts'
@@ -91,7 +92,8 @@ export class Execution {
     const { body } = this
     this.hasBegun = true
     try {
-      const result = body(createContext(owner, new Scope(), owner.run), input as never)
+      const ctx = createContext(owner, new Scope(), owner.run)
+      const result = callBody(owner.host.ports, owner.run.type, () => body(ctx, input as never))
       Promise.resolve(result).then(
         (value) => this.returned(value),
         (error: unknown) => this.threw(error),

@@ -61,6 +61,8 @@ export abstract class FrameCalls extends JournalText {
   private offers: Map<string, FoundCall> | null = null
   /** Calls that failed before anybody asked what comes of them. */
   private failed: Unheard[] | null = null
+  /** Steps that succeeded before anybody asked for their results. Kept only in a test that watches bodies: it would grow. */
+  private unasked: StepCall[] | null = null
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
 
@@ -218,10 +220,11 @@ export abstract class FrameCalls extends JournalText {
   /** The body has returned: says which calls of it nobody can await any more. */
   warnOfForgotten(): void {
     const offers = this.offers?.size ?? 0
-    if (this.settler.size === 0 && this.madeWaits === null && offers === 0) return
+    if (this.settler.size === 0 && this.madeWaits === null && offers === 0 && this.unasked === null) return
     // What lost a Promise.race was awaited, too. A branch awaits what it calls, and may itself be forgotten.
     const isForgotten = ({ promise, name }: Call): boolean => !promise.isHeard || name.includes('/')
     const unheard = Array.from(this.settler.all()).filter(isForgotten)
+    for (const call of this.unasked ?? none) if (!call.promise.isHeard) unheard.push(call)
     const calls = foundCalls([...unheard, ...(this.madeWaits?.unawaited ?? none)])
     const forgotten = [...calls, ...(this.offers?.values() ?? none)].filter(({ name }) => !isEndName(name))
     for (const { failure } of this.madeWaits?.unawaited ?? none) {
@@ -233,6 +236,10 @@ export abstract class FrameCalls extends JournalText {
   unheard(failure: Unheard): void {
     this.failed ??= []
     this.failed.push(failure)
+  }
+
+  succeededUnheard(call: Call): void {
+    if (call.kind === 'step' && this.host.ports.bodies !== undefined) (this.unasked ??= []).push(call)
   }
 
   failedUnheard(call: Call, error: unknown): void {

@@ -7,7 +7,7 @@ import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
 import { HoldfastError, messageOf } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
-import { randomFraction, randomUuid } from '../core/ports.ts'
+import { callBody, randomFraction, randomUuid } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
 import { inspected } from '../core/shown.ts'
 import { shown } from '../core/suggest.ts'
@@ -30,6 +30,7 @@ import { issueToken } from './issuing.ts'
 import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
 import { checkSchema, checkWaits, childAsk, stepAsk, timeOf } from './asking.ts'
 import { knowing } from './knowing.ts'
+import { leavingBody } from './leaving-body.ts'
 import { never, rejecting } from './promises.ts'
 import { awaitBegun, beginWait, registerWait, type NewWait } from './registering.ts'
 import { checkName, type Scope } from './scope.ts'
@@ -39,7 +40,8 @@ import { TokenWait, Wait, type Raced, type WaitOwner } from './wait.ts'
 import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
-  return new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
+  const ctx = new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
+  return leavingBody(ctx, contextMethods, stage.host.ports)
 }
 
 class FunctionContext<Input> implements Context<Input> {
@@ -132,7 +134,9 @@ class FunctionContext<Input> implements Context<Input> {
     checkName(name, 'A branch')
     if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
     this.outsideStep('branch')
-    return body(new FunctionContext<Input>(this.stage, this.scope.child(name), this.run))
+    const { ports } = this.stage.host
+    const ctx = new FunctionContext<Input>(this.stage, this.scope.child(name), this.run)
+    return callBody(ports, this.run.type, () => body(leavingBody(ctx, contextMethods, ports)))
   }
 
   sleep(duration: Duration): Wait<TimeReached> {
@@ -272,7 +276,9 @@ class FunctionContext<Input> implements Context<Input> {
   ): Promise<Result> {
     return this.promised('withResource', null, () => {
       this.outsideStep('withResource')
-      return this.stage.admits() ? this.stage.resources.use(acquire, release, use) : never()
+      const { ports } = this.stage.host
+      const body = (resource: Resource): Promise<Result> => callBody(ports, this.run.type, () => use(resource))
+      return this.stage.admits() ? this.stage.resources.use(acquire, release, body) : never()
     })
   }
 

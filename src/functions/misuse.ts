@@ -73,20 +73,21 @@ export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: reado
     `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
       'ends, and a child is treated as its onParentEnd says; nobody gets what they return. Await every promise that the ' +
       'body makes.',
-    { run: id, type },
+    { run: id, type, forgotten: calls },
   )
 }
 
 /** The run succeeds as if the body had caught them, because it went on without looking. */
 export function warnOfSwallowed({ ports }: Host, { id, type }: Run, failures: readonly Unheard[]): void {
-  const list = failures
-    .slice(0, mostNamed)
-    .map(({ what, place, error }) => `${what}${place === null ? '' : ` at ${place}`}: ${messageOf(error)}`)
+  const named = failures.slice(0, mostNamed)
+  const list = named.map(
+    ({ what, place, error }) => `${what}${place === null ? '' : ` at ${place}`}: ${messageOf(error)}`,
+  )
   const more = failures.length > mostNamed ? `; and ${failures.length - mostNamed} more` : ''
   ports.logger.warn(
     `Calls of run ${id} failed, and its body returned without awaiting them: ${list.join('; ')}${more}. The run succeeds all ` +
       'the same. Await every promise that the body makes, or catch its error.',
-    { run: id, type, error: failures[0]?.error },
+    { run: id, type, error: failures[0]?.error, swallowed: named.map(({ what, place }) => ({ what, place })) },
   )
 }
 

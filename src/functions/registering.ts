@@ -4,6 +4,7 @@
 import type { StartedChild, WaitingMeta } from '../core/entry.ts'
 import type { Watched } from '../core/watched.ts'
 import type { NewRun } from '../core/new-run.ts'
+import { leaveBody } from '../core/ports.ts'
 import type { ChildStart } from '../core/transition.ts'
 import { watchedBy, type Condition } from '../core/wait.ts'
 import { watchedKey } from '../core/attachments.ts'
@@ -19,11 +20,14 @@ export interface NewWait {
   readonly place: string | null
 }
 
-/** Takes a wait of the body. Settles with what the body gets for it. */
+/**
+ * Takes a wait of the body. Settles with what the body gets for it. It is called when the body awaits, and not by a method of its
+ * context, so the body is left here.
+ */
 export function registerWait(stage: Stage, wait: NewWait): Promise<unknown> {
   const call = new WaitCall(wait.name, wait.ways)
   call.isAwaited = true
-  begin(stage, call, wait)
+  leaveBody(stage.host.ports, () => begin(stage, call, wait))
   return call.promise
 }
 
@@ -37,10 +41,14 @@ export function beginWait(stage: Stage, wait: NewWait): WaitCall {
 /** The body awaits what has begun. */
 export function awaitBegun(stage: Stage, call: WaitCall): Promise<unknown> {
   call.isAwaited = true
+  leaveBody(stage.host.ports, () => enterBegun(stage, call))
+  return call.promise
+}
+
+function enterBegun(stage: Stage, call: WaitCall): void {
   stage.enterWait(call)
   const { failure } = call
   if (failure !== null) stage.ripen(call, { failed: true, value: failure.error, seq: null })
-  return call.promise
 }
 
 function begin(stage: Stage, call: WaitCall, { name, ways, place }: NewWait): void {

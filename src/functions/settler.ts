@@ -25,6 +25,8 @@ export interface SettlerOwner {
   readonly steps: { remember(error: unknown, seq: number): void }
   /** That call has failed, and nobody has asked what comes of it. */
   failedUnheard(call: Call, error: unknown): void
+  /** That call has succeeded, and nobody has asked for its result so far. */
+  succeededUnheard(call: Call): void
   /** The payload of that entry cannot be read, or not be fetched if that is null. */
   unreadable(error: unknown, at: RecordedPlace | null): void
   decode(text: string, entry: Pick<Entry, 'seq' | 'kind' | 'name'>): unknown
@@ -223,8 +225,13 @@ export class Settler {
     this.remove(call)
     if (outcome.failed && outcome.seq !== null) this.owner.steps.remember(outcome.value, outcome.seq)
     call.settle(outcome)
-    if (outcome.failed && !call.promise.isHeard) this.owner.failedUnheard(call, outcome.value)
+    if (!call.promise.isHeard) this.settledUnheard(call, outcome)
     this.owner.stir()
+  }
+
+  private settledUnheard(call: Call, { failed, value }: CallOutcome): void {
+    if (failed) this.owner.failedUnheard(call, value)
+    else this.owner.succeededUnheard(call)
   }
 
   private remove(call: Call): void {

@@ -15,6 +15,8 @@ export {
   type CrashReport,
 } from './kit/crash-everywhere.ts'
 export type { PerformedAttempt } from './kit/attempts.ts'
+export type { BodyChecks } from './kit/body-watch.ts'
+export type { TestStore } from './kit/test-store.ts'
 export type { FailOptions, SlowOptions } from './kit/scripts.ts'
 export type { TrialPlan } from './kit/trial-plan.ts'
 export type { WaitedFor, WaitingRun } from './kit/waiting.ts'

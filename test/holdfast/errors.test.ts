@@ -14,7 +14,7 @@ import {
   type ErrorCode,
   type HoldfastOptions,
 } from 'holdfast'
-import { crashEverywhere } from 'holdfast/testing'
+import { crashEverywhere, createTest } from 'holdfast/testing'
 import { errorCodes } from '../../src/core/error.ts'
 import type { Store } from '../../src/store.ts'
 import { systemPorts } from '../../src/system.ts'
@@ -85,6 +85,18 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
   STORE_UNKNOWN: () => thrownBy(() => createHoldfast({ store: 'papyrus:scroll' })),
   CRASH_UNSAFE: () => thrownBy(() => crashEverywhere(waits, undefined)),
+  BODY_UNSAFE: async () => {
+    const t = await createTest({ workflows: [workflow('hasty', async () => Date.now())] })
+    await t.start('hasty')
+    const error = await thrownBy(() => t.drain())
+    await t.close()
+    return error
+  },
+  STEP_UNKNOWN: async () => {
+    const t = await createTest({ workflows: [greet] })
+    t.fail('gret')
+    return thrownBy(() => t.close())
+  },
   CLOSED: async () => {
     const holdfast = await open({ workflows: [greet] })
     await holdfast.close()

@@ -12,7 +12,7 @@ import { patienceBounds, toMs, type Duration } from '../../core/duration.ts'
 import type { StepTools } from '../../core/attempt.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import type { Clock, Effects, Performance } from '../../core/ports.ts'
-import { Scripts } from './scripts.ts'
+import { isMisspelt, Scripts, unknownSteps } from './scripts.ts'
 
 /** An attempt that was made. */
 export interface PerformedAttempt extends Performance {
@@ -31,6 +31,9 @@ export interface PerformedAttempt extends Performance {
 
 /** Which of the attempts that are done the engine is told of next. */
 export type Choose = (done: readonly PerformedAttempt[]) => number
+
+/** Calls the function of a step as such a function is called in a test. */
+export type Within = <Result>(work: () => Result) => Result
 
 /** A process, as far as attempts know it. */
 export interface Doer {
@@ -58,6 +61,7 @@ export class Attempts {
   private readonly clock: Clock
   private readonly patienceMs: number
   private readonly choose: Choose | null
+  private readonly within: Within
   private readonly notes: PerformedAttempt[] = []
   /** Those that are not over. */
   private readonly open = new Set<Live>()
@@ -66,10 +70,29 @@ export class Attempts {
   private readonly onChange = new Set<() => void>()
 
   /** With `choose`, nothing that is done is told before it is chosen. */
-  constructor(clock: Clock, patience: Duration, choose: Choose | null) {
+  constructor(clock: Clock, patience: Duration, choose: Choose | null, within: Within = (work) => work()) {
     this.clock = clock
     this.patienceMs = toMs(patience, 'createTest({ patience })', patienceBounds)
     this.choose = choose
+    this.within = within
+  }
+
+  /** The test has decided something about a step that did not run, while one of nearly that name did. */
+  get hasMisspelt(): boolean {
+    return this.scripts.unknown(this.steps).some(isMisspelt)
+  }
+
+  /** Throws, once, if the test has decided something about a step that no run has reached; or only if it is misspelt. */
+  assertReached({ onlyMisspelt = false } = {}): void {
+    const { steps, scripts } = this
+    const unknown = scripts.unknown(steps).filter((one) => !onlyMisspelt || isMisspelt(one))
+    if (unknown.length === 0) return
+    scripts.forget(new Set(unknown.map(({ step }) => step)))
+    throw unknownSteps(unknown, steps)
+  }
+
+  private get steps(): ReadonlySet<string> {
+    return new Set(this.notes.map(({ step }) => step))
   }
 
   list(step?: string): readonly PerformedAttempt[] {
@@ -137,7 +160,9 @@ export class Attempts {
     this.noticeTimeout(live, tools as unknown as StepTools)
     const script = this.scripts.take(attempt)
     const begun =
-      script.failsBefore === null ? begin(work, watched(tools, note)) : Promise.reject(script.failsBefore.error)
+      script.failsBefore === null
+        ? this.within(() => begin(work, watched(tools, note)))
+        : Promise.reject(script.failsBefore.error)
     return this.follow(live, begun, script)
   }
 

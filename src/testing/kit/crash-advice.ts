@@ -1,6 +1,7 @@
 // What a user is told when a trial fails: what happened, what was expected and what came, and what to change.
 
 import { HoldfastError, isHoldfastError, messageOf } from '../../core/error.ts'
+import { findingText, type BodyFinding } from './body-watch.ts'
 import { isReordered, repeatedIn, storyOf, type Repeated } from './crash-story.ts'
 import type { ReplayFinding } from './replays.ts'
 import type { TrialPlan } from './trial-plan.ts'
@@ -13,6 +14,8 @@ export type Fault =
   | { readonly kind: 'not-ended' }
   | { readonly kind: 'keys'; readonly steps: readonly string[] }
   | { readonly kind: 'replay'; readonly finding: ReplayFinding }
+  /** A body does what a replay could not repeat, though none went another way. */
+  | { readonly kind: 'body'; readonly findings: readonly BodyFinding[] }
   /** It ends otherwise than the test says, also without a crash. */
   | { readonly kind: 'status'; readonly expected: string; readonly got: string }
   | { readonly kind: 'end'; readonly expected: string; readonly got: string }
@@ -57,6 +60,8 @@ function headline(fault: Fault): string {
       return 'A step did not keep its idempotency key.'
     case 'replay':
       return 'Its body goes another way when it is replayed.'
+    case 'body':
+      return 'A body does what a replay could not repeat.'
     case 'status':
       return 'It ended otherwise than the test expects.'
     case 'end':
@@ -87,6 +92,8 @@ function evidence(fault: Fault, { waiting, t, commits }: Trial<unknown>): readon
       return [`Expected: ${fault.expected}`, `Got:      ${fault.got}`]
     case 'replay':
       return replayEvidence(fault.finding)
+    case 'body':
+      return fault.findings.map(findingText)
   }
 }
 
@@ -139,6 +146,7 @@ function advice(fault: Fault, trial: Trial<unknown>, repeated: readonly Repeated
     case 'keys':
       return 'nothing of yours: please report this, with the workflow, as a defect of Holdfast.'
     case 'replay':
+    case 'body':
       return replayAdvice
     case 'status':
       return statusAdvice(trial)

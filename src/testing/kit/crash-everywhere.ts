@@ -13,12 +13,14 @@ import { checkOptions, shown } from '../../core/suggest.ts'
 import type { RunHandle } from '../../client/run-handle.ts'
 import type { StartOptions } from '../../client/start-options.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
+import { holdAmbient } from './ambient.ts'
 import type { PerformedAttempt } from './attempts.ts'
+import { checkBodyChecks, findingText, warnOf, type BodyChecks, type BodyFinding } from './body-watch.ts'
 import { unsafe, type Fault } from './crash-advice.ts'
 import { keysThatChanged, repeatedIn, storyOf } from './crash-story.ts'
 import type { TestOptions, WorkflowTest } from './create-test.ts'
 import { checkPlan, crashesOf, nextOrder, type Choice, type TrialPlan } from './trial-plan.ts'
-import { performTrial, type Subject, type Trial } from './trial.ts'
+import { performTrial, type KitOption, type Subject, type Trial } from './trial.ts'
 
 type Services = NonNullable<HoldfastOptions['services']>
 
@@ -37,10 +39,7 @@ export interface CrashOutcome<Output, World> {
   readonly holdfast: Holdfast
 }
 
-export interface CrashEverywhereOptions<Output, World> extends Pick<
-  TestOptions,
-  'store' | 'codec' | 'offload' | 'patience' | 'pauseCheckInterval' | 'logger'
-> {
+export interface CrashEverywhereOptions<Output, World> extends Pick<TestOptions, KitOption> {
   /** What the workflow needs of the world, made anew for every trial: fakes that remember what was done to them. */
   readonly services?: () => World
   /** What happens from outside while the run goes on: signals, completions, time. Every trial begins it anew. */
@@ -63,6 +62,11 @@ export interface CrashEverywhereOptions<Output, World> extends Pick<
   readonly replays?: number
   /** What chance makes of it. @default 1 */
   readonly seed?: number
+  /**
+   * What becomes of a body that does what a replay could not repeat, also if every trial comes to the same end; as in `createTest`.
+   * @default 'error'
+   */
+  readonly bodyChecks?: BodyChecks
   /** This trial alone, as an error has named it. */
   readonly only?: TrialPlan
 }
@@ -92,7 +96,10 @@ const optionNames = [
   'replays',
   'seed',
   'only',
+  'bodyChecks',
   'store',
+  'transaction',
+  'transactions',
   'codec',
   'offload',
   'patience',
@@ -134,6 +141,7 @@ class Exploration<Output, World extends Services> {
   private readonly options: CrashEverywhereOptions<Output, World>
   private readonly most: number
   private readonly withoutKey = new Set<string>()
+  private readonly warned = new Set<string>()
   private trials = 0
   /** The run without a crash; null before it was performed. */
   private usual: Tried | null = null
@@ -143,8 +151,10 @@ class Exploration<Output, World extends Services> {
     input: unknown,
     options: CrashEverywhereOptions<Output, World>,
   ) {
-    const { store, codec, offload, patience, pauseCheckInterval, logger } = options
-    const kit = { store, codec, offload, patience, pauseCheckInterval, logger }
+    const { store, transaction, transactions, codec, offload, patience, pauseCheckInterval, logger } = options
+    const kit = { store, transaction, transactions, codec, offload, patience, pauseCheckInterval, logger }
+    const { bodyChecks = 'error' } = options
+    checkBodyChecks(bodyChecks, 'crashEverywhere')
     this.options = options
     this.most = countOf('most', options.most ?? 2_000)
     this.subject = {
@@ -158,11 +168,22 @@ class Exploration<Output, World extends Services> {
       atMost: options.atMost ?? '1000 days',
       mostCommits: () => (this.usual === null ? mostCommits : 20 * this.usual.commits + 200),
       replays: countOf('replays', options.replays ?? 4),
+      bodyChecks,
       kit: Object.fromEntries(Object.entries(kit).filter(([, given]) => given !== undefined)),
     }
   }
 
   async explore(): Promise<CrashReport> {
+    // Once for all trials: what is replaced of the process is put back when nobody holds it.
+    const release = holdAmbient()
+    try {
+      return await this.tryEverything()
+    } finally {
+      release()
+    }
+  }
+
+  private async tryEverything(): Promise<CrashReport> {
     const usual = await this.try({})
     this.usual = usual
     const { only } = this.options
@@ -237,6 +258,10 @@ class Exploration<Output, World extends Services> {
     // Nothing that is replayed knows of a workflow that nobody here knows.
     const isIncomplete = isHoldfastError(view.error, 'WORKFLOW_UNKNOWN')
     if (replay !== null && !isIncomplete) return { kind: 'replay', finding: replay }
+    if (trial.findings.length > 0) {
+      if (this.options.bodyChecks !== 'warn') return { kind: 'body', findings: trial.findings }
+      this.warnOfAll(trial.findings)
+    }
     if (end === null) return { kind: 'not-ended' }
     const steps = keysThatChanged(trial.attempts, trial.continuations)
     if (steps.length > 0) return { kind: 'keys', steps }
@@ -251,6 +276,15 @@ class Exploration<Output, World extends Services> {
       return null
     } catch (failed) {
       return { kind: 'check', error: failed }
+    }
+  }
+
+  /** Each once, in whatever trial it is found. */
+  private warnOfAll(findings: readonly BodyFinding[]): void {
+    for (const finding of findings) {
+      const text = findingText(finding)
+      if (!this.warned.has(text)) warnOf(finding, this.options.logger)
+      this.warned.add(text)
     }
   }
 

@@ -7,19 +7,27 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
-import type { Store, StoreAdmin } from '../../store.ts'
-import type { VirtualClock } from '../virtual-clock.ts'
 import type { PerformedAttempt } from './attempts.ts'
+import { checkBodyChecks, type BodyChecks } from './body-watch.ts'
 import type { FailOptions, SlowOptions } from './scripts.ts'
+import type { TestStore } from './test-store.ts'
 import type { WaitingRun } from './waiting.ts'
 import { World } from './world.ts'
 
-export type TestOptions = Omit<HoldfastOptions, 'store' | 'transaction' | 'migrate' | 'poll' | 'ports'> & {
+export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports'> & {
   /**
-   * Where runs live: `ctx.transaction` needs a database. It must take its time from the clock.
+   * Where runs live: `ctx.transaction` needs a database. It must be empty and go by the time of the test: an address such as
+   * `'sqlite::memory:'` or `'sqlite:test.db'`, or a function that gives the clock on to the store.
    * @default in memory
    */
-  readonly store?: (clock: VirtualClock) => Promise<Store & StoreAdmin> | (Store & StoreAdmin)
+  readonly store?: TestStore
+  /**
+   * What becomes of a body that does what a replay could not repeat: it uses the clock, chance, timers or network of the machine
+   * outside of a step, or leaves a step that nobody awaits. `error`: the next call that lets something happen, or `close()`, rejects
+   * with BODY_UNSAFE, which tells the file and line. `warn` only logs it. `off` leaves the process alone: then `Date` is that of the
+   * machine, too. @default 'error'
+   */
+  readonly bodyChecks?: BodyChecks
   /** What chance makes of it: ids, `ctx.random()`, the spread of delays. @default 1 */
   readonly seed?: number
   /** How many waiting runs stay in memory; with 0 every run is replayed whenever it goes on. @default 10,000 */
@@ -61,7 +69,9 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
    */
   drain(options?: DrainOptions): Promise<readonly WaitingRun[]>
   /**
-   * Lets the next attempts of a step fail. A step is named by its identity: `charge`, `charge#2`, `eu/charge`.
+   * Lets the next attempts of a step fail. A step is named by its identity: `charge`, `charge#2`, `eu/charge`. If no run ever
+   * reaches a step of that name, `close()` rejects with STEP_UNKNOWN; so does whatever let all runs end, if a step of nearly that
+   * name ran.
    *
    * @example
    * t.fail('charge', { times: 2, error: new Error('The bank is away') })
@@ -76,6 +86,10 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
    * takes over at once, as if the lease of the old one had just run out.
    */
   crash(options?: CrashOptions): Promise<void>
+  /**
+   * Ends the world. Rejects with BODY_UNSAFE if a body did what a replay could not repeat, and with STEP_UNKNOWN if the test let a
+   * step fail or be slow that no run has reached, unless the test was told before.
+   */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -89,6 +103,9 @@ const optionNames = [
   'offload',
   'logger',
   'store',
+  'transaction',
+  'transactions',
+  'bodyChecks',
   'seed',
   'parked',
   'patience',
@@ -106,20 +123,25 @@ const optionNames = [
  */
 export async function createTest(options: TestOptions): Promise<WorkflowTest> {
   checkOptions(options, optionNames, 'createTest()')
+  checkBodyChecks(options.bodyChecks, 'createTest')
   return testOf(await World.open(options))
 }
 
 /** The hands of a test on a world. */
 export function testOf(world: World): WorkflowTest {
   const { driver, attempts } = world
-  const close = (): Promise<void> => world.close()
+  const close = async (): Promise<void> => {
+    await world.close()
+    world.watch.assertSafe()
+    world.attempts.assertReached()
+  }
   return {
     ...driver,
     holdfast: driver,
     get now() {
       return new Date(world.clock.now())
     },
-    advance: (duration) => world.clock.advance(duration),
+    advance: (duration) => world.advance(duration),
     drain(options = {}) {
       checkOptions(options, ['time', 'atMost'], 'drain()')
       const { time = false, atMost = '1000 days' } = options

@@ -2,14 +2,15 @@
 // machine: whatever a body does differently, it would have done differently after a crash.
 
 import type { Definition } from '../../core/definition.ts'
-import type { Turns } from '../../core/ports.ts'
+import { randomFraction, type Turns } from '../../core/ports.ts'
 import type { Run } from '../../core/run.ts'
 import { replayRun, type Replayed } from '../../engine/replaying.ts'
 import { systemPorts } from '../../system.ts'
 import { silentLogger } from '../logger.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import { createVirtualClock } from '../virtual-clock.ts'
-import { withOtherAmbient, type AmbientRead } from './ambient.ts'
+import { holdAmbient, type AmbientScope, type AmbientUse } from './ambient.ts'
+import { bodiesIn } from './body-watch.ts'
 import { journalOf } from './waiting.ts'
 import type { World } from './world.ts'
 
@@ -18,7 +19,7 @@ export interface ReplayFinding {
   readonly run: Run
   readonly replayed: Exclude<Replayed, { outcome: 'same' }>
   /** Where the body looked at the clock and the chance of the machine. */
-  readonly reads: readonly AmbientRead[]
+  readonly reads: readonly AmbientUse[]
 }
 
 export interface ReplayOptions {
@@ -34,21 +35,77 @@ const graceMs = 50
 export async function replayAll(
   world: World,
   runs: readonly Run[],
+  options: ReplayOptions,
+): Promise<ReplayFinding | null> {
+  const release = holdAmbient()
+  try {
+    for (const run of runs) {
+      const finding = await replayOften(world, run, options)
+      if (finding !== null) return finding
+    }
+    return null
+  } finally {
+    release()
+  }
+}
+
+async function replayOften(
+  world: World,
+  run: Run,
   { definitions, services, times }: ReplayOptions,
 ): Promise<ReplayFinding | null> {
-  for (const run of runs) {
-    const definition = definitions.find(({ type, version }) => type === run.type && version === run.version)
-    if (definition === undefined) continue
-    const reads: AmbientRead[] = []
-    for (let number = 0; number < times; number += 1) {
-      const replayed = await withOtherAmbient(number, reads, () => replay(world, definition, run, services))
-      if (replayed.outcome !== 'same') return { run, replayed, reads }
-    }
+  const definition = definitions.find(({ type, version }) => type === run.type && version === run.version)
+  if (definition === undefined) return null
+  const reads: AmbientUse[] = []
+  for (let number = 0; number < times; number += 1) {
+    const ambient = otherAmbient(number, world.clock.now(), reads)
+    const replayed = await replay(world, definition, run, { services, ambient })
+    if (replayed.outcome !== 'same') return { run, replayed, reads }
   }
   return null
 }
 
-async function replay(world: World, definition: Definition, run: Run, services: unknown): Promise<Replayed> {
+/** A day and a bit, so that hours, minutes, weekdays and parities differ. */
+const strideMs = 31 * 3_600_000 + 13 * 60_000 + 7_001
+const mostReads = 100
+
+/** Another clock and another chance than for the `number` before. Whoever looks at them is noted with the place. */
+function otherAmbient(number: number, startMs: number, reads: AmbientUse[]): AmbientScope {
+  return {
+    now: () => startMs + number * strideMs,
+    random: chance(number),
+    onUse({ what, place }) {
+      const isKnown = reads.some((read) => read.what === what && read.place === place)
+      if (!isKnown && reads.length < mostReads) reads.push({ what, place })
+    },
+  }
+}
+
+/** The first number is near 0 and near 1 by turns: most branches ask for no more than that. */
+function chance(number: number): () => number {
+  const random = createSeededRandom(number)
+  let isFirst = true
+  return () => {
+    const fraction = randomFraction(random)
+    const first = number % 2 === 0 ? fraction / 1_000 : 1 - (1 + fraction) / 1_000
+    const next = isFirst ? first : fraction
+    isFirst = false
+    return next
+  }
+}
+
+/** What a body finds around it. */
+interface Replaying {
+  readonly services: unknown
+  readonly ambient: AmbientScope
+}
+
+async function replay(
+  world: World,
+  definition: Definition,
+  run: Run,
+  { services, ambient }: Replaying,
+): Promise<Replayed> {
   const entries = await journalOf(world.store, run)
   let answer: Replayed | null = null
   let taken = 0
@@ -67,7 +124,8 @@ async function replay(world: World, definition: Definition, run: Run, services: 
       machine.turns.next(call)
     },
   }
-  const ports = { ...machine, clock, turns, random: createSeededRandom(run.seq) }
+  const bodies = bodiesIn(() => ambient)
+  const ports = { ...machine, clock, turns, bodies, random: createSeededRandom(run.seq) }
   const { payloads, tokenKey } = world
   const replaying = replayRun(definition, run, entries, { ports, payloads, services, tokenKey })
   void replaying.then((replayed) => (answer = replayed))

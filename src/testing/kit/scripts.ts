@@ -3,7 +3,7 @@
 import { toMs, type Duration } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
 import type { Performance } from '../../core/ports.ts'
-import { checkOptions, shown } from '../../core/suggest.ts'
+import { checkOptions, closest, shown } from '../../core/suggest.ts'
 import { idOf, type RunReference } from '../../client/run-reference.ts'
 
 export interface FailOptions {
@@ -32,6 +32,8 @@ export interface SlowOptions {
 }
 
 interface Script {
+  /** How the test asked for it: `t.fail('charge')`. */
+  readonly call: string
   readonly step: string
   readonly runId: string | null
   readonly isUndo: boolean
@@ -55,8 +57,8 @@ export interface Scripted {
 }
 
 export class Scripts {
-  private readonly failing: Failing[] = []
-  private readonly slowing: Slowing[] = []
+  private failing: Failing[] = []
+  private slowing: Slowing[] = []
 
   fail(step: string, options: FailOptions = {}): void {
     checkOptions(options, ['times', 'error', 'run', 'when', 'undo'], 'fail()')
@@ -65,13 +67,13 @@ export class Scripts {
       throw new HoldfastError('INVALID_OPTION', `fail({ when }) is 'before' or 'after'. Got ${shown(when)}.`)
     }
     const error = options.error ?? new Error(`The test lets step "${step}" fail`)
-    this.failing.push({ ...scriptOf(step, times, options), when, error })
+    this.failing.push({ ...scriptOf('fail', step, times, options), when, error })
   }
 
   slow(step: string, duration: Duration, options: SlowOptions = {}): void {
     checkOptions(options, ['times', 'run', 'undo'], 'slow()')
     const { times = Number.POSITIVE_INFINITY } = options
-    this.slowing.push({ ...scriptOf(step, times, options), ms: toMs(duration, 'slow()') })
+    this.slowing.push({ ...scriptOf('slow', step, times, options), ms: toMs(duration, 'slow()') })
   }
 
   /** What becomes of this attempt; the next one of the step may fare otherwise. */
@@ -83,14 +85,59 @@ export class Scripts {
       slowMs: takeFrom(this.slowing, attempt)?.ms ?? 0,
     }
   }
+
+  /** Nothing is decided about these steps any more. */
+  forget(steps: ReadonlySet<string>): void {
+    this.failing = this.failing.filter(({ step }) => !steps.has(step))
+    this.slowing = this.slowing.filter(({ step }) => !steps.has(step))
+  }
+
+  /** What was decided about steps that are not among those that ran: most likely a name that is misspelt. */
+  unknown(ran: ReadonlySet<string>): readonly UnknownStep[] {
+    const all: readonly Script[] = [...this.failing, ...this.slowing]
+    return all.filter(({ step }) => !ran.has(step)).map(({ call, step }) => ({ call, step, meant: closest(step, ran) }))
+  }
 }
 
-function scriptOf(step: string, times: number, { run, undo = false }: SlowOptions): Script {
+/** A step that a test has decided something about, and that no run has reached. */
+export interface UnknownStep {
+  readonly call: string
+  readonly step: string
+  /** A step that ran, of nearly that name. */
+  readonly meant: string | undefined
+}
+
+/** A step of nearly that name ran. */
+export function isMisspelt({ meant }: UnknownStep): boolean {
+  return meant !== undefined
+}
+
+/** The error for a test that lets steps fail which there are not. */
+export function unknownSteps(unknown: readonly UnknownStep[], ran: ReadonlySet<string>): HoldfastError {
+  const told = unknown.map(({ call, step, meant }) => {
+    const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`
+    return `${call} had no effect, because no run has reached a step "${step}".${hint}`
+  })
+  const known = [...ran].slice(0, mostListed).map((step) => `"${step}"`)
+  const list = known.length === 0 ? 'No step ran at all.' : `The steps that ran are: ${known.join(', ')}.`
+  const names = unknown.map(({ step }) => step)
+  return new HoldfastError('STEP_UNKNOWN', [...told, list].join('\n'), { details: { steps: names, ran: [...ran] } })
+}
+
+const mostListed = 20
+
+function scriptOf(method: string, step: string, times: number, { run, undo = false }: SlowOptions): Script {
   const isCount = times === Number.POSITIVE_INFINITY || (Number.isInteger(times) && times > 0)
   if (!isCount) {
     throw new HoldfastError('INVALID_OPTION', `{ times } must be a whole number from 1. Got ${shown(times)}.`)
   }
-  return { step, runId: run === undefined ? null : idOf(run), isUndo: undo, left: times }
+  return {
+    call: `t.${method}(${shown(step)})`,
+    step,
+    runId: run === undefined ? null : idOf(run),
+    isUndo: undo,
+    left: times,
+  }
 }
 
 function takeFrom<Kind extends Script>(scripts: Kind[], { step, runId, isUndo }: Performance): Kind | null {

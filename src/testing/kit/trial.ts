@@ -9,12 +9,17 @@ import type { RunView } from '../../client/run-view.ts'
 import type { RunHandle } from '../../client/run-handle.ts'
 import type { StartOptions } from '../../client/start-options.ts'
 import type { PerformedAttempt } from './attempts.ts'
+import type { BodyChecks, BodyFinding } from './body-watch.ts'
 import { testOf, type TestOptions, type WorkflowTest } from './create-test.ts'
 import { replayAll, type ReplayFinding } from './replays.ts'
 import type { Choice, TrialPlan } from './trial-plan.ts'
 import { journalOf, type WaitingRun } from './waiting.ts'
 import type { Death } from './worker-process.ts'
 import { World } from './world.ts'
+
+/** The options of a test that mean the same in a trial. */
+export type KitOption =
+  'store' | 'transaction' | 'transactions' | 'codec' | 'offload' | 'patience' | 'pauseCheckInterval' | 'logger'
 
 /** What is tried, in every trial anew. */
 export interface Subject<Output, Services> {
@@ -29,7 +34,8 @@ export interface Subject<Output, Services> {
   readonly replays: number
   /** A run that commits more often than this does not come to its end. */
   readonly mostCommits: () => number
-  readonly kit: Pick<TestOptions, 'store' | 'codec' | 'offload' | 'patience' | 'pauseCheckInterval' | 'logger'>
+  readonly kit: Pick<TestOptions, KitOption>
+  readonly bodyChecks: BodyChecks
 }
 
 /** A commit of the process, or one that it died of. */
@@ -56,6 +62,8 @@ export interface Trial<Services> {
   /** What `during` threw. */
   readonly thrown: { readonly error: unknown } | null
   readonly replay: ReplayFinding | null
+  /** What bodies did that a replay could not repeat. */
+  readonly findings: readonly BodyFinding[]
 }
 
 /** However a run goes on after each of its commits, it does not need many more of them. */
@@ -73,6 +81,7 @@ export async function performTrial<Output, Services, Verdict>(
     ...subject.kit,
     workflows: subject.workflows,
     services,
+    bodyChecks: subject.bodyChecks === 'off' ? 'off' : 'keep',
     seed: plan.seed ?? subject.seed,
     ...(plan.replayed === true ? { parked: 0 } : {}),
     onCommit(transitions) {
@@ -90,7 +99,7 @@ export async function performTrial<Output, Services, Verdict>(
   try {
     const t = testOf(world)
     const run = (await world.driver.start(subject.workflow.type, subject.input, subject.start)) as RunHandle<Output>
-    const thrown = await attempted(async () => subject.during(t, run))
+    const thrown = await attempted(async () => world.watch.inVirtualTime(() => subject.during(t, run)))
     const waiting = await world.drainTime(subject.atMost, () => commits.length > subject.mostCommits())
     const rows = await allRuns(world)
     const row = rows.find(({ id }) => id === run.id) as Run
@@ -107,9 +116,12 @@ export async function performTrial<Output, Services, Verdict>(
       waiting,
       continuations: await countContinuations(world),
       thrown,
+      findings: world.watch.findings,
       replay: await replayAll(world, rows, { definitions: subject.workflows, services, times: subject.replays }),
     }
-    return await judge(trial)
+    const verdict = await world.watch.inVirtualTime(() => judge(trial))
+    world.attempts.assertReached()
+    return verdict
   } finally {
     await world.close()
   }

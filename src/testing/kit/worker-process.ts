@@ -5,8 +5,9 @@
 //   booting → working   its session is open and what others left behind was taken over
 //   any     → dead      killed; the next process is another object, and shares nothing with it but the store
 
-import type { Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
+import type { Bodies, Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
+import type { OwnTransaction } from '../../engine/transacting.ts'
 import type { RunningWorker } from '../../holdfast.ts'
 import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, Within } from '../../store.ts'
 import type { Attempts, Doer } from './attempts.ts'
@@ -20,6 +21,8 @@ export interface Surroundings {
   readonly clock: Clock
   readonly turns: Turns
   readonly attempts: Attempts
+  /** Knows what bodies do; null if nobody wants to know. */
+  readonly bodies: Bodies | null
   /** A process is about to commit. */
   readonly onCommit: (transitions: readonly Transition[]) => Death
   readonly onDeath: () => void
@@ -35,6 +38,10 @@ export class WorkerProcess implements Doer {
   private readonly around: Surroundings
   private readonly timers = new Set<Cancel>()
   private readonly sessions = new Set<string>()
+  /** What is to be committed in the transactions of the user's own library, by what that calls a transaction. */
+  private readonly lent = new Map<unknown, Transition[]>()
+  /** Give back places in the line of transactions. */
+  private readonly reserved = new Set<() => void>()
   private unlisten: Cancel = () => undefined
   private settleUp: () => void = () => undefined
   private settleDead: () => void = () => undefined
@@ -57,6 +64,22 @@ export class WorkerProcess implements Doer {
     }
   }
 
+  /** The user's own way to begin a transaction, for as long as this process lives. */
+  transactionBy(own: OwnTransaction): OwnTransaction {
+    return (work, options) =>
+      this.mortal((guarded) =>
+        own(async (tx) => {
+          const transitions: Transition[] = []
+          this.lent.set(tx, transitions)
+          try {
+            return await guarded(transitions, work(tx))
+          } finally {
+            this.lent.delete(tx)
+          }
+        }, options),
+      )
+  }
+
   /** Hears at once what others want of its runs. */
   beat(): void {
     if (this.isAlive) this.worker?.beat()
@@ -72,6 +95,8 @@ export class WorkerProcess implements Doer {
     this.isAlive = false
     for (const cancel of this.timers) cancel()
     this.timers.clear()
+    for (const giveBack of this.reserved) giveBack()
+    this.reserved.clear()
     this.unlisten()
     this.around.attempts.died(this)
     this.settleDead()
@@ -86,8 +111,9 @@ export class WorkerProcess implements Doer {
   }
 
   private ports(): Omit<Ports, 'random' | 'digest' | 'logger'> {
-    const { clock, turns, attempts } = this.around
+    const { clock, turns, attempts, bodies } = this.around
     return {
+      ...(bodies === null ? {} : { bodies }),
       clock: {
         // The store of the world goes by this clock, so that nothing is a little late.
         drift: 0,
@@ -132,7 +158,8 @@ export class WorkerProcess implements Doer {
     }
     if (isTransactional(store)) {
       own.transact = (work, options) => this.transact(store, work, options)
-      own.within = (handle) => store.within(handle)
+      own.within = (handle) => noting(store.within(handle), this.lent.get(handle) ?? [])
+      if (store.reserve !== undefined) own.reserve = (signal) => this.reserve(store, signal)
     }
     return new Proxy(store, {
       get: (target, name): unknown => {
@@ -170,30 +197,47 @@ export class WorkerProcess implements Doer {
     return this.answered(Promise.resolve(answer))
   }
 
-  /** A transaction whose process dies is rolled back, unless its COMMIT was sent. */
-  private async transact<Result>(
+  private transact<Result>(
     store: Store & StoreTransactions,
     work: (handle: unknown, within: Within) => Promise<Result>,
     options: TransactOptions | undefined,
   ): Promise<Result> {
+    return this.mortal((guarded) =>
+      store.transact((handle, within) => {
+        const transitions: Transition[] = []
+        return guarded(transitions, work(handle, noting(within, transitions)))
+      }, options),
+    )
+  }
+
+  /** A transaction whose process dies is rolled back, unless its COMMIT was sent. */
+  private async mortal<Result>(begin: (guarded: Guarded) => PromiseLike<Result>): Promise<Result> {
     let death: Death = null
-    const done = store.transact(async (handle, within) => {
-      const transitions: Transition[] = []
-      const commit: Within['commit'] = (batch) => {
-        transitions.push(...batch)
-        return within.commit(batch)
-      }
-      const result = await Promise.race([work(handle, { ...bound(within), commit }), this.dead])
+    const guarded: Guarded = async (transitions, work) => {
+      const result = await Promise.race([work, this.dead])
       if (this.isAlive) death = this.around.onCommit(transitions)
       if (death === 'before') this.die()
       if (!this.isAlive) throw new Error('The process died, and its transaction with it')
-      return result as Result
-    }, options)
+      return result as Awaited<typeof work>
+    }
+    const done = (async () => begin(guarded))()
     // Only when the transaction is over can the store be asked for anything else.
     await done.catch(() => undefined)
     if (death === 'before') await this.bury()
     if (death === 'after') await this.kill()
     return this.answered(done)
+  }
+
+  private async reserve(store: StoreTransactions, signal: AbortSignal): Promise<() => void> {
+    const giveBack = (await store.reserve?.(signal)) ?? (() => undefined)
+    if (!this.isAlive) {
+      giveBack()
+      return nothing()
+    }
+    this.reserved.add(giveBack)
+    return () => {
+      if (this.reserved.delete(giveBack)) giveBack()
+    }
   }
 
   private async listen(onHint: (hint: Hint) => void): Promise<() => void> {
@@ -202,10 +246,17 @@ export class WorkerProcess implements Doer {
   }
 }
 
-function bound(within: Within): Within {
+/** Lets the work of a transaction take place, and decides whether the process lives to see its COMMIT. */
+type Guarded = <Result>(transitions: readonly Transition[], work: Promise<Result>) => Promise<Result>
+
+/** The same, and what is to be committed is noted. */
+function noting(within: Within, transitions: Transition[]): Within {
   return {
     start: (runs) => within.start(runs),
-    commit: (transitions) => within.commit(transitions),
+    commit: (batch) => {
+      transitions.push(...batch)
+      return within.commit(batch)
+    },
     deliver: (messages) => within.deliver(messages),
     steer: (requests) => within.steer(requests),
     load: (requests, mostBytes) => within.load(requests, mostBytes),

@@ -9,14 +9,17 @@ import { toMs, type Duration } from '../../core/duration.ts'
 import { Payloads } from '../../core/payload.ts'
 import type { Cancel } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
-import { createHoldfast, createMemoryStore, type Holdfast, type HoldfastOptions } from '../../holdfast.ts'
+import type { OwnTransaction } from '../../engine/transacting.ts'
+import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../holdfast.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemPorts } from '../../system.ts'
 import { silentLogger } from '../logger.ts'
 import { createSeededRandom } from '../seeded-random.ts'
 import { createVirtualClock, type VirtualClock } from '../virtual-clock.ts'
 import { Attempts, type Choose } from './attempts.ts'
+import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
+import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
 import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
 
@@ -31,11 +34,13 @@ const poll = '1 day'
 /** The same in every world: what a body returns must not depend on chance. */
 const tokenKey = 'the key of tokens that complete nothing outside of a test'
 
-type Shared = Omit<HoldfastOptions, 'store' | 'transaction' | 'migrate' | 'poll' | 'ports' | 'services'>
+type Shared = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports' | 'services'>
 
 export interface WorldOptions extends Shared {
   readonly services?: unknown
-  readonly store?: (clock: VirtualClock) => Promise<Store & StoreAdmin> | (Store & StoreAdmin)
+  readonly store?: TestStore
+  /** `keep`: what bodies do that they must not is kept for who looks at it. @default 'error' */
+  readonly bodyChecks?: BodyChecks | 'keep'
   readonly seed?: number
   readonly patience?: Duration
   readonly parked?: number
@@ -54,7 +59,11 @@ export class World {
   driver!: Holdfast
   /** How many processes there were. */
   incarnations = 0
+  readonly watch: BodyWatch
   private readonly options: WorldOptions
+  private readonly transaction: OwnTransaction | null
+  private readonly mostTransactions: number | undefined
+  private readonly releaseAmbient: () => void
   private readonly shared: HoldfastOptions
   private readonly turns = new CountedTurns(systemPorts(silentLogger).turns)
   private process: WorkerProcess | null = null
@@ -71,25 +80,37 @@ export class World {
   static async open(options: WorldOptions): Promise<World> {
     const opened: { world?: World } = {}
     const clock = createVirtualClock(undefined, async () => opened.world?.rest())
-    const store = options.store === undefined ? createMemoryStore(clock) : await options.store(clock)
+    const store = await openTestStore(options.store, clock, options.transaction)
     const world = new World(options, clock, store)
     opened.world = world
-    const random = createSeededRandom(world.seedOf(0))
-    const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
-    world.driver = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
-    world.boot()
-    await world.rest()
-    return world
+    try {
+      const random = createSeededRandom(world.seedOf(0))
+      const ports = { clock: { ...clock, drift: 0 }, random, turns: world.turns }
+      world.driver = await createHoldfast({ ...world.shared, store: world.noticing(store), ports })
+      await assertEmpty(store)
+      world.boot()
+      await world.rest()
+      return world
+    } catch (error) {
+      await world.close()
+      throw error
+    }
   }
 
   private constructor(options: WorldOptions, clock: VirtualClock, store: Store & StoreAdmin) {
-    const { seed, patience = '2s', parked, choose = null, onCommit, store: _opened, ...shared } = options
+    const { seed, patience = '2s', parked, choose = null, onCommit, store: _opened, ...rest } = options
+    const { transaction, transactions, bodyChecks = 'error', ...shared } = rest
     this.options = { seed: seed ?? 1, ...(parked === undefined ? {} : { parked }), ...(onCommit && { onCommit }) }
-    this.shared = { logger: silentLogger, tokenKey, ...shared, poll, store } as HoldfastOptions
+    this.transaction = transaction ?? null
+    this.mostTransactions = transactions
     this.clock = clock
     this.store = store
+    this.watch = new BodyWatch({ clock, checks: bodyChecks, logger: shared.logger })
+    const logger = this.watch.listening(shared.logger ?? silentLogger)
+    this.shared = { tokenKey, ...shared, logger, poll, store } as HoldfastOptions
     this.payloads = new Payloads(options.codec ?? jsonCodec(), options.offload, store.capabilities.namespace)
-    this.attempts = new Attempts(clock, patience, choose)
+    this.attempts = new Attempts(clock, patience, choose, (work) => this.watch.inVirtualTime(work))
+    this.releaseAmbient = this.watch.hold()
   }
 
   get tokenKey(): string {
@@ -105,7 +126,7 @@ export class World {
       if ((await this.attempts.outlast()) || this.attempts.release()) continue
       if (this.isSteered) this.process?.beat()
       this.isSteered = false
-      if (!this.isWritten) return
+      if (!this.isWritten) return this.watch.assertSafe()
       await this.lookAtBounds()
     }
   }
@@ -113,7 +134,20 @@ export class World {
   /** Lets everything happen that is due now. */
   async drain(): Promise<readonly WaitingRun[]> {
     await this.clock.advance(0)
+    await this.rested()
     return this.waiting()
+  }
+
+  /** Lets so much time pass. */
+  async advance(duration: Duration): Promise<void> {
+    await this.clock.advance(duration)
+    await this.rested()
+  }
+
+  /** Nothing happens any more without time or somebody outside: says so if the test has misspelt a step. */
+  private async rested(): Promise<void> {
+    const { hasMisspelt } = this.attempts
+    if (hasMisspelt && (await unended(this.store)).length === 0) this.attempts.assertReached({ onlyMisspelt: true })
   }
 
   /** Lets time pass until every run has ended or waits for somebody outside; at most for so long, or until it is enough. */
@@ -123,7 +157,10 @@ export class World {
       await this.clock.advance(0)
       const runs = await unended(this.store)
       const isOver = runs.every(isUpToOthers) || this.clock.now() >= until || isEnough()
-      if (isOver) return this.waiting()
+      if (isOver) {
+        await this.rested()
+        return this.waiting()
+      }
       let asked = 0
       // It is asked before the next timer fires, and again after that.
       const hasFired = (): boolean => (asked += 1) > 1
@@ -161,8 +198,9 @@ export class World {
     if (this.isClosed) return
     this.isClosed = true
     this.cancelBound()
+    this.releaseAmbient()
     await this.process?.kill()
-    await this.driver.close()
+    await this.driver?.close()
     await this.store.close()
   }
 
@@ -176,6 +214,7 @@ export class World {
       clock,
       turns,
       attempts,
+      bodies: this.watch.bodies,
       onCommit: options.onCommit ?? (() => null),
       onDeath: () => this.boot(),
       onWrite: () => void (this.isWritten = true),
@@ -184,7 +223,10 @@ export class World {
     const random = createSeededRandom(this.seedOf(this.incarnations))
     const { parked } = options
     const begun = process.boot(async (line, ports) => {
-      const holdfast = await createHoldfast({ ...this.shared, store: line, ports: { ...ports, random } })
+      const own = this.transaction === null ? {} : { transaction: process.transactionBy(this.transaction) }
+      const most = this.mostTransactions === undefined ? {} : { transactions: this.mostTransactions }
+      const working = { ...this.shared, ...own, ...most, store: line, ports: { ...ports, random } }
+      const holdfast = await createHoldfast(working)
       return holdfast.work({ lease, signals: false, ...(parked === undefined ? {} : { parked }) })
     })
     begun.catch((error: unknown) => void (this.failure = { error }))
@@ -216,6 +258,7 @@ export class World {
     const request = this.process?.rescueRequest ?? null
     if (request === null) return
     const { next, now } = await this.store.rescue({ ...request, limit: 0 })
+    assertSameTime(now, this.clock.now())
     const held = (await unended(this.store)).flatMap(({ session, timeoutAt }) =>
       session === null ? [] : (timeoutAt ?? []),
     )

@@ -15,6 +15,8 @@ const expected: Record<ErrorCode, string> = {
   SCHEMA_TOO_NEW: 'usage',
   CLOSED: 'usage',
   CRASH_UNSAFE: 'usage',
+  BODY_UNSAFE: 'usage',
+  STEP_UNKNOWN: 'usage',
   RUN_NOT_FOUND: 'not-found',
   RUN_EXISTS: 'conflict',
   INPUT_CONFLICT: 'conflict',
