@@ -5,7 +5,7 @@ import { isTerminal, type Run } from './run.ts'
 type Bounded = Pick<Run, 'session' | 'status' | 'undo' | 'deletedAt' | 'timeoutAt' | 'expiresAt'>
 
 /** A nearer deadline than this is told to those who look for runs whose time is over. They find the others by themselves. */
-export const nearDeadlineMs = 60_000
+export const nearDeadlineMs = 60 * 60_000
 
 /**
  * Tells whether a rescue may end this run once its time is over. A held run is left to its holder; undo work has no bound on

@@ -10,8 +10,10 @@
 import type { Cancel } from '../core/ports.ts'
 import type { Engine } from '../engine/engine.ts'
 
-/** How often it looks where nobody tells. A look is one read of an index that is nearly always empty. */
-const everyMs = 60_000
+/** How often it looks where nobody tells, unless `poll` is longer. A look is one read of an index that is nearly always empty. */
+const usualMs = 60_000
+/** However long `poll` is. */
+const longestMs = 30 * 60_000
 /** Somebody else is at it, and will be done any moment. */
 const leastMs = 100
 /** Whatever kept a page from being done is asked again then. */
@@ -19,6 +21,7 @@ const soonMs = 5_000
 
 export class Housekeeper {
   private readonly engine: Engine
+  private readonly everyMs: number
   private isWorking = false
   /** It was told of more while it worked. */
   private isTold = false
@@ -27,6 +30,7 @@ export class Housekeeper {
 
   constructor(engine: Engine) {
     this.engine = engine
+    this.everyMs = Math.min(Math.max(usualMs, engine.pollMs ?? 0), longestMs)
   }
 
   stop(): void {
@@ -42,6 +46,7 @@ export class Housekeeper {
 
   /** Until nothing is left that it may take; in how many milliseconds there is more. */
   private async doAll(): Promise<number> {
+    const { everyMs } = this
     while (!this.stopped) {
       const { worked, nextInMs } = await this.engine.store.doChores()
       if (!worked) return Math.max(leastMs, Math.min(nextInMs ?? everyMs, everyMs))
@@ -52,7 +57,7 @@ export class Housekeeper {
   private async work(): Promise<void> {
     this.isWorking = true
     this.cancel?.()
-    let restMs = everyMs
+    let restMs = this.everyMs
     try {
       while (this.isTold && !this.stopped) {
         this.isTold = false

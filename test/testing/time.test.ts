@@ -32,6 +32,17 @@ it('nothing happens before its time, and everything at its time', async () => {
   expect(t.now.toISOString()).toBe('2030-01-04T00:00:00.000Z')
 })
 
+it('a year passes in one call', async () => {
+  const yearly = workflow('yearly', {}, async (ctx) => {
+    await ctx.sleep('365 days')
+    return 'renewed'
+  })
+  await using t = await createTest({ workflows: [yearly] })
+  const run = await t.start(yearly)
+  await t.advance('365 days')
+  expect(await run.result()).toBe('renewed')
+})
+
 it('after a second everything that is due within that second has happened: a sleep, a retry, a timeout', async () => {
   let attempts = 0
   const busy = workflow('busy', {}, async (ctx, kind: 'sleep' | 'retry' | 'timeout') => {
