@@ -10,6 +10,7 @@
 // longer each time.
 
 import type { Definition } from '../core/definition.ts'
+import { pausedLine } from '../core/engine-notes.ts'
 import { HoldfastError } from '../core/error.ts'
 import { nearDeadlineMs } from '../core/deadline.ts'
 import type { Cancel } from '../core/ports.ts'
@@ -196,8 +197,9 @@ export class Rescuer {
     }
     for (const { runId, type, crashes } of takenOver) {
       if (!paused.includes(runId)) continue
-      const why = `its process died ${crashes} times in a row, at last while it performed nothing else`
-      logger.error(`Run ${runId} is paused: ${why}. Find what ends the process, then resume it.`, {
+      const why = `Its process died ${crashes} times in a row, at last while it performed nothing else.`
+      const told = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
+      logger.error(told, {
         run: runId,
         type,
         crashes,
