@@ -21,6 +21,7 @@ export const flags = [
   '--all',
   '--yes',
   '--dry-run',
+  '--preview',
   '--now',
   '--full',
   '--deleted',
