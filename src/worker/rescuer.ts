@@ -167,10 +167,7 @@ export class Rescuer {
       this.tell(rescued)
       if (rescued.more && !this.stopped) continue
       if (runs > 0) {
-        engine.ports.logger.warn(`Recovered ${runs === 1 ? '1 run' : `${runs} runs`} from dead workers.`, {
-          runs,
-          sessions,
-        })
+        engine.ports.logger.warn(recoveredLine(runs, sessions), { runs, sessions })
         engine.onReady()
       }
       if (!this.stopped) this.options.suspects(suspects === null ? null : suspects - now)
@@ -206,4 +203,11 @@ export class Rescuer {
       })
     }
   }
+}
+
+function recoveredLine(runs: number, sessions: number): string {
+  const many = runs === 1 ? '1 run' : `${runs} runs`
+  // The worker may live, and have been silent about a run for longer than the lease of its workflow.
+  if (sessions === 0) return `Recovered ${many} whose lease had run out.`
+  return `Recovered ${many} from ${sessions === 1 ? 'a dead worker' : `${sessions} dead workers`}.`
 }
