@@ -1,17 +1,18 @@
 // `holdfast dev` with real processes: code that changes, that is broken and repaired, a worker that is killed, and Ctrl-C.
 
 import { spawn } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createHoldfast, type Holdfast } from '../../src/index.ts'
+import { createHoldfast, workflow, type Holdfast } from '../../src/index.ts'
+import { translatedPackage } from '../support/child-program.ts'
+import { documents } from './seed.ts'
 import { cli, folder } from './world.ts'
 
-/** By its address: the projects of these tests have nothing installed. */
-const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+/** What is asked for here. It is performed by the code of the project. */
+const asked = workflow('shop.order', (_ctx, ms: number) => ms)
 
 interface Dev {
   readonly place: string
@@ -25,17 +26,22 @@ interface Dev {
   readonly ended: Promise<number | null>
 }
 
-async function dev(files: Readonly<Record<string, string>>, more: readonly string[] = []): Promise<Dev> {
+async function dev(
+  files: Readonly<Record<string, string>>,
+  more: readonly string[] = [],
+  module = 'src/workflows.js',
+): Promise<Dev> {
   const place = folder()
-  const write = (name: string, text: string): void =>
-    writeFileSync(join(place, name), text.replaceAll('INDEX', pathToFileURL(resolve('src/index.ts')).href))
+  const root = await translatedPackage()
+  const write = (name: string, text: string): void => writeFileSync(join(place, name), text.replaceAll('ROOT', root))
   mkdirSync(join(place, 'src'))
+  symlinkSync(resolve('node_modules'), join(place, 'node_modules'))
   write('package.json', '{ "type": "module" }')
   for (const [name, text] of Object.entries(files)) write(name, text)
   const store = `sqlite:${join(place, 'shop.db')}`
-  const holdfast = await createHoldfast({ store, logger: quiet, workflows: [] })
+  const holdfast = await createHoldfast({ store, logger: quiet, workflows: [asked] })
   onTestFinished(() => holdfast.close())
-  const argv = ['--import', tsx, resolve('src/cli/main.ts'), 'dev', 'src/workflows.js', '--store', store, ...more]
+  const argv = [join(root, 'src/cli/main.js'), 'dev', module, '--store', store, ...more]
   const child = spawn(process.execPath, argv, { cwd: place, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (said += text.toString()))
@@ -54,21 +60,12 @@ async function dev(files: Readonly<Record<string, string>>, more: readonly strin
 }
 
 const order = (body: string): string => `
-  import { workflow } from 'INDEX'
+  import { workflow } from 'ROOT/src/index.js'
   import { price } from './price.js'
   export const order = workflow('shop.order', async (ctx, ms) => { ${body} })`
 const orders = {
   'src/workflows.js': order(`return ctx.step('charge', () => price)`),
   'src/price.js': 'export const price = 1',
-}
-
-/** Starts a run without having its code. */
-async function started({ place, holdfast }: Dev, input: unknown): Promise<string> {
-  const argv = ['start', 'shop.order', JSON.stringify(input), '--json', '--workflows', join(place, 'src/workflows.js')]
-  void holdfast
-  const { stdout, stderr } = await cli([...argv, '--store', `sqlite:${join(place, 'shop.db')}`])
-  expect(stderr).toBe('')
-  return (JSON.parse(stdout) as { readonly id: string }).id
 }
 
 /** The process of the worker: it says so itself. */
@@ -88,12 +85,12 @@ describe('holdfast dev', () => {
     await one.says('Reloads when a source file in . changes. Ctrl-C stops it.')
     expect(one.said()).toContain('Serves 1 workflow from sqlite:')
     expect(one.said()).toContain('  shop.order v1\n')
-    const before = await started(one, 0)
-    expect(await one.holdfast.run(before).result({ timeout: '20s' })).toBe(1)
+    const before = await one.holdfast.start(asked, 0)
+    expect(await before.result({ timeout: '20s' })).toBe(1)
     one.write('src/price.js', 'export const price = 2')
     await one.says('Reloaded after a change in src/price.js.\n')
-    const after = await started(one, 0)
-    expect(await one.holdfast.run(after).result({ timeout: '20s' })).toBe(2)
+    const after = await one.holdfast.start(asked, 0)
+    expect(await after.result({ timeout: '20s' })).toBe(2)
     one.signal('SIGINT')
     expect(await one.ended).toBe(0)
     expect(one.said()).toMatch(/Stopping\. .*\nStopped\.\n$/)
@@ -112,24 +109,24 @@ describe('holdfast dev', () => {
     await one.says('It starts again when a file changes.\n', 2)
     one.write('src/workflows.js', order('return price + 6'))
     await one.says('Reloaded after a change in src/workflows.js.\n')
-    const id = await started(one, 0)
-    expect(await one.holdfast.run(id).result({ timeout: '20s' })).toBe(7)
+    const run = await one.holdfast.start(asked, 0)
+    expect(await run.result({ timeout: '20s' })).toBe(7)
   })
 
   it('a worker that is killed in the middle of a step costs a few seconds, not half a minute', async () => {
-    const hang = `await ctx.step('hang', async ({ attempt }) => {
+    const hang = `await ctx.step('hang', async () => {
       console.log('pid ' + process.pid)
-      if (attempt === 1 && !globalThis.process.env.AGAIN) await new Promise((r) => setTimeout(r, ms))
+      await new Promise((r) => setTimeout(r, ms))
     })
     return price`
     const one = await dev({ ...orders, 'src/workflows.js': order(hang) }, ['--lease', '1s'])
     await one.says('Reloads when')
-    const id = await started(one, 3_000)
+    const run = await one.holdfast.start(asked, 3_000)
     await one.says(/pid \d+\n/g)
     process.kill(pidOf(one), 'SIGKILL')
     await one.says('The worker was ended by SIGKILL. It starts again.\n')
     await one.says('Recovered 1 run from a dead worker.')
-    expect(await one.holdfast.run(id).result({ timeout: '20s' })).toBe(1)
+    expect(await run.result({ timeout: '20s' })).toBe(1)
   })
 
   it('a step that takes long holds up no reload: it is given back, and done anew by the new code', async () => {
@@ -141,13 +138,36 @@ describe('holdfast dev', () => {
     })`)
     const one = await dev({ ...orders, 'src/workflows.js': slow(3_600_000) }, ['--shutdown-timeout', '200ms'])
     await one.says('Reloads when')
-    const id = await started(one, 0)
+    const run = await one.holdfast.start(asked, 0)
     await one.says('slow begins')
     const at = Date.now()
     one.write('src/workflows.js', slow(1))
-    expect(await one.holdfast.run(id).result({ timeout: '20s' })).toBe(1)
+    expect(await run.result({ timeout: '20s' })).toBe(1)
     expect(Date.now() - at).toBeLessThan(10_000)
     expect(one.said()).toContain('Reloaded after a change in src/workflows.js.\n')
+  })
+
+  it('reads TypeScript by the tsx of the project, and tells a program what happens', async () => {
+    const one = await dev(
+      {
+        'src/workflows.ts': `
+          import { workflow, type Context } from 'ROOT/src/index.js'
+          enum Price { low = 5 }
+          export const order = workflow('shop.order', (_ctx: Context, ms: number) => Price.low + ms)`,
+      },
+      ['--json'],
+      'src/workflows.ts',
+    )
+    await one.says('"event":"working"')
+    const run = await one.holdfast.start(asked, 1)
+    expect(await run.result({ timeout: '20s' })).toBe(6)
+    one.signal('SIGTERM')
+    expect(await one.ended).toBe(0)
+    expect(documents(one.said())).toEqual([
+      { event: 'working', cause: { kind: 'begin' }, workflows: [{ type: 'shop.order', version: 1 }] },
+      { event: 'stopping' },
+      { event: 'stopped' },
+    ])
   })
 
   it('leaves no worker behind when it is killed itself', async () => {

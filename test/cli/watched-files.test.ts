@@ -23,7 +23,9 @@ async function project(more: readonly Watched[] = []): Promise<Project> {
   const files = new WatchedFiles([{ path: place }, ...more], (file) => changes.push(file.slice(place.length + 1)))
   onTestFinished(() => files.stop())
   await files.start()
-  const tells = (file: string) => expect.poll(() => changes, { interval: 20, timeout: 10_000 }).toContain(file)
+  const tells = async (file: string): Promise<void> => {
+    await expect.poll(() => changes, { interval: 20, timeout: 10_000 }).toContain(file)
+  }
   return { place, changes, tells }
 }
 

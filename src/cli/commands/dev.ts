@@ -111,9 +111,9 @@ function commandOf({ io, options, printer }: Call, module: string, asked: DevOpt
     script,
     'worker',
     '--supervised',
-    ...['--lease', `${toMs(lease, '--lease')}ms`],
-    ...['--shutdown-timeout', `${toMs(shutdownTimeout, '--shutdown-timeout')}ms`],
-    ...(concurrency === undefined ? [] : ['--concurrency', `${concurrency}`]),
+    `--lease=${toMs(lease, '--lease')}ms`,
+    `--shutdown-timeout=${toMs(shutdownTimeout, '--shutdown-timeout')}ms`,
+    ...(concurrency === undefined ? [] : [`--concurrency=${concurrency}`]),
     ...(options.json === true ? ['--json'] : []),
     ...(printer.isVerbose ? ['--verbose'] : []),
   ]

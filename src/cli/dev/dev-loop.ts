@@ -14,6 +14,7 @@ export interface DevLoopOptions extends Omit<ChildWorkerOptions, 'onWorking' | '
 export class DevLoop {
   private readonly options: DevLoopOptions
   private state: DevState = begun.state
+  private isStarted = false
   private worker: ChildWorker | null = null
   private timer: NodeJS.Timeout | null = null
   private serves: WorkingMessage | null = null
@@ -25,7 +26,10 @@ export class DevLoop {
     this.options = options
   }
 
+  /** Starts the first worker, unless somebody has interrupted it before. */
   start(): void {
+    if (this.state.phase === 'over') return
+    this.isStarted = true
     this.enter(begun)
   }
 
@@ -34,7 +38,8 @@ export class DevLoop {
   }
 
   interrupted(): void {
-    this.on({ kind: 'interrupted' })
+    if (this.isStarted) this.on({ kind: 'interrupted' })
+    else this.enter({ state: { phase: 'over', isAtOnce: false }, actions: [] })
   }
 
   private on(event: DevEvent): void {
