@@ -153,7 +153,7 @@ export interface Holdfast extends Starts, Sends {
   rekey(options?: RekeyOptions): Promise<Rekeyed>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
   check(options?: AbortOption): Promise<readonly Checked[]>
-  /** Makes this process perform runs, too. */
+  /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
    * Stops the worker, sends what was accepted and lets go of the store. It settles in time also if the store does not answer:

@@ -188,13 +188,14 @@ export class Rescuer {
   private tell({ ended, paused, takenOver }: Rescued): void {
     const { logger } = this.engine.ports
     for (const { runId, type, reason } of ended) {
-      const how = reason === 'cancelled' ? 'The holder of a run that was being cancelled died' : 'A run was given up'
+      const how = reason === 'cancelled' ? 'The worker of a run that was being cancelled died' : 'A run was given up'
       logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
       this.engine.endings.hinted(runId)
     }
     for (const { runId, type, crashes } of takenOver) {
       if (!paused.includes(runId)) continue
-      const why = `Its process died ${crashes} times in a row, at last while it performed nothing else.`
+      const often = crashes === 1 ? 'once' : `${crashes} times in a row`
+      const why = `Its process died ${often}, at last while it performed nothing else.`
       const told = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
       logger.error(told, {
         run: runId,

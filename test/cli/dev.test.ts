@@ -106,7 +106,7 @@ describe('holdfast dev', () => {
     await one.says('Reloaded after a change in src/price.js.\n')
     one.write('src/workflows.js', 'export const nothing = 1')
     await one.says('exports no workflow, but only nothing')
-    await one.says('It starts again when a file changes.\n', 2)
+    await one.says('exited with code 2 after a change in src/workflows.js. It starts again when a file changes.\n')
     one.write('src/workflows.js', order('return price + 6'))
     await one.says('Reloaded after a change in src/workflows.js.\n')
     const run = await one.holdfast.start(asked, 0)

@@ -149,7 +149,7 @@ function linesOf(told: Told, { project, list, store = '' }: Listing): readonly s
       return [...serves, `Reloads when a source file in ${visible(project)} changes. Ctrl-C stops it.`]
     }
     case 'ended':
-      return [`${endTold(told.ended)} ${againTold(told.againInMs)}`]
+      return [`${endTold(told.ended)}${whenTold(told.cause)}. ${againTold(told.againInMs)}`]
     case 'stopping':
       return ['Stopping. Ctrl-C again stops at once.']
     case 'stopped':
@@ -162,7 +162,12 @@ function causeTold(cause: Cause): string {
 }
 
 function endTold({ code, signal }: Ended): string {
-  return signal === null ? `The worker exited with code ${code ?? 'unknown'}.` : `The worker was ended by ${signal}.`
+  return signal === null ? `The worker exited with code ${code ?? 'unknown'}` : `The worker was ended by ${signal}`
+}
+
+/** The runtime does not say in which file a syntax error is; what was changed last most likely is the one. */
+function whenTold(cause: Cause): string {
+  return cause.kind === 'change' ? ` after a change in ${visible(cause.file)}` : ''
 }
 
 function againTold(againInMs: number | null): string {

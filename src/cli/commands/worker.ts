@@ -21,13 +21,13 @@ interface WorkerOptions {
 export function registerWorker(program: Command, act: Act): void {
   const command = program
     .command('worker')
-    .summary('perform runs until it is stopped')
+    .summary('run a worker in this process until it is stopped')
     .description(
       'Performs the runs of the workflows that a module exports. Any number of workers may share a store. The first Ctrl-C, ' +
         'or SIGTERM, stops it gracefully (exit code 0); a second one at once, and others take over.',
     )
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
-    .option('--lease <duration>', 'how long it may be silent before others take over (20s)', duration('--lease'))
+    .option('--lease <duration>', 'how long it may be silent before others take over (30s)', duration('--lease'))
     .option(
       '--shutdown-timeout <duration>',
       'how long stopping waits for runs that are moving (20s)',
@@ -80,7 +80,7 @@ export function registerWorker(program: Command, act: Act): void {
     second.catch(() => undefined)
     await tell(
       { event: 'stopping', signal },
-      'Stopping: waits for the runs that are moving. Ctrl-C again leaves at once.',
+      'Stopping: waits for the runs that are moving. Ctrl-C again stops at once.',
     )
     await Promise.race([worker.stop(), second])
     await tell({ event: 'stopped' }, 'Stopped. Nothing is held any more.')

@@ -49,7 +49,7 @@ export type DevAction =
 export type Told =
   | { readonly event: 'working'; readonly cause: Cause }
   /** `againInMs` is null if only a change starts it again. */
-  | { readonly event: 'ended'; readonly ended: Ended; readonly againInMs: number | null }
+  | { readonly event: 'ended'; readonly ended: Ended; readonly cause: Cause; readonly againInMs: number | null }
   | { readonly event: 'stopping' | 'stopped' }
 
 export interface Decided {
@@ -105,25 +105,26 @@ function withWorker(
         actions: [{ kind: 'tell', told: { event: 'stopping' } }, ...stop],
       }
     case 'ended':
-      return afterEnd(event.ended, state.crashes)
+      return afterEnd(event.ended, state)
     case 'time':
       return { state, actions: [] }
   }
 }
 
-function afterEnd(ended: Ended, before: number): Decided {
+function afterEnd(ended: Ended, before: Extract<DevState, { phase: 'starting' | 'working' }>): Decided {
+  const { cause } = before
   if (ended.code === usageExit) {
     return {
       state: { phase: 'resting', until: 'change', crashes: 0 },
-      actions: [{ kind: 'tell', told: { event: 'ended', ended, againInMs: null } }],
+      actions: [{ kind: 'tell', told: { event: 'ended', ended, cause, againInMs: null } }],
     }
   }
-  const crashes = ended.livedMs >= steadyMs ? 1 : before + 1
+  const crashes = ended.livedMs >= steadyMs ? 1 : before.crashes + 1
   const ms = restMs(crashes)
   return {
     state: { phase: 'resting', until: 'time', crashes },
     actions: [
-      { kind: 'tell', told: { event: 'ended', ended, againInMs: ms } },
+      { kind: 'tell', told: { event: 'ended', ended, cause, againInMs: ms } },
       { kind: 'wait', ms },
     ],
   }
