@@ -13,7 +13,7 @@ const deep = [
   'test/contract/{matrix,postgres-worker,read-committed,turso,libsql}.test.ts',
   'test/property/{life,invariants,replay,stores}.property.test.ts',
   'test/postgres/**/*.test.ts',
-  'test/cli/{deploy-gate,deploy-gate-postgres,hostile-store,processes}.test.ts',
+  'test/cli/{deploy-gate,deploy-gate-postgres,dev,hostile-store,processes}.test.ts',
   'test/holdfast/{continuing,poison,rekey}.test.ts',
   'test/support/**/*.test.ts',
   'test/testing/time.test.ts',

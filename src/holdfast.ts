@@ -2,14 +2,8 @@
 // that object; two of them in one process know nothing of each other.
 
 import { abortable, reading, type AbortOption } from './client/abort-option.ts'
-import {
-  cancelRuns,
-  resumeRuns,
-  retryRuns,
-  type BulkOptions,
-  type BulkOutcome,
-  type ResumeManyOptions,
-} from './client/bulk.ts'
+import { cancelRuns, pauseRuns, removeRuns, resumeRuns, retryRuns, type ResumeManyOptions } from './client/bulk.ts'
+import type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
 import { discardDeadLetter, listDeadLetters, replayDeadLetter } from './client/dead-letters.ts'
 import {
@@ -130,15 +124,28 @@ export interface Holdfast extends Starts, Sends {
   retry(reference: RunReference, options?: NoteOptions): Promise<Revived<'retried'>>
   /** Removes a run from sight: it is performed no more and its keys are free. Its status and its journal stay. */
   remove(reference: RunReference, options?: RemoveOptions): Promise<void>
-  /** Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview`, only tells how many there are. */
+  /**
+   * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it tells how many
+   * there are and shows the first ten.
+   */
   cancelMany(filter: Filter, options?: CancelOptions & BulkOptions): Promise<BulkOutcome>
-  /** Retries every failed run that matches: of all runs only with `{ all: true }`. With `preview`, only tells how many there are. */
+  /** Retries every failed run that matches: of all runs only with `{ all: true }`. `preview` is that of `cancelMany`. */
   retryMany(filter: Filter, options?: NoteOptions & BulkOptions): Promise<BulkOutcome>
   /**
    * Resumes every paused run that matches, or those that were paused for one reason, such as `crashes`: of all runs only with
-   * `{ all: true }`. With `preview`, only tells how many there are.
+   * `{ all: true }`. `preview` is that of `cancelMany`.
    */
   resumeMany(filter: Filter, options?: ResumeManyOptions): Promise<BulkOutcome>
+  /**
+   * Pauses every run that matches and is pending, running or waiting: of all runs only with `{ all: true }`. A run that is being
+   * performed stops at its next checkpoint. `preview` is that of `cancelMany`.
+   */
+  pauseMany(filter: Filter, options?: PauseOptions & BulkOptions): Promise<BulkOutcome>
+  /**
+   * Removes every run that matches from sight, whatever its status: of all runs only with `{ all: true }`. Live ones are performed no
+   * more, and nothing of them is undone: cancel them first if their steps have to be. `preview` is that of `cancelMany`.
+   */
+  removeMany(filter: Filter, options?: RemoveOptions & BulkOptions): Promise<BulkOutcome>
   /**
    * Encrypts anew what was written with another key than the current one of the codec, run by run. Runs that are being performed
    * are passed over: call it again until none is left, then the other keys can be put away.
@@ -146,7 +153,7 @@ export interface Holdfast extends Starts, Sends {
   rekey(options?: RekeyOptions): Promise<Rekeyed>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
   check(options?: AbortOption): Promise<readonly Checked[]>
-  /** Makes this process perform runs, too. */
+  /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
    * Stops the worker, sends what was accepted and lets go of the store. It settles in time also if the store does not answer:
@@ -257,6 +264,8 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     cancelMany: (filter, options) => cancelRuns(engine, filter, options),
     retryMany: (filter, options) => retryRuns(engine, filter, options),
     resumeMany: (filter, options) => resumeRuns(engine, filter, options),
+    pauseMany: (filter, options) => pauseRuns(engine, filter, options),
+    removeMany: (filter, options) => removeRuns(engine, filter, options),
     rekey: (options) => rekeyRuns(engine, options),
     check: (options) => checkRuns(engine, options),
     async work(options) {

@@ -48,10 +48,11 @@ export type { OwnTransaction } from './engine/transacting.ts'
 export type { ExportedRun } from './client/exporting.ts'
 export type { BodyEnd, Replayed, Unended } from './engine/replaying.ts'
 export type { Rekeyed, RekeyOptions } from './client/rekeying.ts'
-export type { JournalEntry, RunView, UnreadableView, WishView } from './client/run-view.ts'
+export type { JournalEntry, PauseView, RunView, UnreadableView, WishView } from './client/run-view.ts'
 export type { AbortOption } from './client/abort-option.ts'
 export type { Counted, CountOptions, Filter, FindOptions, RunPage } from './client/finding.ts'
-export type { BulkOptions, BulkOutcome, ResumeManyOptions } from './client/bulk.ts'
+export type { ResumeManyOptions } from './client/bulk.ts'
+export type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
 export type {
   Cancelled,
   CancelOptions,

@@ -2,6 +2,7 @@
 // Whatever a command opens is closed when it is over, however it ends.
 
 import type { Command } from 'commander'
+import type { HoldfastError } from '../core/error.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../holdfast.ts'
 import type { Store } from '../store.ts'
 import { signalExits, type Io, type StopSignal } from './io.ts'
@@ -91,15 +92,17 @@ export class Call {
     return this.named(await this.module(false), need)
   }
 
+  /** The name of the module: as it is given here, or by the common options. */
+  moduleName(named?: string): string | undefined {
+    return named ?? this.options.workflows ?? nonEmpty(this.io.env['HOLDFAST_WORKFLOWS'])
+  }
+
   /** The module that is named: here, or by the common options. */
   async module(isNeeded: boolean, named?: string): Promise<WorkflowModule | null> {
-    const name = named ?? this.options.workflows ?? nonEmpty(this.io.env['HOLDFAST_WORKFLOWS'])
+    const name = this.moduleName(named)
     if (name === undefined) {
       if (!isNeeded) return null
-      throw usage(
-        'Which workflows? Name the module that exports them with --workflows ./workflows.js, or in the environment: ' +
-          'HOLDFAST_WORKFLOWS=./workflows.js.',
-      )
+      throw noModule()
     }
     const module = await loadModule(name, this.io.cwd)
     if (isNeeded) requireWorkflows(module)
@@ -134,6 +137,13 @@ export class Call {
       await this.holdfast?.close()
     }
   }
+}
+
+export function noModule(): HoldfastError {
+  return usage(
+    'Which workflows? Name the module that exports them with --workflows ./workflows.js, or in the environment: ' +
+      'HOLDFAST_WORKFLOWS=./workflows.js.',
+  )
 }
 
 /** Says what a command does. */

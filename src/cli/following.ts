@@ -56,7 +56,7 @@ function unreadable(id: string, note: string): HoldfastError {
 function drifted(id: string, message: string): HoldfastError {
   return new HoldfastError(
     'DRIFT',
-    `Run ${id} is paused, because its code and its journal disagree: ${message} ` +
+    `Run ${id} is paused, because its code and its journal disagree.\n${message}\n` +
       `Deploy code that fits, or repair the journal, then: holdfast resume ${id}`,
     { details: { runId: id } },
   )

@@ -14,6 +14,25 @@ export interface Io {
   readonly now: () => number
   /** Calls back on SIGINT and SIGTERM, until the returned function is called. */
   readonly onSignal: (listener: (signal: StopSignal) => void) => () => void
+  /** How this program is started, so that it can start itself once more. */
+  readonly program: Program
+  /** The process that started this one with a channel between the two; null if there is none. */
+  readonly supervisor: Supervisor | null
+}
+
+export interface Program {
+  /** The path of the runtime. */
+  readonly runtime: string
+  /** The options of the runtime itself, such as `--import`. */
+  readonly options: readonly string[]
+  /** The path of the script. */
+  readonly script: string
+}
+
+export interface Supervisor {
+  readonly tell: (message: object) => void
+  /** Calls back when the channel has closed: it lets go of this process, or is gone. At once if it has already. */
+  readonly onGone: (listener: () => void) => void
 }
 
 export interface Output {

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// The `holdfast` command: makes an Io of this process, performs its command line, and leaves with its exit code.
+// The `holdfast` command: makes an Io of this process, performs its command line, and exits with its code.
 
 import type { Writable } from 'node:stream'
-import { OutputClosed, type Io, type Output, type StopSignal } from './io.ts'
+import { fileURLToPath } from 'node:url'
+import { OutputClosed, type Io, type Output, type StopSignal, type Supervisor } from './io.ts'
 import { runCli } from './program.ts'
 
 const signals: readonly StopSignal[] = ['SIGINT', 'SIGTERM']
@@ -19,12 +20,30 @@ const io: Io = {
   stdin: process.stdin,
   isInteractive: process.stdin.isTTY && process.stderr.isTTY,
   now: () => Date.now(),
+  program: {
+    runtime: process.execPath,
+    options: process.execArgv,
+    script: fileURLToPath(import.meta.url),
+  },
+  supervisor: supervisorOf(),
   onSignal: (listener) => {
     for (const signal of signals) process.on(signal, listener)
     return () => {
       for (const signal of signals) process.off(signal, listener)
     }
   },
+}
+
+function supervisorOf(): Supervisor | null {
+  if (process.send === undefined) return null
+  return {
+    // Whoever is gone need not be told: that is noticed by the closed channel.
+    tell: (message) => void process.send?.(message, undefined, undefined, () => undefined),
+    onGone: (listener) => {
+      if (process.connected) process.once('disconnect', listener)
+      else listener()
+    },
+  }
 }
 
 function outputOn(stream: Writable & { readonly isTTY?: boolean; readonly columns?: number }): Output {

@@ -1,14 +1,16 @@
 // What is done to many runs at once: first it is said how many that are, then somebody must agree.
 
-import type { BulkOutcome } from '../client/bulk.ts'
-import type { Filter } from '../client/finding.ts'
+import type { Command } from 'commander'
+import type { BulkOutcome } from '../client/in-bulk.ts'
 import { type Call } from './call.ts'
 import { readLine } from './io.ts'
+import { runLines } from './run-lines.ts'
 import { amount } from './text.ts'
 import { usage } from './usage.ts'
 
 export interface ManyOptions {
   readonly yes?: boolean
+  readonly preview?: boolean
   readonly dryRun?: boolean
 }
 
@@ -17,21 +19,33 @@ export interface Bulk {
   readonly verb: string
   /** `cancelled`, for the answer. */
   readonly done: string
-  /** Which of those that match it can be done to: `live`. */
+  /** Which of those that match it can be done to: `live`; empty if to any. */
   readonly kind: string
   readonly act: (options: { readonly preview: boolean }) => Promise<BulkOutcome>
 }
 
-export async function actOnMany(call: Call, filter: Filter, options: ManyOptions, bulk: Bulk): Promise<void> {
+export function addManyOptions(command: Command): Command {
+  return command
+    .optionsGroup('With many runs:')
+    .option('--yes', 'do not ask')
+    .option('--preview', 'change nothing: say how many match, and show the first of them')
+    .option('--dry-run', 'change nothing: only say how many match')
+}
+
+/** Refuses what only makes sense for many. */
+export function assertForMany({ preview, dryRun }: ManyOptions): void {
+  if (preview !== true && dryRun !== true) return
+  throw usage(`${preview === true ? '--preview' : '--dry-run'} is about the runs that match; an id names just one.`)
+}
+
+export async function actOnMany(call: Call, options: ManyOptions, bulk: Bulk): Promise<void> {
   const { printer } = call
-  if (Object.keys(filter).length === 0) {
-    throw usage(`${bulk.verb} what? Name a run by its id, or choose runs with options such as --type or --status.`)
-  }
   const preview = await bulk.act({ preview: true })
-  const many = `${preview.isCapped ? 'more than ' : ''}${amount(preview.matched, `${bulk.kind} run`)}`
-  if (options.dryRun === true || preview.matched === 0) {
-    const matches = preview.matched === 1 ? 'matches' : 'match'
-    await printer.answer(preview, `${many} ${matches}.${options.dryRun === true ? ' Nothing was changed.' : ''}`)
+  const many = `${preview.isCapped ? 'more than ' : ''}${amount(preview.matched, `${bulk.kind} run`.trimStart())}`
+  const onlyLooks = options.preview === true || options.dryRun === true
+  if (onlyLooks || preview.matched === 0) {
+    const matches = `${preview.matched === 1 ? 'matches' : 'match'}.${onlyLooks ? ' Nothing was changed.' : ''}`
+    await printer.answer(preview, `${many} ${matches}`, ...(options.preview === true ? shown(call, preview) : []))
     return
   }
   if (options.yes !== true && !(await agrees(call, bulk.verb, many))) return
@@ -42,9 +56,17 @@ export async function actOnMany(call: Call, filter: Filter, options: ManyOptions
   await printer.answer(outcome, `${amount(outcome.changed, 'run')} ${one} ${bulk.done}.${skipped}`)
 }
 
+/** The first of those that match, and how many more there are. */
+function shown({ io, printer }: Call, { matched, isCapped, first = [] }: BulkOutcome): readonly string[] {
+  if (first.length === 0) return []
+  const lines = runLines(first, { width: printer.columns, paint: printer.paint, now: io.now() })
+  const rest = matched - first.length
+  return [...lines, ...(rest > 0 || isCapped ? [`and ${isCapped ? 'more than ' : ''}${amount(rest, 'other')}`] : [])]
+}
+
 async function agrees({ io, printer }: Call, verb: string, many: string): Promise<boolean> {
   if (!io.isInteractive) {
-    throw usage(`This would ${verb.toLowerCase()} ${many}. Add --yes to do it, or --dry-run to only count.`)
+    throw usage(`This would ${verb.toLowerCase()} ${many}. Add --yes to do it, or --preview to only look.`)
   }
   await printer.aside(`${verb} ${many}? [y/N]`)
   const answer = await readLine(io.stdin)

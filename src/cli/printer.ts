@@ -5,6 +5,7 @@ import { isHoldfastError } from '../core/error.ts'
 import type { Logger } from '../core/ports.ts'
 import { visible } from '../core/printable.ts'
 import type { Io } from './io.ts'
+import { visibleLines } from './pause-lines.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
 import { cut, displayed, padEnd, painter, type Paint } from './text.ts'
 
@@ -64,8 +65,10 @@ export class Printer {
     if (this.isJson) {
       await this.aside(jsonLine({ error: { code, family, message, details } }))
     } else {
-      const told = cut(visible(message), longestMessage)
-      await this.aside(`${this.paintNote('red', 'error:')} ${told} ${this.paintNote('dim', `(${code})`)}`)
+      const [first = '', ...more] = linesOf(error, message)
+      const mark = this.paintNote('dim', `(${code})`)
+      await this.aside(`${this.paintNote('red', 'error:')} ${first}${more.length === 0 ? ` ${mark}` : ''}`)
+      for (const [at, line] of more.entries()) await this.aside(`  ${line}${at === more.length - 1 ? ` ${mark}` : ''}`)
     }
     if (this.isVerbose) for (const line of stacks(error)) await this.aside(this.paintNote('dim', line))
   }
@@ -77,9 +80,13 @@ export class Printer {
       (message: string, details: Readonly<Record<string, unknown>> = {}): void => {
         const failed = 'error' in details && !message.includes(messageOf(details['error']))
         const why = failed ? `: ${messageOf(details['error'])}` : ''
-        const line = this.isJson ? jsonLine({ level, message, details }) : `${level}: ${visible(message + why)}`
-        // Who cannot be told must not stop the work.
-        this.aside(level === 'error' || level === 'warn' ? this.warning(line) : line).catch(() => undefined)
+        const [first = '', ...more] = this.isJson
+          ? [jsonLine({ level, message, details })]
+          : linesOf(details['error'], `${level}: ${message}${why}`)
+        for (const line of [first, ...more.map((line) => `  ${line}`)]) {
+          // Who cannot be told must not stop the work.
+          this.aside(level === 'error' || level === 'warn' ? this.warning(line) : line).catch(() => undefined)
+        }
       }
     const silent = (): void => undefined
     return {
@@ -108,6 +115,12 @@ function describe(error: unknown): Described {
     return { code, family, message, details }
   }
   return { code: 'UNEXPECTED', family: 'unexpected', message: messageOf(error), details: {} }
+}
+
+/** The diff of a drift is told in lines of ours; any other message may quote anything, and is one line. */
+function linesOf(error: unknown, message: string): readonly string[] {
+  const told = cut(message, longestMessage)
+  return isHoldfastError(error, 'DRIFT') ? visibleLines(told) : [cut(visible(message), longestMessage)]
 }
 
 /** The stack of an error and of what caused it, without end in a circle. */

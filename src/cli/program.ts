@@ -8,6 +8,7 @@ import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOpt
 import { registerCancel } from './commands/cancel.ts'
 import { registerCheck } from './commands/check.ts'
 import { registerDeadLetters } from './commands/dead-letters.ts'
+import { registerDev } from './commands/dev.ts'
 import { registerDoctor } from './commands/doctor.ts'
 import { registerExport } from './commands/export.ts'
 import { registerJournal } from './commands/journal.ts'
@@ -28,7 +29,7 @@ import { OutputClosed, type Io } from './io.ts'
 import { quoted, usage } from './usage.ts'
 
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
-  ['Make runs move:', [registerWorker, registerStart, registerSignal]],
+  ['Make runs move:', [registerWorker, registerDev, registerStart, registerSignal]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
   ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],

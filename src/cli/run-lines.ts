@@ -4,6 +4,7 @@ import type { JournalEntry, RunView } from '../client/run-view.ts'
 import { formatMs } from '../core/duration.ts'
 import type { RunStatus } from '../core/run.ts'
 import { visible } from '../core/printable.ts'
+import { pauseSummary } from './pause-lines.ts'
 import { jsonLine } from './plain-json.ts'
 import { cut, padEnd, padStart, pointInTime, table, type Colour, type Column, type Paint } from './text.ts'
 
@@ -31,10 +32,11 @@ export function runLines(
     { title: 'RUN' },
     { title: 'STATUS', colour: colourOfStatus },
     { title: 'TYPE', least: 16 },
-    { title: 'KEY', least: 10, dispensable: 1 },
-    { title: 'AGE', dispensable: 3 },
-    { title: 'TOOK', dispensable: 4 },
-    { title: 'ERROR', least: 16, dispensable: 2, colour: () => 'red' },
+    { title: 'KEY', least: 10, dispensable: 2 },
+    { title: 'AGE', dispensable: 4 },
+    { title: 'TOOK', dispensable: 5 },
+    { title: 'PAUSED FOR', least: 12, dispensable: 1, colour: () => 'yellow' },
+    { title: 'ERROR', least: 16, dispensable: 3, colour: () => 'red' },
   ]
   const rows = runs.map((run) => [
     visible(run.id),
@@ -43,6 +45,7 @@ export function runLines(
     run.key === null ? '' : visible(run.key),
     formatMs(Math.max(0, now - run.createdAt.getTime())),
     run.endedAt === null ? '' : formatMs(run.endedAt.getTime() - run.createdAt.getTime()),
+    run.pause === null ? '' : pauseSummary(run.pause.reason, run.pause.note),
     run.lastError === null ? '' : visible(run.lastError),
   ])
   // A column that nobody has anything in only takes room from the others.

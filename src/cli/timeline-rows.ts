@@ -8,6 +8,7 @@ import type { WokenBy } from '../core/entry.ts'
 import { tokenPrefix } from '../core/token.ts'
 import type { Condition } from '../core/wait.ts'
 import { visible } from '../core/printable.ts'
+import { pauseSummary } from './pause-lines.ts'
 import { jsonLine, messageOf } from './plain-json.ts'
 import { pointInTime, type Colour } from './text.ts'
 
@@ -259,8 +260,7 @@ function crashTold({ meta }: Of<'crashed'>): string {
 }
 
 function pauseTold({ meta }: Of<'paused'>): string {
-  if (meta.reason === 'drift') return `drift: ${visible(meta.message)}`
-  return meta.reason + (meta.note === null ? '' : `: ${visible(meta.note)}`)
+  return pauseSummary(meta.reason, meta.reason === 'drift' ? meta.message : meta.note)
 }
 
 /** What ended a wait, if it was not time. */

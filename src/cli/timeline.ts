@@ -4,6 +4,7 @@
 import type { JournalEntry, RunView } from '../client/run-view.ts'
 import { formatMs } from '../core/duration.ts'
 import { visible } from '../core/printable.ts'
+import { pauseLines } from './pause-lines.ts'
 import { jsonLine } from './plain-json.ts'
 import { colourOfStatus } from './run-lines.ts'
 import { amount, cut, padEnd, padStart, pointInTime, widthOf, type Paint } from './text.ts'
@@ -16,6 +17,8 @@ export interface TimelineOptions {
   readonly now: number
   /** Shows every row, however many there are. @default false */
   readonly all?: boolean
+  /** Shows facts whole that are longer than a line, for who reads a pipe or a file. @default false */
+  readonly wholeFacts?: boolean
 }
 
 /** More rows than this are summarised. */
@@ -30,7 +33,8 @@ export function timeline(view: RunView, entries: readonly JournalEntry[], option
   return [...header(view, entries, { ...options, width }), '', ...drawing(view, rows, { ...options, width })]
 }
 
-function header(view: RunView, entries: readonly JournalEntry[], { width, paint, now }: TimelineOptions): string[] {
+function header(view: RunView, entries: readonly JournalEntry[], options: TimelineOptions): string[] {
+  const { width, paint, now, wholeFacts = false } = options
   const { type, version, status, createdAt, endedAt } = view
   const took = formatMs((endedAt?.getTime() ?? now) - createdAt.getTime())
   const facts: readonly (readonly [string, string | null])[] = [
@@ -52,10 +56,15 @@ function header(view: RunView, entries: readonly JournalEntry[], { width, paint,
     ['output', 'output' in view ? jsonLine(view.output) : null],
   ]
   const title = `${paint('bold', visible(type))} v${version}  ${paint(colourOfStatus(status), status)}`
-  const lines = facts.flatMap(([name, fact]) =>
-    fact === null ? [] : [`  ${paint('dim', padEnd(name, 11))} ${cut(fact, Math.max(20, width - 14))}`],
-  )
-  return [title, ...lines]
+  const room = wholeFacts ? Infinity : Math.max(20, width - 14)
+  const lines = facts.flatMap(([name, fact]) => (fact === null ? [] : [factLine(name, cut(fact, room), paint)]))
+  const [since = '', ...note] = view.pause === null ? [] : pauseLines(view.pause)
+  if (view.pause === null) return [title, ...lines]
+  return [title, ...lines, factLine('paused for', since, paint), ...note.map((line) => ' '.repeat(14) + line)]
+}
+
+function factLine(name: string, fact: string, paint: Paint): string {
+  return `  ${paint('dim', padEnd(name, 11))} ${fact}`
 }
 
 function reasonOf({ deleteReason }: RunView): string {

@@ -25,7 +25,7 @@ export interface WorkflowModule {
 }
 
 export async function loadModule(name: string, cwd: string): Promise<WorkflowModule> {
-  const path = locate(name, cwd)
+  const path = locateModule(name, cwd)
   const module = await importModule(name, path)
   // A CommonJS module is seen twice, by its names and as the default: the set makes one of it.
   const definitions = new Set(Object.values(module).flatMap((value) => membersOf(value, isDefinition)))
@@ -37,7 +37,8 @@ export async function loadModule(name: string, cwd: string): Promise<WorkflowMod
 
 const endings = ['.ts', '.mts', '.js', '.mjs', '/index.ts', '/index.js']
 
-function locate(name: string, cwd: string): string {
+/** The path of the module that the user names. Throws INVALID_OPTION if there is no such file. */
+export function locateModule(name: string, cwd: string): string {
   const path = resolve(cwd, name)
   if (existsSync(path) && statSync(path).isFile()) return path
   const near = endings.find((ending) => existsSync(path + ending))

@@ -1,42 +1,27 @@
-// The same for many runs at once: all that match a filter, page by page. A preview only says how many that would be.
-// A filter that chooses nothing is more often a variable that was undefined than a wish for every run there is: it is refused
-// unless the call says `all`.
+// The same for many runs at once: all that match a filter, page by page. A preview says how many that would be and shows the first
+// of them. A filter that chooses nothing is more often a variable that was undefined than a wish for every run there is: it is
+// refused unless the call says `all`.
 
 import { HoldfastError } from '../core/error.ts'
-import { isTerminal, runStatuses, type PauseReason, type Run, type RunStatus } from '../core/run.ts'
-import type { SteerRequest } from '../core/steering.ts'
+import { isTerminal, runStatuses, type PauseReason, type Run } from '../core/run.ts'
+import type { Steer } from '../core/steering.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
-import { abortable, checkAbortSignal, type AbortOption } from './abort-option.ts'
-import { adminOf, countRuns, filterOf, type Filter } from './finding.ts'
+import { filterOf, type Filter } from './finding.ts'
+import { inBulk, type Bulk, type BulkOptions, type BulkOutcome } from './in-bulk.ts'
 import {
   cancelRequest,
+  pauseRequests,
+  removeRequest,
   resumeRequests,
   retryRequests,
-  steerAll,
   type CancelOptions,
   type NoteOptions,
+  type PauseOptions,
+  type RemoveOptions,
 } from './steering.ts'
 
-export interface BulkOptions {
-  /** Only counts what matches. @default false */
-  readonly preview?: boolean
-  /** Means every run: it goes with the filter `{}`, which is refused without it. @default false */
-  readonly all?: boolean
-}
-
-export interface BulkOutcome {
-  /** How many runs matched. A preview counts no further than to 10,000. */
-  readonly matched: number
-  readonly isCapped: boolean
-  /** How many were changed, or will be by their holders. */
-  readonly changed: number
-  /** How many matched and could not be changed: they had ended meanwhile, their key is taken, or they are locked. */
-  readonly skipped: number
-}
-
-const runsAtOnce = 200
 const liveStatuses = runStatuses.filter((status) => !isTerminal(status))
 
 export async function cancelRuns(
@@ -47,9 +32,17 @@ export async function cancelRuns(
   checkOptions(options, ['mode', 'reason', 'preview', 'all', 'abortSignal'], 'cancelMany()')
   const { preview: _preview, all, ...cancel } = options
   const steer = cancelRequest(cancel)
-  return inBulk(engine, narrowed(meant(engine, filter, all, 'cancelMany()'), liveStatuses), options, async (runs) =>
-    runs.map(({ id }) => ({ ...steer, id: engine.transitionId(), runId: id })),
-  )
+  const bulk = {
+    filter: meant(engine, filter, all, 'cancelMany()'),
+    statuses: liveStatuses,
+    requests: allAlike(engine, steer),
+  }
+  return inBulk(engine, bulk, options)
+}
+
+/** The same request for each of them. */
+function allAlike(engine: Engine, steer: Steer): Bulk['requests'] {
+  return async (runs) => runs.map(({ id }) => ({ ...steer, id: engine.transitionId(), runId: id }))
 }
 
 export async function retryRuns(
@@ -59,8 +52,47 @@ export async function retryRuns(
 ): Promise<BulkOutcome> {
   checkOptions(options, ['note', 'preview', 'all', 'abortSignal'], 'retryMany()')
   const { preview: _preview, all, ...retry } = options
-  const failed = narrowed(meant(engine, filter, all, 'retryMany()'), ['failed'])
-  return inBulk(engine, failed, options, (runs) => retryRequests(engine, runs, retry))
+  const bulk: Bulk = {
+    filter: meant(engine, filter, all, 'retryMany()'),
+    statuses: ['failed'],
+    requests: (runs) => retryRequests(engine, runs, retry),
+  }
+  return inBulk(engine, bulk, options)
+}
+
+/** Nothing pauses a run that is paused already, or being cancelled. */
+const pausableStatuses = liveStatuses.filter((status) => status !== 'paused' && status !== 'cancelling')
+
+export async function pauseRuns(
+  engine: Engine,
+  filter: Filter,
+  options: PauseOptions & BulkOptions = {},
+): Promise<BulkOutcome> {
+  checkOptions(options, ['reason', 'note', 'preview', 'all', 'abortSignal'], 'pauseMany()')
+  const { preview: _preview, all, ...pause } = options
+  const pauses = pauseRequests(engine, pause)
+  const bulk: Bulk = {
+    filter: meant(engine, filter, all, 'pauseMany()'),
+    statuses: pausableStatuses,
+    requests: async (runs) => pauses(runs),
+  }
+  return inBulk(engine, bulk, options)
+}
+
+export async function removeRuns(
+  engine: Engine,
+  filter: Filter,
+  options: RemoveOptions & BulkOptions = {},
+): Promise<BulkOutcome> {
+  checkOptions(options, ['reason', 'preview', 'all', 'abortSignal'], 'removeMany()')
+  const { preview: _preview, all, ...remove } = options
+  const steer = removeRequest(remove)
+  const wanted = meant(engine, filter, all, 'removeMany()')
+  if (wanted.deleted === true) {
+    const message = 'removeMany(): { deleted: true } matches what is removed already. Leave it out.'
+    throw new HoldfastError('INVALID_OPTION', message)
+  }
+  return inBulk(engine, { filter: wanted, requests: allAlike(engine, steer) }, options)
 }
 
 export interface ResumeManyOptions extends NoteOptions, BulkOptions {
@@ -75,11 +107,14 @@ export async function resumeRuns(
 ): Promise<BulkOutcome> {
   checkOptions(options, ['note', 'preview', 'all', 'reason', 'abortSignal'], 'resumeMany()')
   const { reason, note, all } = options
-  const paused = narrowed(meant(engine, filter, all, 'resumeMany()'), ['paused'])
-  const chosen = reason === undefined ? undefined : (runs: readonly Run[]) => pausedFor(engine, runs, reason)
   const resumptions = resumeRequests(engine, note)
-  const requests = async (runs: readonly Run[]): Promise<readonly SteerRequest[]> => resumptions(runs)
-  return inBulk(engine, paused, options, requests, chosen)
+  const bulk: Bulk = {
+    filter: meant(engine, filter, all, 'resumeMany()'),
+    statuses: ['paused'],
+    requests: async (runs) => resumptions(runs),
+    ...(reason === undefined ? {} : { chosen: (runs: readonly Run[]) => pausedFor(engine, runs, reason) }),
+  }
+  return inBulk(engine, bulk, options)
 }
 
 /** Those of paused runs whose last entry gives this reason. */
@@ -90,47 +125,6 @@ async function pausedFor(engine: Engine, runs: readonly Run[], reason: string): 
     const entry = loaded[index]?.entries[0]
     return entry?.kind === 'paused' && entry.meta.reason === reason
   })
-}
-
-async function inBulk(
-  engine: Engine,
-  filter: Filter,
-  options: BulkOptions & AbortOption,
-  requestsFor: (runs: readonly Run[]) => Promise<readonly SteerRequest[]>,
-  chosen?: (runs: readonly Run[]) => Promise<readonly Run[]>,
-): Promise<BulkOutcome> {
-  const { preview = false } = options
-  const signal = checkAbortSignal(options.abortSignal)
-  const inTime = <Value>(work: () => Promise<Value>): Promise<Value> => abortable('This call', signal, work)
-  if (preview && chosen === undefined) {
-    const { abortSignal } = options
-    const { count, isCapped } = await countRuns(engine, filter, abortSignal === undefined ? {} : { abortSignal })
-    return { matched: count, isCapped, changed: 0, skipped: 0 }
-  }
-  const wanted = filterOf(filter, engine.limits)
-  engine.assertOpen()
-  const admin = adminOf(engine)
-  let [matched, changed] = [0, 0]
-  const count = (answers: readonly { readonly outcome: string }[]): void => {
-    changed += answers.filter(({ outcome }) => outcome === 'done' || outcome === 'wished').length
-  }
-  /** What somebody else has locked comes last: the pages behind it need not wait for that. */
-  const locked: SteerRequest[] = []
-  for (let after: string | undefined; ;) {
-    const page = { limit: runsAtOnce, ...(after === undefined ? {} : { after }) }
-    const found = await inTime(() => admin.find(wanted, page))
-    after = found.at(-1)?.id
-    if (after === undefined) break
-    const runs = chosen === undefined ? found : await inTime(() => chosen(found))
-    matched += runs.length
-    if (preview) continue
-    const requests = await inTime(() => requestsFor(runs))
-    const answers = await steerAll(engine, requests, options, { waitsForLocks: false })
-    count(answers)
-    requests.forEach((request, at) => answers[at]?.outcome === 'busy' && locked.push(request))
-  }
-  if (locked.length > 0) count(await steerAll(engine, locked, options))
-  return { matched, isCapped: false, changed, skipped: preview ? 0 : matched - changed }
 }
 
 /** The filter, unless it chooses nothing by mistake. `deleted` alone chooses nothing: it only says where to look. */
@@ -148,10 +142,4 @@ function meant(engine: Engine, filter: Filter, all: unknown, where: string): Fil
       ? `${where}: an empty filter matches every run. Say { all: true } if that is meant.`
       : `${where}: { all: true } means every run and goes with the filter {}. Leave out one of the two.`,
   )
-}
-
-/** The filter, and of the statuses only those to which this can be done. */
-function narrowed(filter: Filter, statuses: readonly RunStatus[]): Filter {
-  const asked = filter.status === undefined ? statuses : [filter.status].flat()
-  return { ...filter, status: asked.filter((status) => statuses.includes(status)) }
 }

@@ -91,15 +91,17 @@ export async function findRuns(engine: Engine, options: FindOptions = {}): Promi
 
 async function pageOf(engine: Engine, found: readonly Run[], limit: number): Promise<RunPage> {
   const runs = found.slice(0, limit)
+  return { runs: await listed(engine, runs), next: found.length > limit ? (runs.at(-1)?.id ?? null) : null }
+}
+
+/** Runs as they stand in a list, with the error or the pause of those that have one. */
+export async function listed(engine: Engine, runs: readonly Run[]): Promise<readonly RunView[]> {
   const told = runs.filter(({ status }) => status === 'failed' || status === 'paused')
   const loaded = await engine.store.load(
     told.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMail })),
   )
   const last = new Map(told.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
-  return {
-    runs: await Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads))),
-    next: found.length > limit ? (runs.at(-1)?.id ?? null) : null,
-  }
+  return Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads)))
 }
 
 export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<Counted> {

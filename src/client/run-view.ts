@@ -2,14 +2,14 @@
 
 import { damagedRow, type Place } from '../core/codec.ts'
 import { engineNote, unreadableNote } from '../core/engine-notes.ts'
-import type { Entry, EntryKind, PausedMeta } from '../core/entry.ts'
+import type { Drift, Entry, EntryKind, PausedMeta } from '../core/entry.ts'
 import { showErrors } from '../core/error-data.ts'
 import { isHoldfastError, messageOf } from '../core/error.ts'
 import type { KeyScope } from '../core/key.ts'
 import type { Payloads } from '../core/payload.ts'
 import { askedPlace } from '../core/place.ts'
 import { metadataIn } from '../core/run-row.ts'
-import { isTerminal, type Run, type RunStatus, type Wish } from '../core/run.ts'
+import { isTerminal, type PauseReason, type Run, type RunStatus, type Wish } from '../core/run.ts'
 
 export interface RunView {
   readonly id: string
@@ -33,6 +33,8 @@ export interface RunView {
   readonly crashes: number
   /** What its holder is asked to do. */
   readonly wish: WishView | null
+  /** Why it is paused; null if it is not. */
+  readonly pause: PauseView | null
   readonly deletedAt: Date | null
   readonly deleteReason: string | null
   /** Why it gave up, on one line. */
@@ -56,6 +58,17 @@ export interface UnreadableView {
   /** What cannot be read, why, and what to do. */
   readonly note: string
 }
+
+/** Why a run is paused, and since when. `note` says it in words: of a drift it is the whole diff, in several lines. */
+export type PauseView =
+  | {
+      readonly reason: PauseReason
+      /** Null if nothing was said, or if it cannot be read here. */
+      readonly note: string | null
+      readonly at: Date
+    }
+  | { readonly reason: 'unreadable'; readonly note: string; readonly at: Date }
+  | ({ readonly reason: 'drift'; readonly note: string; readonly at: Date } & Pick<Drift, 'recorded' | 'found'>)
 
 export interface WishView {
   readonly kind: Wish['kind']
@@ -81,7 +94,10 @@ export type JournalEntry = {
 /** The run, with what its last entry says of its end or its pause. What cannot be read is marked, and spoils nothing else. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
   const view = rowView(run)
-  if (last?.kind === 'paused') return { ...view, unreadable: unreadableOf(last.meta, payloads) ?? view.unreadable }
+  if (last?.kind === 'paused') {
+    const pause = run.status === 'paused' ? await pauseView(run.id, last, payloads) : null
+    return { ...view, pause, unreadable: unreadableOf(last.meta, payloads) ?? view.unreadable }
+  }
   if (last?.kind !== 'succeeded' && last?.kind !== 'failed') return view
   const { value, unreadable } = await tryToRead(run.id, last, payloads)
   if (unreadable !== null)
@@ -133,6 +149,20 @@ function unreadableOf(meta: PausedMeta, payloads: Payloads): UnreadableView | nu
   return { entry, key, note: payloads.areBound ? unreadableNote(meta) : note }
 }
 
+async function pauseView(runId: string, entry: Noted & { kind: 'paused' }, payloads: Payloads): Promise<PauseView> {
+  const at = new Date(entry.at)
+  const { meta } = entry
+  if (meta.reason === 'drift') {
+    const { reason, message, recorded, found } = meta
+    return { reason, note: message, at, recorded, found }
+  }
+  if (meta.reason === 'unreadable') return { reason: meta.reason, note: unreadableOf(meta, payloads)?.note ?? '', at }
+  // A note that lies elsewhere and cannot be fetched now must not hide the run.
+  const told = await notedView(runId, entry, payloads).catch(() => null)
+  const note = told?.kind === 'paused' && 'note' in told.meta ? told.meta.note : null
+  return { reason: meta.reason, note, at }
+}
+
 function rowView(run: Run): RunView {
   const { id, type, version, status, key, keyScope, idempotencyKey, parentId, tags, priority, crashes, wish } = run
   const metadata = metadataIn(run.metadata)
@@ -154,6 +184,7 @@ function rowView(run: Run): RunView {
     dueAt: isTerminal(status) ? null : dateOf(run.due),
     crashes,
     wish: wish === null ? null : { kind: wish.kind, reason: wish.reason, at: new Date(wish.at) },
+    pause: null,
     deletedAt: dateOf(run.deletedAt),
     deleteReason: run.deleteReason,
     lastError: null,

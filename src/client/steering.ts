@@ -89,7 +89,36 @@ export function cancelRequest(options: CancelOptions): Steer {
 
 export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<Paused> {
   checkOptions(options, ['reason', 'note', 'abortSignal'], 'pause()')
-  const { reason = 'operator', note } = options
+  const { reason, text } = pauseAsked(options)
+  const steered = await steerAt(engine, id, text, options, (seq) => ({
+    kind: 'pause',
+    reason,
+    ...pauseNote(engine, id, seq, text),
+  }))
+  const answer = granted(id, steered, 'paused')
+  return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
+}
+
+/** Pauses, all with the same reason and note. */
+export function pauseRequests(
+  engine: Engine,
+  options: PauseOptions,
+): (runs: readonly Run[]) => readonly SteerRequest[] {
+  const { reason, text } = pauseAsked(options)
+  const isBound = text !== null && engine.payloads.areBound
+  return (runs) =>
+    runs.map(({ id, seq }) => {
+      const said = pauseNote(engine, id, isBound ? seq : null, text)
+      return { kind: 'pause', reason, ...said, ...named(engine, id) }
+    })
+}
+
+interface PauseAsked {
+  readonly reason: PauseReason
+  readonly text: string | null
+}
+
+function pauseAsked({ reason = 'operator', note }: PauseOptions): PauseAsked {
   if (reason !== 'operator' && reason !== 'maintenance') {
     const known = ['operator', 'maintenance']
     throw new HoldfastError(
@@ -98,14 +127,7 @@ export async function pauseRun(engine: Engine, id: string, options: PauseOptions
         didYouMean(reason, known),
     )
   }
-  const text = textOf(note, 'note')
-  const steered = await steerAt(engine, id, text, options, (seq) => ({
-    kind: 'pause',
-    reason,
-    ...pauseNote(engine, id, seq, text),
-  }))
-  const answer = granted(id, steered, 'paused')
-  return { outcome: answer.outcome === 'done' ? 'paused' : 'pausing', status: answer.run.status }
+  return { reason, text: textOf(note, 'note') }
 }
 
 function pauseNote({ payloads }: Engine, id: string, seq: number | null, text: string | null): PauseNote {
@@ -201,8 +223,12 @@ export async function retryRequests(
 
 export async function removeRun(engine: Engine, id: string, options: RemoveOptions = {}): Promise<void> {
   checkOptions(options, ['reason', 'abortSignal'], 'remove()')
-  const request = { kind: 'remove', reason: textOf(options.reason, 'reason'), ...named(engine, id) } as const
+  const request = { ...removeRequest(options), ...named(engine, id) }
   granted(id, await steerOne(engine, request, options), 'removed')
+}
+
+export function removeRequest({ reason }: RemoveOptions): Steer {
+  return { kind: 'remove', reason: textOf(reason, 'reason') }
 }
 
 async function steerOne(engine: Engine, request: SteerRequest, options: AbortOption): Promise<Steered> {

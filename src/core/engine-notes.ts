@@ -33,6 +33,15 @@ export function engineNote(meta: PausedMeta): string | undefined {
   return crashNote(Number(crashes))
 }
 
+/** The line of a log about a run that the engine pauses: which run, of what type, for what reason, and the note. */
+export function pausedLine(
+  { id, type }: { readonly id: string; readonly type: string },
+  reason: PausedMeta['reason'],
+  note: string,
+): string {
+  return `Run ${id} of "${type}" is paused (${reason}): ${note}`
+}
+
 /** An entry in words. */
 export function shownEntry({ seq, name }: Pick<Entry, 'name' | 'seq'>): string {
   return `entry ${seq}${name === null ? '' : ` (${JSON.stringify(name)})`}`

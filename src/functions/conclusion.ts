@@ -8,6 +8,7 @@
 // it goes on here, and that is obeyed.
 
 import type { Acknowledged, Definition, Departure } from '../core/definition.ts'
+import { pausedLine } from '../core/engine-notes.ts'
 import type { FailedMeta, FoundCall, RetryMeta, Unreadable } from '../core/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { afterFailure, type RetryPolicy } from '../core/retry.ts'
@@ -260,7 +261,7 @@ export class Conclusion {
       const meta = describeDrift(unasked, places)
       const { id, type } = owner.run
       const error = new HoldfastError('DRIFT', meta.message, { details: { ...meta } })
-      owner.host.ports.logger.error(meta.message, { run: id, type, error })
+      owner.host.ports.logger.error(pausedLine(owner.run, 'drift', meta.message), { run: id, type, error })
       owner.writer.append({ kind: 'paused', name: null, meta, data: null })
       this.leave('paused')
     })
@@ -282,7 +283,9 @@ export class Conclusion {
     if (unread === null) throw bug('A run is paused as unreadable, and nothing is', { runId: owner.runId })
     const { error, meta } = unread
     const { id, type } = owner.run
-    owner.host.ports.logger.error(meta.note, { run: id, type, error })
+    const isPaused = ending?.status !== 'cancelled'
+    const told = isPaused ? pausedLine(owner.run, 'unreadable', meta.note) : `Run ${id} of "${type}": ${meta.note}`
+    owner.host.ports.logger.error(told, { run: id, type, error })
     owner.leaving()
     // What the body said while it was replayed it says again then. That the run fails is said once.
     if (ending === null && owner.history.next() !== undefined) owner.writer.discard()

@@ -215,7 +215,7 @@ export interface Context<Input = unknown> {
   expose(name: string, value: unknown): void
 
   /**
-   * Waits until something is so: `check` is a step, and what it returns is the result if it is truthy. It is checked again
+   * Polls until a condition is true: `check` is a step, and what it returns is the result if it is truthy. It is checked again
    * every so often, and at once when a signal of that name comes.
    *
    * @example

@@ -197,7 +197,7 @@ export class Claimer {
     } catch (error) {
       this.unanswered()
       if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.refused(error)
-      else engine.ports.logger.warn('The store did not give out work; asking again soon.', { error })
+      else engine.ports.logger.warn('The store did not hand out work; asking again soon.', { error })
       this.backOff ??= growingPauses(engine.ports)
       await this.backOff()
     }

@@ -6,7 +6,7 @@
 //                       work here is aborted; or the store says that the session has ended
 //   lost    → healthy   under a new session. The old one is ended first: the store may not have noticed anything, and
 //                       as long as it lived nobody could take over what was aborted here.
-//   any     → refused   the store is ahead of this code and says so, for good: the worker stops in good order, and beats
+//   any     → refused   the store is ahead of this code and says so, for good: the worker stops gracefully, and beats
 //                       go on meanwhile, for a store that keeps the lease of whoever is about to leave
 //
 // Runs that the session holds and nobody here knows of, strays, are looked for with every sixth beat only, because the store
@@ -33,7 +33,7 @@ export interface HeartbeatOwner {
   /** No lease may be taken now; or it may again. */
   pause(): void
   resume(): void
-  /** The store does not work with this code any more: stop in good order. May be said again. */
+  /** The store does not work with this code any more: stop gracefully. May be said again. */
   refused(reason: HoldfastError): void
   /** Everything that is held may be held by others: stop it. */
   leasesLost(reason: HoldfastError): void

@@ -66,7 +66,9 @@ export class Housekeeper {
     } catch (error) {
       restMs = soonMs
       if (!this.stopped)
-        this.engine.ports.logger.warn('Could not go on with what ends and broadcasts left to do.', { error })
+        this.engine.ports.logger.warn('Could not finish delivering ends of runs and broadcasts; trying again soon.', {
+          error,
+        })
     }
     this.isWorking = false
     if (!this.stopped) this.cancel = this.engine.ports.clock.after(restMs, this.look)

@@ -231,7 +231,7 @@ export class Isolation {
     this.asked = this.claim(1).then(
       ({ runs: [run] }) => (run === undefined ? this.leave() : this.begin(run)),
       (error: unknown) => {
-        this.engine.ports.logger.warn('The store did not give out a suspect; asking again later.', { error })
+        this.engine.ports.logger.warn('The store did not hand out a suspect run; asking again later.', { error })
         this.leave()
       },
     )
@@ -266,11 +266,11 @@ export class Isolation {
       // Whoever begins without the mark would crash uncounted.
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Somebody else has locked its row.')
     } catch (error) {
-      engine.ports.logger.warn(`Run ${runId} could not begin apart; it is given back.`, { run: runId, error })
+      engine.ports.logger.warn(`Run ${runId} could not begin alone; it is given back.`, { run: runId, error })
       this.performer.giveBack(run)
       return this.leave()
     }
-    engine.ports.logger.info(`Run ${runId} is performed alone: ${crashes} of its processes died.`, {
+    engine.ports.logger.info(`Run ${runId} is performed alone: ${crashes} processes died while they performed it.`, {
       run: runId,
       crashes,
     })

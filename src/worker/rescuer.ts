@@ -10,6 +10,7 @@
 // longer each time.
 
 import type { Definition } from '../core/definition.ts'
+import { pausedLine } from '../core/engine-notes.ts'
 import { HoldfastError } from '../core/error.ts'
 import { nearDeadlineMs } from '../core/deadline.ts'
 import type { Cancel } from '../core/ports.ts'
@@ -166,10 +167,7 @@ export class Rescuer {
       this.tell(rescued)
       if (rescued.more && !this.stopped) continue
       if (runs > 0) {
-        engine.ports.logger.warn(`Recovered ${runs === 1 ? '1 run' : `${runs} runs`} from dead workers.`, {
-          runs,
-          sessions,
-        })
+        engine.ports.logger.warn(recoveredLine(runs, sessions), { runs, sessions })
         engine.onReady()
       }
       if (!this.stopped) this.options.suspects(suspects === null ? null : suspects - now)
@@ -190,18 +188,27 @@ export class Rescuer {
   private tell({ ended, paused, takenOver }: Rescued): void {
     const { logger } = this.engine.ports
     for (const { runId, type, reason } of ended) {
-      const how = reason === 'cancelled' ? 'The holder of a run that was being cancelled died' : 'A run was given up'
+      const how = reason === 'cancelled' ? 'The worker of a run that was being cancelled died' : 'A run was given up'
       logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
       this.engine.endings.hinted(runId)
     }
     for (const { runId, type, crashes } of takenOver) {
       if (!paused.includes(runId)) continue
-      const why = `its process died ${crashes} times in a row, at last while it performed nothing else`
-      logger.error(`Run ${runId} is paused: ${why}. Find what ends the process, then resume it.`, {
+      const often = crashes === 1 ? 'once' : `${crashes} times in a row`
+      const why = `Its process died ${often}, at last while it performed nothing else.`
+      const told = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
+      logger.error(told, {
         run: runId,
         type,
         crashes,
       })
     }
   }
+}
+
+function recoveredLine(runs: number, sessions: number): string {
+  const many = runs === 1 ? '1 run' : `${runs} runs`
+  // The worker may live, and have been silent about a run for longer than the lease of its workflow.
+  if (sessions === 0) return `Recovered ${many} whose lease had run out.`
+  return `Recovered ${many} from ${sessions === 1 ? 'a dead worker' : `${sessions} dead workers`}.`
 }

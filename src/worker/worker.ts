@@ -178,7 +178,7 @@ export class Worker implements HeartbeatOwner {
     this.refusal = reason
     const { logger } = this.engine.ports
     logger.error(`This worker stops: ${reason.message}`, { error: reason })
-    this.stop().catch((error: unknown) => logger.error('The worker did not stop in good order.', { error }))
+    this.stop().catch((error: unknown) => logger.error('The worker did not stop gracefully.', { error }))
   }
 
   claims(): readonly HeldClaim[] {
@@ -241,7 +241,9 @@ export class Worker implements HeartbeatOwner {
     }
     this.strays = seen
     if (stray.length === 0) return
-    this.engine.ports.logger.warn(`Gave back ${stray.length} of the runs that were leased without an answer.`)
+    this.engine.ports.logger.warn(
+      `Gave back ${stray.length === 1 ? '1 run' : `${stray.length} runs`} that the store had leased without an answer.`,
+    )
     void this.engine.store.release(stray).then(this.engine.onReady, (error: unknown) => {
       this.engine.ports.logger.warn('Runs without a holder could not be given back; tried again soon.', { error })
     })
@@ -330,7 +332,7 @@ export class Worker implements HeartbeatOwner {
     )
     if (locked !== undefined && locked.length > 0) {
       engine.ports.logger.warn(
-        `Somebody else has locked ${locked.length} of the runs held here; others take them over.`,
+        `Other transactions have locked ${locked.length} of the runs held here; other workers take them over.`,
       )
     }
     if (locked !== undefined && late > 0) {

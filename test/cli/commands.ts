@@ -1,6 +1,7 @@
 /** Every command of the command line. */
 export const commands = [
   'worker',
+  'dev',
   'start',
   'signal',
   'runs',

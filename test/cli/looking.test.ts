@@ -2,9 +2,9 @@
 
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createHoldfast, jsonCodec, workflow, type Codec, type Offload } from '../../src/index.ts'
+import { createHoldfast, jsonCodec, workflow, type Codec, type Offload, type RunView } from '../../src/index.ts'
 import { widthOf } from '../../src/cli/text.ts'
-import { documents, shop } from './seed.ts'
+import { documents, shop, type Shop } from './seed.ts'
 import { fail, greet, many, sleepy } from './workflows.ts'
 import { begin, hazardous, withoutColours } from './world.ts'
 
@@ -251,7 +251,82 @@ describe('holdfast watch', () => {
     const { code, stderr } = await run(['watch', id])
     expect(code).toBe(6)
     expect(stderr).toContain(`holdfast resume ${id}`)
+    // The diff stands in lines, as it was written.
+    expect(stderr).toMatch(
+      /\n {2}- entry 2 of the journal: step-succeeded "prepare"\n {2}\+ the code asks for: step "renamed"/,
+    )
+    expect(stderr).not.toContain(String.raw`\n`)
     expect((await run(['show', id])).stdout).toMatch(/paused +.*‖.* drift: /)
+  })
+})
+
+describe('a run that is paused', () => {
+  /** A run whose code was changed under it. */
+  async function drifted(one: Shop): Promise<{ readonly id: string; readonly logged: string }> {
+    const worker = await one.holdfast.work()
+    const { id } = await one.holdfast.start(sleepy)
+    await expect.poll(() => one.holdfast.run(id).status(), { timeout: 10_000 }).toBe('waiting')
+    await worker.stop()
+    await one.holdfast.pause(id)
+    const env = { ...one.env, HOLDFAST_WORKFLOWS: 'test/cli/builds/renamed-step.ts' }
+    const next = begin(['worker'], { env })
+    await next.says('Works until it is stopped')
+    await one.holdfast.resume(id)
+    await next.says('is paused (drift)')
+    next.signal('SIGINT')
+    await next.ended
+    return { id, logged: next.printed() }
+  }
+
+  it('for drift shows the whole diff in lines: what was recorded, what the code asks for, and where', async () => {
+    const one = await shop()
+    const { id, logged } = await drifted(one)
+    for (const scene of [{ terminal: 60 }, {}]) {
+      const { stdout } = await one.run(['show', id], scene)
+      const lines = withoutColours(stdout).split('\n')
+      const at = lines.findIndex((line) => line.startsWith('  paused for  drift, since 20'))
+      const diff = lines.slice(at + 1, at + 4)
+      expect(diff[0]).toBe(
+        `${' '.repeat(14)}The code changed under a live run: its journal has what the code does not ask for.`,
+      )
+      expect(diff[1]).toBe(`${' '.repeat(14)}- entry 2 of the journal: step-succeeded "prepare"`)
+      expect(diff[2]).toMatch(/^ {14}\+ the code asks for: step "renamed", at .*renamed-step\.ts:\d+:\d+$/)
+      expect(stdout).not.toContain(String.raw`\n`)
+    }
+    const shown = JSON.parse((await one.run(['show', id, '--json'])).stdout) as RunView
+    expect(shown.pause).toMatchObject({
+      reason: 'drift',
+      recorded: { seq: 2, name: 'prepare' },
+      found: [{ name: 'renamed' }],
+    })
+    expect((await one.run(['runs'])).stdout).toMatch(
+      /PAUSED FOR\n.*drift: entry 2 of the journal: step-succeeded "prepare"; the code/,
+    )
+    // What its worker said names the run, its type and the reason, and the diff follows in lines.
+    expect(logged).toContain(`error: Run ${id} of "demo.sleepy" is paused (drift): The code changed under a live run`)
+    expect(logged).toMatch(/\n {2}- entry 2 of the journal: step-succeeded "prepare"\n/)
+  })
+
+  it('says who paused it and why, in show and in the list, on a narrow terminal, too', async () => {
+    const { holdfast, run } = await shop()
+    const { id } = await holdfast.start(sleepy, undefined, { key: 'a-long-key-of-somebody' })
+    await holdfast.pause(id, { reason: 'maintenance', note: 'first line\nsecond \u001B[2Jline' })
+    const { stdout } = await run(['show', id])
+    expect(stdout).toMatch(/\n {2}paused for {2}maintenance, since .*Z\n {14}first line\n {14}second \\x1b\[2Jline\n/)
+    expect((await run(['runs'])).stdout).toContain(String.raw`maintenance: first line second \x1b[2Jline`)
+    expect(withoutColours((await run(['runs'], { terminal: 80 })).stdout)).toMatch(/PAUSED FOR\s[^]*maintenance/)
+    await holdfast.resume(id)
+    expect((await run(['show', id])).stdout).not.toContain('paused for')
+    expect((await run(['runs'])).stdout).not.toContain('PAUSED FOR')
+  })
+
+  it('loses nothing of a long output where it is piped', async () => {
+    const { holdfast, run } = await shop()
+    await holdfast.work()
+    const { id } = await holdfast.start(greet, 'x'.repeat(500))
+    await holdfast.run(id).result()
+    expect((await run(['show', id])).stdout).toContain('x'.repeat(500))
+    expect((await run(['show', id], { terminal: 100 })).stdout).not.toContain('x'.repeat(100))
   })
 })
 

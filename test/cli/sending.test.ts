@@ -66,7 +66,7 @@ describe('holdfast dead-letters', () => {
     const sent = await run(['dead-letters', id, 'p-1', '--to', heir.id, '--json'])
     expect(JSON.parse(sent.stdout)).toMatchObject({ id: 'p-1', outcome: 'queued', runId: heir.id })
     expect((await run(['dead-letters', id, 'p-2', '--to-topic'])).stdout).toBe('Sent p-2 to its topic.\n')
-    expect((await run(['dead-letters', id, 'p-3', '--discard'])).stdout).toBe('Let go of p-3.\n')
+    expect((await run(['dead-letters', id, 'p-3', '--discard'])).stdout).toBe('Discarded p-3.\n')
     expect((await holdfast.deadLetters()).letters).toEqual([])
     for (const how of [['--discard'], ['--to-topic'], ['--to', heir.id]]) {
       expect((await run(['dead-letters', id, 'p-1', ...how])).code).toBe(3)

@@ -1,6 +1,7 @@
 // Moving runs by the command line: starting, cancelling, pausing, resuming, retrying, removing, and a worker.
 
 import { describe, expect, it } from 'vitest'
+import type { BulkOutcome } from '../../src/index.ts'
 import { documents, shop, type Shop } from './seed.ts'
 import { fail, greet, sleepy } from './workflows.ts'
 import { begin, file } from './world.ts'
@@ -204,6 +205,62 @@ describe('holdfast pause, resume and remove', () => {
     const some = await run(['resume', '--all', '--reason', 'maintenance', '--yes', '--note', 'done'])
     expect(some.stdout).toBe('1 run was resumed.\n')
     expect((await run(['resume', '--all', '--prefix', 'demo.', '--yes'])).stdout).toBe('1 run was resumed.\n')
+  })
+
+  it('pauses all that match after a preview that shows them, and lets them go on by type, reason and status', async () => {
+    const { holdfast, run } = await shop()
+    for (let at = 0; at < 12; at += 1) await holdfast.start(sleepy, undefined, { key: `k${at}` })
+    const other = await holdfast.start(greet, 'Ada')
+    const preview = await run(['pause', '--type', 'demo.sleepy', '--preview'])
+    expect(preview.code).toBe(0)
+    const lines = preview.stdout.split('\n')
+    expect(lines[0]).toBe('12 unpaused runs match. Nothing was changed.')
+    expect(lines.slice(2, 12).map((line) => /k\d+/.exec(line)?.[0])).toEqual(
+      Array.from({ length: 10 }, (_, at) => `k${11 - at}`),
+    )
+    expect(lines[12]).toBe('and 2 others')
+    const json = JSON.parse(
+      (await run(['pause', '--type', 'demo.sleepy', '--preview', '--json'])).stdout,
+    ) as BulkOutcome
+    expect([json.matched, json.changed, json.first?.length]).toEqual([12, 0, 10])
+    expect((await holdfast.count({ status: 'paused' })).count).toBe(0)
+    const refused = await run(['pause', '--type', 'demo.sleepy'])
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('This would pause 12 unpaused runs. Add --yes'),
+    ])
+    const done = await run(['pause', '--type', 'demo.sleepy', '--reason', 'maintenance', '--note', 'lunch', '--yes'])
+    expect(done.stdout).toBe('12 runs were paused, or will be by their workers.\n')
+    expect((await run(['pause', '--status', 'paused', '--yes'])).stdout).toBe('0 unpaused runs match.\n')
+    expect((await run(['pause', '--all', '--yes'])).stdout).toBe('1 run was paused, or will be by their workers.\n')
+    expect((await holdfast.get(other)).pause).toMatchObject({ reason: 'operator' })
+    expect((await run(['resume', '--type', 'demo.greet', '--yes'])).stdout).toBe('1 run was resumed.\n')
+    expect((await run(['resume', '--reason', 'maintenence', '--yes'])).stderr).toContain('Did you mean "maintenance"?')
+    expect((await run(['resume', '--reason', '', '--yes'])).code).toBe(2)
+    expect((await holdfast.count({ status: 'paused' })).count).toBe(12)
+    // By key and type it is one, as ever.
+    expect((await run(['resume', '--key', 'k3', '--type', 'demo.sleepy'])).stdout).toContain(
+      'is resumed and now pending',
+    )
+    expect((await run(['resume', '--reason', 'maintenance', '--yes'])).stdout).toBe('11 runs were resumed.\n')
+  })
+
+  it('takes all that match out of sight, by their status, and never all runs there are', async () => {
+    const { holdfast, run } = await shop()
+    for (let at = 0; at < 3; at += 1) await holdfast.cancel(await holdfast.start(sleepy))
+    await holdfast.start(sleepy)
+    expect((await run(['remove', '--status', 'cancelled', '--preview'])).stdout).toMatch(
+      /^3 runs match\. Nothing was changed\.\nRUN/,
+    )
+    const no = await run(['remove', '--status', 'cancelled'], { terminal: 120, stdin: 'n\n' })
+    expect(no.stderr).toBe('Remove 3 runs? [y/N]\nNothing was changed.\n')
+    expect((await holdfast.count()).count).toBe(4)
+    const yes = await run(['remove', '--status', 'cancelled', '--reason', 'a test', '--yes'])
+    expect(yes.stdout).toBe('3 runs were removed.\n')
+    expect((await holdfast.count()).count).toBe(1)
+    expect((await holdfast.find({ deleted: true })).runs).toMatchObject(
+      [{}, {}, {}].map(() => ({ deleteReason: 'a test' })),
+    )
   })
 
   it('pauses and lets go on, with the words that were said', async () => {

@@ -25,6 +25,7 @@ const succeeded: RunView = {
   dueAt: null,
   crashes: 0,
   wish: null,
+  pause: null,
   deletedAt: null,
   deleteReason: null,
   lastError: null,

@@ -61,6 +61,8 @@ export function begin(argv: readonly string[], scene: Scene = {}): Performance {
     })(),
     isInteractive: scene.terminal !== undefined,
     now: () => Date.now(),
+    program: { runtime: process.execPath, options: ['--import', 'tsx'], script: resolve('src/cli/main.ts') },
+    supervisor: null,
     onSignal: (listener) => {
       listeners.add(listener)
       return () => void listeners.delete(listener)

@@ -21,6 +21,7 @@ export const flags = [
   '--all',
   '--yes',
   '--dry-run',
+  '--preview',
   '--now',
   '--full',
   '--deleted',
@@ -67,6 +68,7 @@ export const options = [
   '--owner',
   '--rate',
   '--shutdown-timeout',
+  '--watch',
   '--sample',
   '--topic',
   '--run',
@@ -130,7 +132,7 @@ async function perform(args: readonly string[]): Promise<void> {
     write: async (text) => void (texts[name] += text),
   })
   // A worker works until it is stopped: without a module it is refused before.
-  const env = args.includes('worker') ? {} : { HOLDFAST_WORKFLOWS: module }
+  const env = args.includes('worker') || args.includes('dev') ? {} : { HOLDFAST_WORKFLOWS: module }
   const io: Io = {
     argv: args,
     env,
@@ -142,6 +144,8 @@ async function perform(args: readonly string[]): Promise<void> {
     })(),
     isInteractive: false,
     now: () => Date.now(),
+    program: { runtime: process.execPath, options: [], script: 'no-such-script.js' },
+    supervisor: null,
     onSignal: (listener) => {
       listeners.add(listener)
       return () => void listeners.delete(listener)

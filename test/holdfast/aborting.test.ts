@@ -57,6 +57,8 @@ const calls: Readonly<Record<string, Call>> = {
     holdfast.cancelMany({ type: 'quick' }, { ...options, preview: true }),
   retryMany: (holdfast, options) => holdfast.retryMany({ type: 'quick' }, options),
   resumeMany: (holdfast, options) => holdfast.resumeMany({ type: 'quick' }, { ...options, reason: 'crashes' }),
+  pauseMany: (holdfast, options) => holdfast.pauseMany({ type: 'quick' }, { ...options, note: 'lunch' }),
+  removeMany: (holdfast, options) => holdfast.removeMany({ type: 'quick' }, options),
   'run.result': (holdfast, options) => holdfast.run(id).result(options),
   'run.status': (holdfast, options) => holdfast.run(id).status(options),
   'run.cancel': (holdfast, options) => holdfast.run(id).cancel(options),

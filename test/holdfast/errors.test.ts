@@ -308,6 +308,9 @@ describe('drift', () => {
     await until(async () => (await run.status()) === 'paused')
     const message = expect.stringMatching(/step-succeeded "charge".*step "bill"/s) as string
     expect((await second.journal(run)).at(-1)).toMatchObject({ kind: 'paused', meta: { reason: 'drift', message } })
+    expect(logger.lines.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining(`Run ${run.id} of "changing" is paused (drift): The code changed`),
+    )
     expect(logger.lines.map(({ details }) => details['error'])).toContainEqual(
       expect.objectContaining({ code: 'DRIFT' }),
     )

@@ -1,9 +1,11 @@
 // Looking for runs, by every filter and page by page; and doing the same to all that match.
 
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { workflow, type Filter, type HoldfastError, type RunHandle } from 'holdfast'
+import { encryptingCodec } from 'holdfast/encryption'
 import { everyStore } from './stores.ts'
-import { virtualWorld } from './virtual-world.ts'
+import { changed, virtualWorld } from './virtual-world.ts'
 
 const bill = workflow('billing.charge', { tags: ['money'], metadata: { team: 'payments' } }, (_ctx, n: number) => n)
 const refund = workflow('billing.refund', (_ctx, n: number) => n)
@@ -102,6 +104,7 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
       isCapped: false,
       changed: 0,
       skipped: 0,
+      first: (await holdfast.find(filter)).runs,
     })
     expect((await holdfast.count({ status: 'cancelled' })).count).toBe(0)
     expect(await holdfast.cancelMany(filter, { reason: 'spring cleaning' })).toMatchObject({ matched: 5, changed: 5 })
@@ -125,7 +128,7 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
     const tenant = (undefined as string | undefined)!
     const empty: readonly Filter[] = [{}, { tag: tenant, key: tenant }, { deleted: true }, { deleted: false }]
     for (const filter of empty) {
-      for (const bulk of ['cancelMany', 'retryMany', 'resumeMany'] as const) {
+      for (const bulk of ['cancelMany', 'retryMany', 'resumeMany', 'pauseMany', 'removeMany'] as const) {
         for (const options of [{}, { preview: true }, { all: false }]) {
           await expect(holdfast[bulk](filter, options)).rejects.toMatchObject({
             code: 'INVALID_OPTION',
@@ -164,6 +167,7 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
       isCapped: false,
       changed: 0,
       skipped: 0,
+      first: [expect.objectContaining({ status: 'paused' })],
     })
     expect(await holdfast.resumeMany({}, { ...maintenance, all: true })).toMatchObject({
       matched: 1,
@@ -172,6 +176,45 @@ describe.each(everyStore)('find on the $name store', ({ make }) => {
     })
     expect(await holdfast.resumeMany({ status: ['paused', 'pending'] })).toMatchObject({ matched: 2, changed: 2 })
     expect((await holdfast.count({ status: 'pending' })).count).toBe(4)
+  })
+
+  it('pauses all that match and can be paused, and a preview shows the first ten and pauses none', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [refund] })
+    for (let n = 0; n < 250; n += 1) await holdfast.start(refund, n, { tags: ['old'] })
+    await holdfast.cancel((await holdfast.find({ limit: 1 })).runs[0]!)
+    const newest = (await holdfast.find({ status: 'pending', limit: 10 })).runs.map(({ id }) => id)
+    const preview = await holdfast.pauseMany({ tag: 'old' }, { preview: true })
+    expect(preview).toMatchObject({ matched: 249, isCapped: false, changed: 0, skipped: 0 })
+    expect(preview.first?.map(({ id }) => id)).toEqual(newest)
+    expect((await holdfast.count({ status: 'paused' })).count).toBe(0)
+    const asked = { reason: 'maintenance', note: 'the bank is away' } as const
+    const done = await holdfast.pauseMany({ tag: 'old' }, asked)
+    expect(done).toEqual({ matched: 249, isCapped: false, changed: 249, skipped: 0 })
+    expect((await holdfast.find({ status: 'paused', limit: 1 })).runs[0]?.pause).toMatchObject(asked)
+    // What is paused or over already does not match.
+    expect(await holdfast.pauseMany({ tag: 'old' })).toMatchObject({ matched: 0, changed: 0 })
+    expect(await holdfast.pauseMany({ status: ['paused', 'cancelled'] })).toMatchObject({ matched: 0, changed: 0 })
+    await expect(holdfast.pauseMany({ tag: 'old' }, { reason: 'crashes' as never })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    expect(await holdfast.resumeMany({ tag: 'old' }, { reason: 'maintenance' })).toMatchObject({ changed: 249 })
+  })
+
+  it('removes all that match, page by page, and refuses to look among what is removed', async () => {
+    const { open } = await make()
+    const holdfast = await open({ workflows: [refund] })
+    for (let n = 0; n < 210; n += 1) await holdfast.start(refund, n, { key: `k${n}`, tags: n < 205 ? ['old'] : [] })
+    const preview = await holdfast.removeMany({ tag: 'old' }, { preview: true })
+    expect([preview.matched, preview.first?.length]).toEqual([205, 10])
+    expect((await holdfast.count()).count).toBe(210)
+    await expect(holdfast.removeMany({ tag: 'old', deleted: true })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    const done = await holdfast.removeMany({ tag: 'old' }, { reason: 'a test' })
+    expect(done).toEqual({ matched: 205, isCapped: false, changed: 205, skipped: 0 })
+    expect((await holdfast.count()).count).toBe(5)
+    expect((await holdfast.find({ deleted: true, limit: 1 })).runs[0]).toMatchObject({ deleteReason: 'a test' })
+    // Its key is free.
+    expect((await holdfast.start(refund, 0, { key: 'k0' })).created).toBe(true)
   })
 })
 
@@ -261,5 +304,29 @@ describe('a removed run', () => {
     letGo()
     await after(moving.result())
     expect(await other.get(moving)).toMatchObject({ status: 'succeeded', deleteReason: 'gone' })
+  })
+})
+
+describe('notes that are encrypted for their places', () => {
+  it('stand in every run that is paused together, also in those that move on between the look and the request', async () => {
+    const { open, store } = virtualWorld()
+    const codec = encryptingCodec({ keys: { a: randomBytes(32) }, current: 'a' })
+    const helper = await open({ workflows: [refund], codec })
+    let moves = 1
+    const moving = changed(store, {
+      steer: async (requests) => {
+        moves -= 1
+        for (const { runId } of moves === 0 ? requests : []) {
+          await helper.pause(runId)
+          await helper.resume(runId)
+        }
+        return store.steer(requests)
+      },
+    })
+    const holdfast = await open({ store: moving, workflows: [refund], codec })
+    for (let n = 0; n < 3; n += 1) await holdfast.start(refund, n)
+    expect(await holdfast.pauseMany({}, { all: true, note: 'secret' })).toMatchObject({ matched: 3, changed: 3 })
+    expect(moves).toBeLessThan(0)
+    for (const { pause } of (await holdfast.find()).runs) expect(pause).toMatchObject({ note: 'secret' })
   })
 })

@@ -250,7 +250,7 @@ describe('a worker of a store that does not answer', () => {
     line.mute.clear()
     expect(await world.after(Promise.all(runs.map((run) => run.result())))).toEqual([1, 2])
     expect(logger.lines.map(({ message }) => message)).toContain(
-      'Gave back 2 of the runs that were leased without an answer.',
+      'Gave back 2 runs that the store had leased without an answer.',
     )
     for (const run of runs) expect(await kindsOf(starter, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
   })

@@ -21,7 +21,10 @@ export interface SharedPrograms {
 export async function setup(project: { provide(key: 'programs', value: SharedPrograms): void }): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-programs-'))
   const { address, close } = await shareLazily(async () => {
-    await translate([...filesIn('test', /-child\.ts$/), ...filesIn('src', /(?:^|\/)index\.ts$/)], folder)
+    await translate(
+      [...filesIn('test', /-child\.ts$/), ...filesIn('src', /(?:^|\/)index\.ts$|^cli\/main\.ts$/)],
+      folder,
+    )
     return folder
   })
   project.provide('programs', { address })

@@ -1,7 +1,7 @@
 // What the compiler makes of a Holdfast: what `start` takes, what `result` gives, which options exist. Never run.
 
 import { z } from 'zod'
-import { createHoldfast, workflow, type Holdfast, type RunHandle, type RunStatus } from 'holdfast'
+import { createHoldfast, workflow, type BulkOutcome, type Holdfast, type RunHandle, type RunStatus } from 'holdfast'
 import * as billing from '../holdfast/billing.ts'
 import { expectType, type Equal } from './expect-type.ts'
 
@@ -112,4 +112,29 @@ export async function opening(): Promise<void> {
 
   // @ts-expect-error -- a misspelt unit: s
   await holdfast.work({ shutdownTimeout: '5 sceonds' })
+}
+
+export async function inBulk(holdfast: Holdfast): Promise<void> {
+  const previews = await Promise.all([
+    holdfast.cancelMany({ type: 'greet' }, { preview: true }),
+    holdfast.retryMany({ type: 'greet' }, { preview: true }),
+    holdfast.resumeMany({ type: 'greet' }, { preview: true, reason: 'drift' }),
+    holdfast.pauseMany({ type: 'greet' }, { preview: true, reason: 'maintenance', note: 'lunch' }),
+    holdfast.removeMany({ type: 'greet' }, { preview: true, reason: 'a test' }),
+  ])
+  expectType<Equal<(typeof previews)[number], BulkOutcome>>(true)
+  for (const { pause } of previews[0].first ?? []) {
+    if (pause?.reason === 'drift') expectType<Equal<typeof pause.note, string>>(true)
+    // @ts-expect-error -- only a drift has a diff
+    expectType<Equal<typeof pause.recorded, unknown>>(false)
+  }
+
+  // @ts-expect-error -- a filter is needed, even if it is {}
+  await holdfast.pauseMany()
+
+  // @ts-expect-error -- only the engine pauses for crashes
+  await holdfast.pauseMany({ type: 'greet' }, { reason: 'crashes' })
+
+  // @ts-expect-error -- removing leaves no note, but a reason
+  await holdfast.removeMany({ type: 'greet' }, { note: 'a test' })
 }

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../call.ts'
-import { actOnMany, type ManyOptions } from '../many-runs.ts'
+import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../many-runs.ts'
 import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
 import { usage } from '../usage.ts'
 
@@ -28,14 +28,12 @@ export function registerCancel(program: Command, act: Act): void {
     .argument('[run]', 'the id of the run')
     .option('--now', 'at once: nothing is undone, and what its worker still does is not recorded')
     .option('--reason <text>', 'why; it stands in the journal')
-    .option('--yes', 'do not ask')
-    .option('--dry-run', 'only say how many match')
-  addFilterOptions(command).addHelpText(
+  addManyOptions(addFilterOptions(command)).addHelpText(
     'after',
     examples(
       'cancel 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --reason "ordered twice"',
       'cancel --type shop.order --key order-42 --yes',
-      'cancel --prefix billing. --since 1d --dry-run',
+      'cancel --prefix billing. --since 1d --preview',
     ),
   )
   act(command, async (call) => {
@@ -45,15 +43,17 @@ export function registerCancel(program: Command, act: Act): void {
     const filter = filterFrom(options, io.now())
     const id = named === undefined ? null : checkRunId(named)
     if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
-    if (id !== null && options.dryRun === true)
-      throw usage('--dry-run counts the runs that match; an id names just one.')
+    if (id !== null) assertForMany(options)
+    else if (Object.keys(filter).length === 0) {
+      throw usage('Cancel what? Name a run by its id, or choose runs with options such as --type or --status.')
+    }
     const { holdfast } = await call.open({ store: 'existing' })
     const how = {
       mode: options.now === true ? 'now' : 'cooperative',
       ...(options.reason === undefined ? {} : { reason: options.reason }),
     } as const
     if (id === null) {
-      return actOnMany(call, filter, options, {
+      return actOnMany(call, options, {
         verb: 'Cancel',
         done: 'cancelled, or will be by their workers',
         kind: 'live',

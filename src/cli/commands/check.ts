@@ -29,9 +29,9 @@ export function registerCheck(program: Command, act: Act): void {
     .description(
       'Imports the module, lists the workflows that it exports, and tries its options. Importing runs what the module does at ' +
         'its top level, with your rights, as every command does that takes a module: name only one that you trust. No run is ' +
-        'performed and no store is opened. Exits with 2 if something is wrong, and says each thing that is. With --against it ' +
+        'performed and no store is opened. Exits with code 2 if something is wrong, and says each thing that is. With --against it ' +
         'replays recorded runs against the module instead: bodies are called, no step is performed and nothing is written. ' +
-        'Exits with 6 if this build would harm a run, and says which and why.',
+        'Exits with code 6 if this build would harm a run, and says which and why.',
     )
     .argument('[module]', 'the module, instead of --workflows')
     .optionsGroup('Against recorded runs:')

@@ -1,4 +1,4 @@
-// `holdfast dead-letters`: lists what runs had not read when they ended, sends one of it again, or lets go of it.
+// `holdfast dead-letters`: lists what runs had not read when they ended, sends one of it again, or discards it.
 
 import type { Command } from 'commander'
 import type { DeadLetterReference, DeadLetterView, ReplayOptions, ReplayOutcome } from '../../client/dead-letters.ts'
@@ -30,13 +30,13 @@ export function registerDeadLetters(program: Command, act: Act): void {
     .summary('list what ended runs had not read; send it again')
     .description(
       'Lists what was sent to runs that ended without having read it and is kept, newest first. With the run and the id of ' +
-        'one it is sent again, or let go of.',
+        'one it is sent again, or discarded.',
     )
     .argument('[run]', 'the run that the letter was for')
     .argument('[id]', 'the id of the letter')
     .option('--to <run>', 'send it to this run')
     .option('--to-topic', 'send it to its topic, which the module must export')
-    .option('--discard', 'let go of it')
+    .option('--discard', 'discard it')
     .option('--topic <name>', 'list those of this topic')
     .option('--run <run>', 'list those that were for this run')
     .option('--limit <n>', 'how many on one page, at most 200', whole('--limit', 1), 50)
@@ -161,7 +161,7 @@ async function topicOf(
 async function discard({ printer }: Call, holdfast: Holdfast, letter: DeadLetterReference): Promise<void> {
   const { outcome } = await holdfast.discardDeadLetter(letter)
   if (outcome === 'not-dead') throw notDead(letter)
-  await printer.answer({ ...letter, outcome }, `Let go of ${visible(letter.id)}.`)
+  await printer.answer({ ...letter, outcome }, `Discarded ${visible(letter.id)}.`)
 }
 
 function notDead({ runId, id }: DeadLetterReference): HoldfastError {

@@ -24,7 +24,7 @@ export function registerRekey(program: Command, act: Act): void {
       'Encrypts all payloads anew that were written with another key than the current one of the codec, which the module of ' +
         '--workflows configures. Workers may go on meanwhile: a run that is being performed is passed over, and told of at the ' +
         'end. It may be stopped at any time and called again. Put a key away only when nothing is left that needs it, and ' +
-        'keep it as long as there are backups. Exits with 5 if a run cannot be read.',
+        'keep it as long as there are backups. Exits with code 5 if a run cannot be read.',
     )
     .option('--rate <n>', 'at most so many runs a second', whole('--rate', 1), 500)
     .option('--after <next>', 'go on where an earlier call was stopped')

@@ -1,29 +1,51 @@
-// `holdfast remove`: takes a run out of sight.
+// `holdfast remove`: takes a run out of sight, or all that match.
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../call.ts'
-import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
+import { actOnMany, addManyOptions } from '../many-runs.ts'
+import { openRun } from '../named-run.ts'
+import { choiceOf, type ChoiceOptions } from '../one-or-many.ts'
+import { addFilterOptions } from '../run-filter.ts'
 
-interface RemoveCommandOptions extends NameOptions {
+interface RemoveCommandOptions extends ChoiceOptions {
   readonly reason?: string
 }
 
 export function registerRemove(program: Command, act: Act): void {
   const command = program
     .command('remove')
-    .summary('take a run out of sight')
+    .summary('take a run out of sight, or all that match')
     .description(
       'Removes a run: it is performed no more, `holdfast runs` shows it only with --deleted, and its keys are free. Its ' +
-        'status and its journal stay.',
+        'status and its journal stay, and nothing of it is undone. With options instead of an id it removes every run that ' +
+        'matches, also live ones, after asking.',
     )
-  addNameOptions(command)
+    .argument('[run]', 'the id of the run; or --key with --type')
     .option('--reason <text>', 'why; it is kept')
-    .addHelpText('after', examples('remove 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --reason "a test"'))
+  addManyOptions(addFilterOptions(command)).addHelpText(
+    'after',
+    examples(
+      'remove 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --reason "a test"',
+      'remove --status succeeded --until 30d --preview',
+      'remove --status succeeded --until 30d --reason "older than a month" --yes',
+    ),
+  )
   act(command, async (call) => {
     const options = command.opts<RemoveCommandOptions>()
     const [named] = command.args
-    const { holdfast, id } = await openRun(call, named, options)
-    await holdfast.remove(id, options.reason === undefined ? {} : { reason: options.reason })
+    const chosen = choiceOf(named, options, { now: call.io.now() })
+    const why = options.reason === undefined ? {} : { reason: options.reason }
+    if (chosen.kind === 'many') {
+      const { holdfast } = await call.open({ store: 'existing' })
+      return actOnMany(call, options, {
+        verb: 'Remove',
+        done: 'removed',
+        kind: '',
+        act: ({ preview }) => holdfast.removeMany(chosen.filter, { ...why, preview }),
+      })
+    }
+    const { holdfast, id } = await openRun(call, chosen.id, chosen.name)
+    await holdfast.remove(id, why)
     const { status } = await holdfast.get(id)
     await call.printer.answer({ id, outcome: 'removed', status }, `Run ${id} is removed; it was ${status}.`)
   })

@@ -1,18 +1,20 @@
 // `holdfast resume`: lets a paused run go on, if need be with repairs of its journal, or all that match.
 
 import type { Command } from 'commander'
+import type { Filter } from '../../client/finding.ts'
+import { didYouMean } from '../../core/suggest.ts'
 import { examples, type Act, type Call } from '../call.ts'
 import { parseInput } from '../json-input.ts'
-import { actOnMany, type ManyOptions } from '../many-runs.ts'
+import { actOnMany, addManyOptions } from '../many-runs.ts'
 import { openRun } from '../named-run.ts'
+import { choiceOf, type ChoiceOptions } from '../one-or-many.ts'
 import { collected, pairs, whole } from '../option-values.ts'
-import { addFilterOptions, filterFrom, type FilterOptions } from '../run-filter.ts'
-import { usage } from '../usage.ts'
+import { addFilterOptions } from '../run-filter.ts'
+import { quoted, usage } from '../usage.ts'
 
 const reasons = ['crashes', 'drift', 'unreadable', 'operator', 'maintenance'] as const
 
-interface ResumeCommandOptions extends FilterOptions, ManyOptions {
-  readonly all?: boolean
+interface ResumeCommandOptions extends ChoiceOptions {
   readonly reason?: string
   readonly note?: string
   readonly drop?: readonly string[]
@@ -22,30 +24,29 @@ interface ResumeCommandOptions extends FilterOptions, ManyOptions {
 export function registerResume(program: Command, act: Act): void {
   const command = program
     .command('resume')
-    .summary('let a paused run go on')
+    .summary('let a paused run go on, or all that match')
     .description(
       'Lets a paused run go on. A run that is paused for drift goes on if the code fits its journal again, or if the entries ' +
-        'that do not fit are dropped: what they recorded is then done anew, if the code still asks for it. With --all it ' +
-        'resumes every paused run that matches the options, after asking.',
+        'that do not fit are dropped: what they recorded is then done anew, if the code still asks for it. With options ' +
+        'instead of an id it resumes every paused run that matches, after asking; --all means every paused run.',
     )
     .argument('[run]', 'the id of the run; or --key with --type')
-  addFilterOptions(command)
-    .option('--all', 'every paused run that matches')
-    .option('--reason <reason>', `with --all: only what was paused for ${reasons.join(', ')}`)
-    .option('--yes', 'with --all: do not ask')
-    .option('--dry-run', 'with --all: only say how many match')
     .option('--note <text>', 'why; it stands in the journal')
     .option('--drop <seq>', 'the outcome in this entry counts no more; may be given again', collected)
     .option('--result <seq=json>', 'the step of this entry has this result instead; may be given again', collected)
-    .addHelpText(
-      'after',
-      examples(
-        'resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70',
-        'resume --all --type shop.order --reason crashes --note "the leak is mended" --yes',
-        'resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --drop 7 --note "the step was renamed"',
-        `resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --result '7={"receipt":"r-1"}'`,
-      ),
-    )
+  addFilterOptions(command)
+    .option('--reason <reason>', `only what was paused for ${reasons.join(', ')}`)
+    .option('--all', 'every paused run that matches')
+  addManyOptions(command).addHelpText(
+    'after',
+    examples(
+      'resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70',
+      'resume --type shop.order --reason crashes --preview',
+      'resume --type shop.order --reason crashes --note "the leak is mended" --yes',
+      'resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --drop 7 --note "the step was renamed"',
+      `resume 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --result '7={"receipt":"r-1"}'`,
+    ),
+  )
   act(command, async (call) => {
     const options = command.opts<ResumeCommandOptions>()
     const [named] = command.args
@@ -54,25 +55,24 @@ export function registerResume(program: Command, act: Act): void {
       seq: whole('The number in --result', 1)(seq),
       result: parseInput(json, 'The result'),
     }))
-    if (options.all === true) {
-      if (named !== undefined) throw usage('Name one run by its id, or choose many with --all: not both.')
-      if (dropped.length + replaced.length > 0) throw usage('A journal is repaired run by run, without --all.')
-      return resumeAll(call, options)
+    const chosen = choiceOf(named, options, { now: call.io.now(), chooses: options.reason !== undefined })
+    if (chosen.kind === 'many') {
+      if (dropped.length + replaced.length > 0) throw usage('A journal is repaired run by run: name one by its id.')
+      return resumeMany(call, options, chosen.filter)
     }
-    if (options.dryRun === true) throw usage('--dry-run counts the runs that match: it needs --all.')
-    const { key, type: [type] = [] } = options
-    const name = { ...(key === undefined ? {} : { key }), ...(type === undefined ? {} : { type }) }
-    const { holdfast, id } = await openRun(call, named, name)
+    const { holdfast, id } = await openRun(call, chosen.id, chosen.name)
     const note = options.note === undefined ? {} : { note: options.note }
     const { outcome, status } = await holdfast.resume(id, { ...note, amend: [...dropped, ...replaced] })
     await call.printer.answer({ id, outcome, status }, `Run ${id} is resumed and now ${status}.`)
   })
 }
 
-async function resumeAll(call: Call, options: ResumeCommandOptions): Promise<void> {
-  const filter = filterFrom(options, call.io.now())
-  const reason = reasons.find((one) => one === options.reason)
-  if (options.reason !== undefined && reason === undefined) throw usage(`--reason is one of ${reasons.join(', ')}.`)
+async function resumeMany(call: Call, options: ResumeCommandOptions, filter: Filter): Promise<void> {
+  const { reason: given } = options
+  const reason = reasons.find((one) => one === given)
+  if (given !== undefined && reason === undefined) {
+    throw usage(`--reason is one of ${reasons.join(', ')}. Got ${quoted(given)}.${didYouMean(given, reasons)}`)
+  }
   const { holdfast } = await call.open({ store: 'existing' })
   const how = {
     ...(options.note === undefined ? {} : { note: options.note }),
@@ -80,7 +80,7 @@ async function resumeAll(call: Call, options: ResumeCommandOptions): Promise<voi
   }
   // Who says all, and no more, means all that are paused.
   const chosen = Object.keys(filter).length === 0 ? { status: 'paused' as const } : filter
-  await actOnMany(call, chosen, options, {
+  await actOnMany(call, options, {
     verb: 'Resume',
     done: 'resumed',
     kind: 'paused',

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../call.ts'
-import { actOnMany, type ManyOptions } from '../many-runs.ts'
+import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../many-runs.ts'
 import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
 import { usage } from '../usage.ts'
 
@@ -20,13 +20,11 @@ export function registerRetry(program: Command, act: Act): void {
     )
     .argument('[run]', 'the id of the run')
     .option('--note <text>', 'why; it stands in the journal')
-    .option('--yes', 'do not ask')
-    .option('--dry-run', 'only say how many match')
-  addFilterOptions(command).addHelpText(
+  addManyOptions(addFilterOptions(command)).addHelpText(
     'after',
     examples(
       'retry 019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70 --note "the bank is back"',
-      'retry --type shop.order --since 2h --dry-run',
+      'retry --type shop.order --since 2h --preview',
       'retry --type shop.order --since 2h --yes',
     ),
   )
@@ -37,12 +35,14 @@ export function registerRetry(program: Command, act: Act): void {
     const filter = filterFrom(options, io.now())
     const id = named === undefined ? null : checkRunId(named)
     if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
-    if (id !== null && options.dryRun === true)
-      throw usage('--dry-run counts the runs that match; an id names just one.')
+    if (id !== null) assertForMany(options)
+    else if (Object.keys(filter).length === 0) {
+      throw usage('Retry what? Name a run by its id, or choose runs with options such as --type or --status.')
+    }
     const { holdfast } = await call.open({ store: 'existing' })
     const why = options.note === undefined ? {} : { note: options.note }
     if (id === null) {
-      return actOnMany(call, filter, options, {
+      return actOnMany(call, options, {
         verb: 'Retry',
         done: 'retried',
         kind: 'failed',

@@ -11,6 +11,7 @@ interface ShowOptions extends NameOptions {
   readonly all?: boolean
 }
 
+/** The picture needs a width also where nobody looks. */
 const widthOfPaper = 120
 
 export function registerShow(program: Command, act: Act): void {
@@ -37,10 +38,10 @@ export function registerShow(program: Command, act: Act): void {
     if (printer.isJson) return printer.json(view)
     const entries: JournalEntry[] = []
     for await (const entry of entriesOf(holdfast, id)) entries.push(slim(entry))
-    const width = Math.min(printer.columns, Number.isFinite(printer.columns) ? printer.columns : widthOfPaper)
-    await printer.lines(
-      timeline(view, entries, { width, paint: printer.paint, now: io.now(), all: options.all === true }),
-    )
+    const isTerminal = Number.isFinite(printer.columns)
+    const width = isTerminal ? printer.columns : widthOfPaper
+    const how = { width, paint: printer.paint, now: io.now(), all: options.all === true, wholeFacts: !isTerminal }
+    await printer.lines(timeline(view, entries, how))
   })
 }
 

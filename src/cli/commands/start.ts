@@ -77,7 +77,7 @@ export function registerStart(program: Command, act: Act): void {
     const stopped = new Promise<never>((_, reject) => {
       call.handleSignals((signal) => {
         const leave = (): void => reject(new Interrupted(signal))
-        printer.note(`Leaving; run ${id} goes on. Follow it: holdfast watch ${id}`).then(leave, leave)
+        printer.note(`Stopped waiting; run ${id} goes on. Follow it: holdfast watch ${id}`).then(leave, leave)
       })
     })
     const run = await Promise.race([follow(holdfast, id, async () => undefined), stopped])

@@ -12,8 +12,8 @@ export function registerWatch(program: Command, act: Act): void {
     .command('watch')
     .summary('follow a run until it ends')
     .description(
-      'Prints the entries of a run as they come. Leaves when the run ends: with 0 if it succeeded, with 5 if it failed or ' +
-        'was cancelled, with 6 if its code has drifted and it is paused. Ctrl-C leaves with 130; the run goes on.',
+      'Prints the entries of a run as they come, until the run ends. Exits with code 0 if it succeeded, 5 if it failed or was ' +
+        'cancelled, 6 if it is paused because its code has drifted. Ctrl-C exits with code 130; the run goes on.',
     )
   addNameOptions(command).addHelpText(
     'after',
@@ -31,7 +31,7 @@ export function registerWatch(program: Command, act: Act): void {
     const stopped = new Promise<never>((_, reject) => {
       call.handleSignals((signal) => {
         const leave = (): void => reject(new Interrupted(signal))
-        printer.note(`Leaving; run ${id} goes on.`).then(leave, leave)
+        printer.note(`Stopped watching; run ${id} goes on.`).then(leave, leave)
       })
     })
     const told = follow(holdfast, id, (entry) =>

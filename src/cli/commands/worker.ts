@@ -1,10 +1,11 @@
-// `holdfast worker`: performs runs until it is stopped. The first signal stops it in good order, the second at once.
+// `holdfast worker`: performs runs until it is stopped. The first signal stops it gracefully, the second at once.
 
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { Duration } from '../../core/duration.ts'
 import { isHoldfastError } from '../../core/error.ts'
 import { examples, Interrupted, type Act } from '../call.ts'
 import { visible } from '../../core/printable.ts'
+import type { WorkingMessage } from '../dev/child-worker.ts'
 import type { StopSignal } from '../io.ts'
 import { duration, whole } from '../option-values.ts'
 import { shownStore } from '../store-address.ts'
@@ -14,15 +15,16 @@ interface WorkerOptions {
   readonly concurrency?: number
   readonly lease?: Duration
   readonly shutdownTimeout?: Duration
+  readonly supervised?: boolean
 }
 
 export function registerWorker(program: Command, act: Act): void {
   const command = program
     .command('worker')
-    .summary('perform runs until it is stopped')
+    .summary('run a worker in this process until it is stopped')
     .description(
       'Performs the runs of the workflows that a module exports. Any number of workers may share a store. The first Ctrl-C, ' +
-        'or SIGTERM, stops it in good order (exit code 0); a second one at once, and others take over.',
+        'or SIGTERM, stops it gracefully (exit code 0); a second one at once, and others take over.',
     )
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
     .option('--lease <duration>', 'how long it may be silent before others take over (30s)', duration('--lease'))
@@ -31,6 +33,8 @@ export function registerWorker(program: Command, act: Act): void {
       'how long stopping waits for runs that are moving (20s)',
       duration('--shutdown-timeout'),
     )
+    // For `holdfast dev` alone: it tells its supervisor what it does, and lives as long as the channel to it.
+    .addOption(new Option('--supervised').hideHelp())
     .addHelpText(
       'after',
       examples(
@@ -40,27 +44,31 @@ export function registerWorker(program: Command, act: Act): void {
       ),
     )
   act(command, async (call) => {
-    const { concurrency, lease, shutdownTimeout } = command.opts<WorkerOptions>()
+    const { concurrency, lease, shutdownTimeout, supervised = false } = command.opts<WorkerOptions>()
     const { printer } = call
+    const supervisor = supervised ? call.io.supervisor : null
     const { holdfast, store, module } = await call.open({ store: 'any', workflows: true })
     const workflows = (module?.definitions ?? []).map(({ type, version }) => ({ type, version }))
     let signalled: (signal: StopSignal) => void = () => undefined
     const first = new Promise<StopSignal>((resolve) => (signalled = resolve))
     // From here on nothing that was claimed may be dropped by a single Ctrl-C.
     call.handleSignals((signal) => signalled(signal))
+    supervisor?.onGone(() => signalled('SIGTERM'))
     const worker = await holdfast.work({
       signals: false,
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(lease === undefined ? {} : { lease }),
       ...(shutdownTimeout === undefined ? {} : { shutdownTimeout }),
     })
-    const { runs, sessions } = worker.tookOver
-    await printer.answer(
+    const tell = async (document: object, ...lines: readonly string[]): Promise<void> => {
+      if (supervisor === null) await printer.answer(document, ...lines)
+    }
+    supervisor?.tell({ holdfast: 'working', store: shownStore(store), workflows } satisfies WorkingMessage)
+    await tell(
       { event: 'working', workflows, tookOver: worker.tookOver },
       `Serves ${amount(workflows.length, 'workflow')} from ${shownStore(store)}:`,
       ...workflows.map(({ type, version }) => `  ${visible(type)} v${version}`),
-      ...(runs === 0 ? [] : [`Took over ${amount(runs, 'run')} of ${amount(sessions, 'worker')} that had died.`]),
-      'Works until it is stopped: Ctrl-C stops it in good order, a second one at once.',
+      'Works until it is stopped: Ctrl-C stops it gracefully, a second one at once.',
     )
     const signal = await Promise.race([first, worker.ended])
     // It has stopped by itself: whoever starts it again must start a newer one.
@@ -70,11 +78,11 @@ export function registerWorker(program: Command, act: Act): void {
     })
     // It may come before anybody waits for it.
     second.catch(() => undefined)
-    await printer.answer(
+    await tell(
       { event: 'stopping', signal },
-      'Stopping: waits for the runs that are moving. Ctrl-C again leaves at once.',
+      'Stopping: waits for the runs that are moving. Ctrl-C again stops at once.',
     )
     await Promise.race([worker.stop(), second])
-    await printer.answer({ event: 'stopped' }, 'Stopped. Nothing is held any more.')
+    await tell({ event: 'stopped' }, 'Stopped. Nothing is held any more.')
   })
 }

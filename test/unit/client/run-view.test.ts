@@ -86,6 +86,7 @@ describe('the view of a run', () => {
       dueAt: new Date(7_000),
       crashes: 1,
       wish: { kind: 'cancel', reason: 'no more', at: new Date(1_500) },
+      pause: null,
       deletedAt: null,
       deleteReason: null,
       lastError: null,
@@ -181,6 +182,36 @@ describe('the view of a run', () => {
     }
     const byHand: Entry = { ...entry, meta: { reason: 'operator', note: null } }
     expect(await viewOf({ ...run, status: 'paused' }, byHand, payloads)).toMatchObject({ unreadable: null })
+  })
+
+  it('of a paused run says why and since when, in lists, too; of a drift what was recorded, what was found, and the diff', async () => {
+    const entry = { ...ended, kind: 'paused', name: null, data: null } as const
+    const drift = {
+      reason: 'drift',
+      recorded: { seq: 2, kind: 'step-succeeded', name: 'charge' },
+      found: [{ kind: 'step', name: 'bill', place: 'order.ts:7:3' }],
+      message: 'The code changed:\n- charge\n+ bill',
+    } as const
+    const { message, ...rest } = drift
+    const at = new Date(ended.at)
+    const paused = { ...run, status: 'paused' } as const
+    for (const show of [viewOf, listedView]) {
+      expect((await show(paused, { ...entry, meta: { reason: 'operator', note: 'lunch' } }, payloads)).pause).toEqual({
+        reason: 'operator',
+        note: 'lunch',
+        at,
+      })
+      expect((await show(paused, { ...entry, meta: drift }, payloads)).pause).toEqual({ ...rest, note: message, at })
+    }
+    // Of a run that goes on its last pause says nothing any more.
+    expect(await viewOf(run, { ...entry, meta: drift }, payloads)).toMatchObject({ pause: null })
+  })
+
+  it('of a pause whose note cannot be read shows the reason all the same', async () => {
+    const meta = { reason: 'maintenance', note: null } as const
+    const entry: Entry = { ...ended, kind: 'paused', name: null, meta, data: 'not JSON' }
+    const view = await listedView({ ...run, status: 'paused' }, entry, payloads)
+    expect(view.pause).toMatchObject({ reason: 'maintenance', note: null })
   })
 })
 

@@ -161,7 +161,9 @@ describe('a rescuer', () => {
     answers.push({ ...taken(2), paused: ['1'], suspects: clock.now() + 700 }, {})
     await rescuer.start()
     expect(suspects).toEqual([700])
-    expect(logger.messages('error')).toEqual([expect.stringContaining('Run 1 is paused')])
+    expect(logger.messages('error')).toEqual([
+      expect.stringContaining('Run 1 of "t" is paused (crashes): Its process died once, '),
+    ])
     await clock.advance(leaseMs / 2)
     expect(suspects).toEqual([700, null])
   })

@@ -1,0 +1,176 @@
+// `holdfast dev`: a worker for development, which is started anew whenever a file of the project changes. Its lease and its
+// shutdown timeout are short, so that neither a reload nor a crash keeps runs waiting for long.
+
+import { relative, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { formatMs, toMs, type Duration } from '../../core/duration.ts'
+import { visible } from '../../core/printable.ts'
+import { examples, Interrupted, noModule, type Act, type Call } from '../call.ts'
+import type { WorkingMessage } from '../dev/child-worker.ts'
+import { DevLoop } from '../dev/dev-loop.ts'
+import { projectOf, runtimeOptionsFor } from '../dev/project.ts'
+import type { Cause, Ended, Told } from '../dev/reload-state.ts'
+import { WatchedFiles } from '../dev/watched-files.ts'
+import { collected, duration, whole } from '../option-values.ts'
+import { amount } from '../text.ts'
+import { locateModule } from '../workflow-module.ts'
+
+interface DevOptions {
+  readonly concurrency?: number
+  readonly lease: Duration
+  readonly shutdownTimeout: Duration
+  readonly watch?: readonly string[]
+}
+
+/** How long a worker may take beyond its shutdown timeout to say its last words, before it is killed. */
+const lastWordsMs = 3_000
+
+export function registerDev(program: Command, act: Act): void {
+  const command = program
+    .command('dev')
+    .summary('run a worker that reloads when the code changes')
+    .description(
+      'Runs a worker in a process of its own, and starts it anew whenever a source file changes in the project of the module: ' +
+        'the nearest folder above it that has a package.json, without node_modules. A worker that cannot load the module is ' +
+        'started again with the next change, one that crashed at once. The first Ctrl-C stops everything gracefully (exit code ' +
+        '0), a second one at once. TypeScript is read by tsx if it is installed, or else by the runtime itself.',
+    )
+    .argument('[module]', 'the module, instead of --workflows')
+    .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
+    .option('--lease <duration>', 'for how long a crash keeps its runs waiting', duration('--lease'), '5s')
+    .option(
+      '--shutdown-timeout <duration>',
+      'how long a reload waits for steps that are under way',
+      duration('--shutdown-timeout'),
+      '2s',
+    )
+    .option('--watch <path>', 'also reload when any file changes there; may be given again', collected)
+    .addHelpText(
+      'after',
+      examples(
+        'dev ./workflows.ts --store sqlite:app.db',
+        'dev --watch ./prompts --watch ../shared/src',
+        'dev ./workflows.js --shutdown-timeout 10s',
+      ),
+    )
+  act(command, async (call) => {
+    const options = command.opts<DevOptions>()
+    const name = call.moduleName(command.args[0])
+    if (name === undefined) throw noModule()
+    const module = locateModule(name, call.io.cwd)
+    await develop(call, { name, module }, options)
+  })
+}
+
+interface Developed {
+  /** As the user named it. */
+  readonly name: string
+  readonly module: string
+}
+
+async function develop(call: Call, { name, module }: Developed, options: DevOptions): Promise<void> {
+  const { io } = call
+  const project = projectOf(module)
+  const shown = (file: string): string => relative(io.cwd, file) || '.'
+  const loop = new DevLoop({
+    command: commandOf(call, module, options),
+    cwd: io.cwd,
+    env: {
+      ...io.env,
+      HOLDFAST_WORKFLOWS: name,
+      ...(call.options.store === undefined ? {} : { HOLDFAST_STORE: call.options.store }),
+    },
+    now: io.now,
+    patienceMs: toMs(options.shutdownTimeout, '--shutdown-timeout') + lastWordsMs,
+    tell: teller(call, shown(project)),
+  })
+  const files = new WatchedFiles(
+    [
+      { path: project },
+      { path: module },
+      ...(options.watch ?? []).map((path) => ({ path: resolve(io.cwd, path), everything: true })),
+    ],
+    (file) => loop.changed(shown(file)),
+  )
+  call.handleSignals(() => loop.interrupted())
+  await files.start()
+  loop.start()
+  const isAtOnce = await loop.ended
+  await files.stop()
+  if (isAtOnce) throw new Interrupted('SIGINT')
+}
+
+/** The command line of the worker. What may be secret goes by its environment. */
+function commandOf({ io, options, printer }: Call, module: string, asked: DevOptions): readonly string[] {
+  const { runtime, options: given, script } = io.program
+  const { concurrency, lease, shutdownTimeout } = asked
+  return [
+    runtime,
+    ...given,
+    ...runtimeOptionsFor(module, [...given, io.env['NODE_OPTIONS'] ?? '']),
+    script,
+    'worker',
+    '--supervised',
+    `--lease=${toMs(lease, '--lease')}ms`,
+    `--shutdown-timeout=${toMs(shutdownTimeout, '--shutdown-timeout')}ms`,
+    ...(concurrency === undefined ? [] : [`--concurrency=${concurrency}`]),
+    ...(options.json === true ? ['--json'] : []),
+    ...(printer.isVerbose ? ['--verbose'] : []),
+  ]
+}
+
+function teller({ printer }: Call, project: string): (told: Told, serves: WorkingMessage | null) => void {
+  /** What was listed last: a list that has not changed is not repeated. */
+  let listed = ''
+  return (told, serves) => {
+    const workflows = serves?.workflows ?? []
+    const list = workflows.map(({ type, version }) => `  ${visible(type)} v${version}`)
+    const isNew = told.event === 'working' && list.join('\n') !== listed
+    if (isNew) listed = list.join('\n')
+    const document = told.event === 'working' ? { ...told, workflows } : told
+    const lines = linesOf(told, { project, ...(isNew ? { list, store: serves?.store ?? '' } : {}) })
+    // Who cannot be told, because the reader is gone, is told the next time, too.
+    printer.answer(document, ...lines).catch(() => undefined)
+  }
+}
+
+interface Listing {
+  readonly project: string
+  /** The workflows, if they are others than before. */
+  readonly list?: readonly string[]
+  readonly store?: string
+}
+
+function linesOf(told: Told, { project, list, store = '' }: Listing): readonly string[] {
+  switch (told.event) {
+    case 'working': {
+      const serves = list === undefined ? [] : [`Serves ${amount(list.length, 'workflow')} from ${store}:`, ...list]
+      if (told.cause.kind !== 'begin') return [causeTold(told.cause), ...serves]
+      return [...serves, `Reloads when a source file in ${visible(project)} changes. Ctrl-C stops it.`]
+    }
+    case 'ended':
+      return [`${endTold(told.ended)}${whenTold(told.cause)}. ${againTold(told.againInMs)}`]
+    case 'stopping':
+      return ['Stopping. Ctrl-C again stops at once.']
+    case 'stopped':
+      return ['Stopped.']
+  }
+}
+
+function causeTold(cause: Cause): string {
+  return cause.kind === 'change' ? `Reloaded after a change in ${visible(cause.file)}.` : 'The worker works again.'
+}
+
+function endTold({ code, signal }: Ended): string {
+  return signal === null ? `The worker exited with code ${code ?? 'unknown'}` : `The worker was ended by ${signal}`
+}
+
+/** The runtime does not say in which file a syntax error is; what was changed last most likely is the one. */
+function whenTold(cause: Cause): string {
+  return cause.kind === 'change' ? ` after a change in ${visible(cause.file)}` : ''
+}
+
+function againTold(againInMs: number | null): string {
+  if (againInMs === null) return 'It starts again when a file changes.'
+  return againInMs === 0 ? 'It starts again.' : `It starts again in ${formatMs(againInMs)}.`
+}

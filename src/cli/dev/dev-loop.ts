@@ -1,0 +1,91 @@
+// The shell around the states of `holdfast dev`: one worker, one timer, and the files that are watched. It does what
+// reload-state.ts decides, and ends when that is over.
+
+import type { ChildWorker, ChildWorkerOptions, WorkingMessage } from './child-worker.ts'
+import { startWorker } from './child-worker.ts'
+import { begun, decide, type Decided, type DevAction, type DevEvent, type DevState, type Told } from './reload-state.ts'
+
+export interface DevLoopOptions extends Omit<ChildWorkerOptions, 'onWorking' | 'onEnd'> {
+  readonly patienceMs: number
+  /** `serves` is what the worker told when it last began to work. */
+  readonly tell: (told: Told, serves: WorkingMessage | null) => void
+}
+
+export class DevLoop {
+  private readonly options: DevLoopOptions
+  private state: DevState = begun.state
+  private isStarted = false
+  private worker: ChildWorker | null = null
+  private timer: NodeJS.Timeout | null = null
+  private serves: WorkingMessage | null = null
+  private settle: (isAtOnce: boolean) => void = () => undefined
+  /** Settles when it is over: with true if it was not waited for the worker. */
+  readonly ended = new Promise<boolean>((resolve) => (this.settle = resolve))
+
+  constructor(options: DevLoopOptions) {
+    this.options = options
+  }
+
+  /** Starts the first worker, unless somebody has interrupted it before. */
+  start(): void {
+    if (this.state.phase === 'over') return
+    this.isStarted = true
+    this.enter(begun)
+  }
+
+  changed(file: string): void {
+    this.on({ kind: 'changed', file })
+  }
+
+  interrupted(): void {
+    if (this.isStarted) this.on({ kind: 'interrupted' })
+    else this.enter({ state: { phase: 'over', isAtOnce: false }, actions: [] })
+  }
+
+  private on(event: DevEvent): void {
+    this.enter(decide(this.state, event, this.options.patienceMs))
+  }
+
+  private enter({ state, actions }: Decided): void {
+    if (state.phase !== this.state.phase && this.timer !== null) {
+      clearTimeout(this.timer)
+      this.timer = null
+    }
+    this.state = state
+    for (const action of actions) this.act(action)
+    if (state.phase === 'over') this.settle(state.isAtOnce)
+  }
+
+  private act(action: DevAction): void {
+    switch (action.kind) {
+      case 'start':
+        this.startOne()
+        break
+      case 'stop':
+        this.worker?.stop()
+        break
+      case 'kill':
+        this.worker?.kill()
+        break
+      case 'wait':
+        this.timer = setTimeout(() => this.on({ kind: 'time' }), action.ms)
+        break
+      case 'tell':
+        this.options.tell(action.told, this.serves)
+    }
+  }
+
+  private startOne(): void {
+    this.worker = startWorker({
+      ...this.options,
+      onWorking: (message) => {
+        this.serves = message
+        this.on({ kind: 'working' })
+      },
+      onEnd: (ended) => {
+        this.worker = null
+        this.on({ kind: 'ended', ended })
+      },
+    })
+  }
+}
