@@ -169,7 +169,7 @@ export const statementPlan = {
     // Judges the rows anew by what was picked: the same session and token. "Has no living session" would be judged by an
     // old snapshot, in which the session of a new holder does not exist yet. What others have locked is passed over; so is
     // what concerns somebody who is locked, once that is known: then all of it begins again without that.
-    { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick'] },
+    { name: 'rescue.lock', kind: 'lock', when: 'something was picked', backTo: ['rescue.pick', 'rescue.candidates'] },
     { name: 'rescue.lock-topics', kind: 'lock', when: topics },
     // Only what ends, and is watched or has mail, has anybody to look for.
     { name: 'rescue.look', kind: 'look', when: mayConclude, backTo: ['rescue.pick', 'rescue.candidates'] },
@@ -181,8 +181,9 @@ export const statementPlan = {
     { name: 'rescue.broadcasts', kind: 'write', when: toTopics },
     { name: 'rescue.chores', kind: 'write', when: leftToDo },
     { name: 'rescue.feed', kind: 'write', when: newEntries },
-    // Each transaction takes what it can: another one follows as long as others have locked all that was picked.
-    { name: 'rescue.commit', kind: 'end', when: null, backTo: ['rescue.pick'] },
+    // Each transaction takes what it can: another one follows for what is left of what was picked, and as long as some of that
+    // could not be had.
+    { name: 'rescue.commit', kind: 'end', when: 'something was picked', backTo: ['rescue.pick', 'rescue.lock'] },
     { name: 'rescue.next', kind: 'look', when: null },
   ],
 

@@ -280,7 +280,8 @@ describe('a policy that refuses to change two runs', { timeout: 60_000 }, () => 
     expect(await holdfast.cancelMany({ ids })).toMatchObject({ matched: 4, changed: 2, skipped: 2 })
     expect((await holdfast.count({ status: 'cancelled' })).count).toBe(2)
     await ask(...allow(schema))
-    await until('all ten have', async () => (await timedOut()) === 10)
+    // Each is left out for 5 s at first, and then for 10 s.
+    await until('all ten have', async () => (await timedOut()) === 10, 30_000)
   })
 })
 

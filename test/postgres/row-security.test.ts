@@ -112,6 +112,41 @@ describe('a rescue that a policy refuses', { timeout: 60_000 }, () => {
     expect(told()).toHaveLength(1)
     expect(told()[0]).toMatch(new RegExp(`refuses ${right} on "${schema}"\\.${table} for [12] runs?`))
     await ask(`alter table ${schema}.${table} disable row level security`)
-    expect((await rescue()).ended).toHaveLength(2)
+    const ended: unknown[] = []
+    await until(
+      'both have come to their end, once they are tried again',
+      async () => ended.push(...(await rescue()).ended) === 2,
+      30_000,
+    )
+  })
+
+  it.each([
+    ['3 in front of 300', 3, (n: number) => n < 3, 303],
+    ['every second of 120', 60, (n: number) => n % 2 === 0, 120],
+  ])('keeps none of those from being rescued that stand behind it: %s', async (_what, refused, isRefused, count) => {
+    const { holdfast, ask, schema, store } = await underRole(workflows)
+    for (let n = 0; n < count; n += 1) {
+      const key = isRefused(n) ? `forbidden ${n}` : `order ${n}`
+      const start = holdfast.start(patient, undefined, { key, timeout: '1s' })
+      // Those in front have less time left.
+      if (isRefused(n)) await start
+      else void start
+    }
+    await until('all are there', async () => (await holdfast.count()).count === count)
+    await ask(
+      `alter table ${schema}.runs enable row level security`,
+      `create policy refusing on ${schema}.runs using (true) with check (key not like 'forbidden%')`,
+    )
+    const logger = keepLines()
+    const own = await openPostgresStore({ url: store, listen: false, logger })
+    onTestFinished(() => own.close())
+    const failures = { crashed: '"crashed"', 'timed-out': '"timed-out"', expired: '"expired"' }
+    const ended = new Set<string>()
+    await until('all others have come to their end', async () => {
+      const rescued = await own.rescue({ limit: 500, maxCrashes: 5, workflows: [], failures })
+      for (const { runId } of rescued.ended) ended.add(runId)
+      return ended.size === count - refused
+    })
+    expect((await holdfast.count({ status: 'failed' })).count).toBe(count - refused)
   })
 })

@@ -19,7 +19,10 @@ export async function execute(url: string, ...statements: readonly string[]): Pr
 }
 
 /** A Holdfast that works under a role of its own, and what its superuser may do to it. */
-export async function underRole(workflows: NonNullable<HoldfastOptions['workflows']>): Promise<{
+export async function underRole(
+  workflows: NonNullable<HoldfastOptions['workflows']>,
+  shards = 1,
+): Promise<{
   readonly holdfast: Holdfast
   readonly logger: ReturnType<typeof keepLines>
   readonly ask: (...statements: readonly string[]) => Promise<void>
@@ -30,7 +33,7 @@ export async function underRole(workflows: NonNullable<HoldfastOptions['workflow
 }> {
   const { url, schema } = await freshSchema()
   const role = `${schema}_worker`
-  const admin = await openPostgresStore({ url, schema, listen: false })
+  const admin = await openPostgresStore({ url, schema, shards, listen: false })
   await admin.migrate()
   await admin.close()
   const ask = (...statements: readonly string[]): Promise<void> => execute(url, ...statements)
@@ -45,6 +48,7 @@ export async function underRole(workflows: NonNullable<HoldfastOptions['workflow
   own.username = role
   own.password = 'secret'
   own.searchParams.set('schema', schema)
+  if (shards > 1) own.searchParams.set('shards', String(shards))
   const logger = keepLines()
   const holdfast = await holdfastAt({ store: own.href, workflows, migrate: false, logger })
   return { holdfast, logger, ask, role, schema, store: own.href }

@@ -22,6 +22,7 @@ import type { Database } from './database.ts'
 import { isLetter, wantsOfSending, type Delivering } from './delivering.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { startInOrder, type StartingParts } from './ordered-starting.ts'
+import type { RefusedOthers } from './refused-others.ts'
 import { setAside, settingAside, type SettingAside } from './set-aside.ts'
 import { byShard, shardOfRun } from './shards.ts'
 import { sparing } from './sparing.ts'
@@ -32,6 +33,7 @@ import { Wants } from './wants.ts'
 export interface BatchParts extends StartingParts {
   readonly delivering: Delivering
   readonly steering: Steering
+  readonly refusedOthers: RefusedOthers
 }
 
 const busy: Busy = { outcome: 'busy' }
@@ -49,7 +51,7 @@ export class Batches {
     this.db = db
     this.commits = db.reserved('commit')
     this.committing = committing
-    this.aside = settingAside(parts.dialect)
+    this.aside = settingAside(parts.dialect, parts.refusedOthers)
   }
 
   async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
@@ -136,7 +138,9 @@ export class Batches {
         }
         const wants = wantsOfSending(some)
         const exchange = (x: Execution) => this.parts.delivering.exchange(x, some, wants, { way })
-        return this.db.transaction('deliver.commit', exchange, how)
+        return this.parts.refusedOthers.spare(this.db, wants, () =>
+          this.db.transaction('deliver.commit', exchange, how),
+        )
       },
     })
   }
@@ -157,7 +161,9 @@ export class Batches {
               send: (fewer, { way, patient }) => {
                 const wants = new Wants()
                 const steer = (x: Execution) => this.parts.steering.steer(x, shard, fewer, wants, { way })
-                return this.db.transaction('steer.commit', steer, { patient })
+                return this.parts.refusedOthers.spare(this.db, wants, () =>
+                  this.db.transaction('steer.commit', steer, { patient }),
+                )
               },
             }),
           ),
@@ -179,7 +185,9 @@ export class Batches {
             send: async (few, { way, patient }) => {
               const wants = new Wants()
               const release = (x: Execution) => this.parts.steering.release(x, shard, few, wants, way)
-              await this.db.transaction('release.commit', release, { patient })
+              await this.parts.refusedOthers.spare(this.db, wants, () =>
+                this.db.transaction('release.commit', release, { patient }),
+              )
               return few.map(() => null)
             },
           }),

@@ -1,7 +1,7 @@
 // Going on with what an end or a broadcast left to do: see `core/chore.ts`. A chore is taken in a statement of its own, so that
 // others take another one, and so that a page that fails does not come first again and again. Nor does one whose run or topic
 // somebody else has locked: it is left until it may be taken again, and the next one is done meanwhile. Of those who get something
-// by it, whoever is locked is passed over.
+// by it, whoever is locked, or refused by a policy, is passed over.
 
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../core/chore.ts'
 import { doChore } from '../../core/exchange.ts'
@@ -9,6 +9,7 @@ import type { ChoresDone } from '../../store.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging } from './exchanging.ts'
 import type { Execution, Transactions } from './execution.ts'
+import type { RefusedOthers } from './refused-others.ts'
 import { choreColumns, choreOf, timeOf } from './rows.ts'
 import { hasMetLock, type Way } from './set-aside.ts'
 import { everyShard } from './shards.ts'
@@ -19,7 +20,7 @@ export interface Chores {
   doOne(db: Transactions): Promise<ChoresDone>
 }
 
-export function chores(dialect: Dialect, exchange: Exchanging): Chores {
+export function chores(dialect: Dialect, exchange: Exchanging, refused: RefusedOthers): Chores {
   const { schema, now, skipLocked } = dialect
   const take = statement(
     'chore.pick',
@@ -70,7 +71,7 @@ export function chores(dialect: Dialect, exchange: Exchanging): Chores {
             look: async () => ({ now: Number((await x.execute(time, [0]))[0]?.['now']) }),
             decide: (books, _seen, _made, guard) => guard.decide(0, () => doChore(books, taken)),
           })
-        return db.transaction('chore.commit', perform, { patient: false })
+        return refused.spare(db, wants, () => db.transaction('chore.commit', perform, { patient: false }))
       }
       const unlessLocked = (error: unknown): void => {
         if (!hasMetLock(error)) throw error

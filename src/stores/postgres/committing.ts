@@ -13,6 +13,7 @@ import { Appends, entryColumns } from './appends.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Transactions } from './execution.ts'
 import { wantsOf, type Judging } from './judging.ts'
+import type { RefusedOthers } from './refused-others.ts'
 import { hintOf } from './rewriting.ts'
 import { hasMetLock, setAside } from './set-aside.ts'
 import { updateMessages } from './taking.ts'
@@ -35,7 +36,7 @@ const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
 const usualPlan: readonly StatementName[] = ['commit.update', 'commit.append', 'commit.feed', 'commit.commit']
 
-export function committing(dialect: Dialect, judging: Judging): Committing {
+export function committing(dialect: Dialect, judging: Judging, refused: RefusedOthers): Committing {
   const { schema, now, feedNumber, skipLocked } = dialect
   const taking = `,
     taken as (${updateMessages(schema, {
@@ -229,7 +230,8 @@ export function committing(dialect: Dialect, judging: Judging): Committing {
       send: (some, { way, patient }) => {
         const wants = wantsOf(some)
         const how = { ...options, patient }
-        return db.transaction('commit.commit', (x) => judging.commit(x, shard, some, wants, { way }), how)
+        const commit = (x: Execution) => judging.commit(x, shard, some, wants, { way })
+        return refused.spare(db, wants, () => db.transaction('commit.commit', commit, how))
       },
     })
   }

@@ -207,7 +207,7 @@ export function wantsOfSending(sent: readonly Sending[]): Wants {
   const wants = new Wants()
   for (const one of sent) {
     if (isLetter(one)) {
-      wants.runs.add(one.runId)
+      wants.concern(one.runId)
       continue
     }
     wants.broadcast(one.topic, one.id, usualPages.subscribers)

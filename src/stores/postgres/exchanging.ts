@@ -3,7 +3,7 @@
 // that everybody takes locks in the same order. In a transaction of a user that cannot be: there, and where others keep
 // coming in between, what is found late is locked late, and the database breaks a deadlock if it comes to one.
 //
-// A transaction that passes over what somebody else has locked has not got that. The rules go on without runs that only get
+// A transaction that passes over what somebody else has locked has not got that, nor runs that a policy refuses. The rules go on without runs that only get
 // something, and leave those to a chore. Where they come to what they cannot do without, they are stopped as where something is
 // missing: what they were about to decide is set aside.
 
@@ -17,6 +17,7 @@ import { booksWriting } from './books-writing.ts'
 import type { Dialect } from './dialect.ts'
 import type { Execution } from './execution.ts'
 import type { Found } from './found.ts'
+import type { RefusedOthers } from './refused-others.ts'
 import { Guard, settingAside, type Way } from './set-aside.ts'
 import { Missing, type Wants } from './wants.ts'
 
@@ -60,10 +61,10 @@ const mostTries = 4
 /** Each time something is missing, it is there the next time. */
 const mostMissing = 100
 
-export function exchanging(dialect: Dialect): Exchanging {
+export function exchanging(dialect: Dialect, refused: Pick<RefusedOthers, 'among'>): Exchanging {
   const loading = booksLoading(dialect)
   const writing = booksWriting(dialect)
-  const aside = settingAside(dialect)
+  const aside = settingAside(dialect, refused)
   const crowds = new Crowds()
 
   async function load<OwnLook extends Seen>(

@@ -183,7 +183,7 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
 export function wantsOf(transitions: readonly Transition[]): Wants {
   const wants = new Wants()
   for (const { runId, status, reach } of transitions) {
-    wants.runs.add(runId)
+    wants.concern(runId)
     if (status !== null && isTerminal(status)) wants.ends.add(runId)
     for (const watched of reach?.watches ?? []) wants.watch(runId, watched)
   }

@@ -2,13 +2,12 @@
 // true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
 // is enough; a session that was not there when a statement began may be one that opened since.
 //
-// What somebody else has locked waits alone, and so does a run whose end concerns somebody who is locked: the next look finds
-// it again, and whatever stands behind it is taken now.
+// What somebody else has locked waits alone, and so does a run that a policy of row-level security refuses to change: a later
+// look finds it again, and whatever stands behind it is taken now.
 //
 // Runs and sessions are never joined, because they may lie on different machines. A look that finds nothing to do is all that
 // a rescue costs, and `outlook.ts` says how that stays cheap; every shard that has something is a transaction of its own.
 
-import { isOfOneRow, type HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../store.ts'
@@ -17,9 +16,12 @@ import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution, Told, Transactions } from './execution.ts'
 import { isBound, lookout, type Outlook } from './outlook.ts'
+import type { RefusedOthers } from './refused-others.ts'
+import { RefusedRuns } from './refused-runs.ts'
 import type { RefusedRescue } from './row-security.ts'
 import { runColumns, runOf } from './rows.ts'
-import { asideOf, hasMetLock, type Way } from './set-aside.ts'
+import { setAside, type Sending, type Way } from './set-aside.ts'
+import { sparing } from './sparing.ts'
 import { rewriteRun } from './steering.ts'
 import { Wants } from './wants.ts'
 
@@ -37,12 +39,24 @@ interface Picked {
   readonly late: boolean
 }
 
-type Judged = Pick<Rescued, 'takenOver' | 'ended' | 'paused'>
-
-interface Taken extends Judged {
+interface Choice {
+  readonly chosen: readonly Picked[]
+  /** There are others behind them. */
   readonly more: boolean
-  /** Somebody else had some of the rows. */
+  /** There are some that are left out. */
+  readonly leavesOut: boolean
+}
+
+/** What became of runs. One that needed no rescue any more is in none of the lists. */
+type Fate = Pick<Rescued, 'takenOver' | 'ended' | 'paused'>
+
+const nothing: Fate = { takenOver: [], ended: [], paused: [] }
+
+interface Taken extends Fate {
+  readonly more: boolean
+  /** Some were left to a later look: somebody else had them, or they are refused. */
   readonly passedOver: boolean
+  readonly refusals: Refusals
 }
 
 /** What one shard is asked for. */
@@ -51,69 +65,73 @@ interface Search {
   readonly dead: readonly string[]
   readonly request: RescueRequest
   readonly limit: number
-  readonly refusals: Refusals
 }
 
-/** What policies refuse in one rescue. */
+/** What policies refuse in one shard. */
 interface Refusals {
-  readonly runs: string[]
-  hasMore: boolean
+  count: number
   /** The last that was said. */
   error: unknown
 }
 
 export interface RescuingOptions {
   readonly monotonic: () => number
+  readonly refusedOthers: RefusedOthers
   /** Policies of row-level security let nobody change these runs. Called with every rescue that comes to some. */
   readonly onRefused: (refused: RefusedRescue) => void
 }
 
-/** So often a shard is asked for more because somebody has locked what it gave. */
+/** So often a shard is asked for more because what it gave could not be had. */
 const mostRounds = 10
 
-/** So often a transaction is given up because of something that cannot be passed over. */
-const mostWaits = 20
+/** So many refused runs of a shard are found at once: each costs some transactions. Then they are known, and the next rescue goes on. */
+const mostRefusals = 50
 
-export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, onRefused }: RescuingOptions): Rescuing {
+export function rescuing(dialect: Dialect, exchange: Exchanging, options: RescuingOptions): Rescuing {
+  const { monotonic, refusedOthers, onRefused } = options
   const { schema, now, skipLocked } = dialect
   const statements = rescueStatements(schema, now, skipLocked)
   const lookouts = lookout(dialect, monotonic)
+  const refused = new RefusedRuns(monotonic)
 
   async function endExpired(x: Execution): Promise<number> {
     return (await x.execute(statements.sessions, [0])).length
   }
 
-  /** Those that may have to be taken, but for those that are known to be locked. */
-  async function pick(
-    x: Execution,
-    { shard, dead, limit }: Search,
-    aside: ReadonlySet<string>,
-  ): Promise<readonly Picked[]> {
+  /** Those that may have to be taken, but for those that are left out. */
+  async function pick(x: Execution, { shard, dead, limit }: Search, leftOut: ReadonlySet<string>): Promise<Choice> {
     const found = await x.execute(statements.pick, [
       shard,
-      JSON.stringify({ dead, most: limit + 1 + aside.size, since: lookouts.floor }),
+      JSON.stringify({ dead, most: limit + 1 + leftOut.size, since: lookouts.floor }),
     ])
     const picked = new Map<string, Picked>()
+    let leavesOut = false
     for (const row of found) {
       const id = row['id'] as string
       const late = row['late'] === true
       // What lost its holder needs no deadline any more.
       const one = { id, session: row['session'] as string | null, token: Number(row['token']), late }
-      if (!picked.has(id) && !aside.has(id)) picked.set(id, one)
+      if (leftOut.has(id)) leavesOut = true
+      else if (!picked.has(id)) picked.set(id, one)
     }
-    return [...picked.values()]
+    const chosen = [...picked.values()].slice(0, limit).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    return { chosen, more: picked.size > chosen.length, leavesOut }
   }
 
-  async function rescueRuns(
+  /** What becomes of each of them; null if it could not be had. */
+  function rescueRuns(
     x: Execution,
     { shard, request }: Search,
     chosen: readonly Picked[],
     wants: Wants,
     way: Way,
-  ): Promise<Judged & { readonly locked: readonly Run[] }> {
+  ): Promise<readonly (Fate | null)[]> {
     // Once it is known that others have to hear of something, all are locked in one order; only then is anybody waited for.
     const isKnown = wants.ends.size > 0
-    if (isKnown) for (const { id } of chosen) wants.runs.add(id)
+    for (const { id } of chosen) {
+      wants.own.add(id)
+      if (isKnown) wants.runs.add(id)
+    }
     return exchange.perform(x, {
       end: 'rescue',
       wants,
@@ -121,10 +139,11 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, on
       way,
       look: () => lock(x, shard, chosen, isKnown),
       decide: (books, { locked }, _made, guard) => {
-        const places = new Map(chosen.map(({ id }, place) => [id, place]))
-        const judged = { takenOver: [], ended: [], paused: [] }
-        for (const run of locked) guard.decide(places.get(run.id) ?? 0, () => take(books, run, request, judged))
-        return { ...judged, locked }
+        const runs = new Map(locked.map((run) => [run.id, run]))
+        return chosen.map(({ id }, place) => {
+          const run = runs.get(id)
+          return run === undefined ? null : (guard.decide(place, () => take(books, run, request)) ?? null)
+        })
       },
     })
   }
@@ -139,76 +158,84 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, on
     return { now: Number(rows[0]?.['now'] ?? 0), locked: rows.map(runOf) }
   }
 
-  function take(books: PostgresBooks, { id: runId, type, session }: Run, request: RescueRequest, judged: Lists): void {
+  function take(books: PostgresBooks, { id: runId, type, session }: Run, request: RescueRequest): Fate {
     // As it is by now: its parent may have been ended just before it.
     const run = books.run(runId) as Run
     // Undo work has no bound on its time.
-    if (session === null && run.status === 'cancelling') return
+    if (session === null && run.status === 'cancelling') return nothing
     const taken = session === null ? timeOut(run, request, books.now) : takeOver(run, request, books.now)
     rewriteRun(books, run, taken, null)
-    if (taken.isConvicted) judged.paused.push(runId)
+    const paused = taken.isConvicted ? [runId] : []
     const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-    if (reason !== null) judged.ended.push({ runId, type, reason })
-    else if (session !== null) judged.takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
+    if (reason !== null) return { takenOver: [], ended: [{ runId, type, reason }], paused }
+    if (session === null) return { ...nothing, paused }
+    return { takenOver: [{ runId, type, session, crashes: Math.max(run.crashes, 1) }], ended: [], paused }
   }
 
-  /** One transaction of a shard: waits shortly for locks, then passes over what is locked, and says whom it left. */
-  async function rescueSome(
+  /**
+   * What became of those that could be had, by their id. Locks are waited for shortly, and then what is locked is passed over.
+   * Whoever is refused is left out of the rescues that follow, for a while.
+   */
+  async function rescueChosen(
     transactions: Transactions,
     search: Search,
-    aside: Set<string>,
-  ): Promise<Judged & { readonly more: boolean; readonly left: readonly string[] }> {
-    const patient = skipLocked === ''
-    let way: Way = 'wait'
-    let most = search.limit
-    for (let waits = 0; ;) {
+    chosen: readonly Picked[],
+    refusals: Refusals,
+  ): Promise<ReadonlyMap<string, Fate>> {
+    const fates = new Map<string, Fate>()
+    const send = async (some: readonly Picked[], { way, patient }: Sending): Promise<readonly (Fate | null)[]> => {
       const wants = new Wants()
-      let chosen: readonly Picked[] = []
-      try {
-        const work = async (x: Execution) => {
-          const picked = await pick(x, search, aside)
-          chosen = picked.slice(0, most)
-          const more = picked.length > chosen.length
-          if (chosen.length === 0) return { takenOver: [], ended: [], paused: [], more, left: [] }
-          const { locked, ...judged } = await rescueRuns(x, search, chosen, wants, way)
-          const got = new Set(locked.map(({ id }) => id))
-          return { ...judged, more, left: chosen.flatMap(({ id }) => (got.has(id) ? [] : [id])) }
-        }
-        return await transactions.transaction('rescue.commit', work, { patient })
-      } catch (error) {
-        // A policy that refuses one row says as little of which it is as a lock that cannot be passed over.
-        if (!isOfOneRow(error) && (patient || !hasMetLock(error))) throw error
-        if (way === 'pass over') {
-          const known = asideOf(error as HoldfastError)
-          waits += known.length === 0 ? 1 : 0
-          const isLast = waits > mostWaits
-          if (isOfOneRow(error) && (isLast || chosen.length === 1)) noteRefusal(search.refusals, chosen, error)
-          if (isLast) return { takenOver: [], ended: [], paused: [], more: false, left: ids(chosen) }
-          for (const place of known) aside.add((chosen[place] as Picked).id)
-          // Nobody knows which of them: fewer at once, until it is alone.
-          if (known.length === 0 && chosen.length === 1) for (const { id } of chosen) aside.add(id)
-          most = known.length > 0 || chosen.length === 1 ? search.limit : Math.ceil(chosen.length / 2)
-        }
-        way = 'pass over'
+      const work = (x: Execution) => rescueRuns(x, search, some, wants, way)
+      const told = await refusedOthers.spare(transactions, wants, () =>
+        transactions.transaction('rescue.commit', work, { patient }),
+      )
+      // These are taken, whatever becomes of the rest of their batch.
+      for (const [place, { id }] of some.entries()) {
+        const fate = told[place] ?? null
+        if (fate === null) continue
+        fates.set(id, fate)
+        refused.forget(id)
       }
+      return told
     }
+    const rescueSome = async (items: readonly Picked[]): Promise<void> => {
+      if (refusals.count < mostRefusals) await setAside(dialect, { items, busy: null, reachesOthers: true, send })
+    }
+    await sparing(chosen, rescueSome, ({ id }, error) => {
+      refused.add(id)
+      refusals.count += 1
+      refusals.error = error
+    })
+    return fates
   }
 
   async function rescueShard(transactions: Transactions, search: Search): Promise<Taken> {
-    const all: Lists = { takenOver: [], ended: [], paused: [] }
-    const aside = new Set<string>()
+    const all: Fate[] = []
+    const refusals: Refusals = { count: 0, error: null }
+    const leftOut = new Set(refused.current)
     let { limit } = search
+    let passedOver = false
     for (let round = 1; ; round += 1) {
-      const { takenOver, ended, paused, more, left } = await rescueSome(transactions, { ...search, limit }, aside)
-      all.takenOver.push(...takenOver)
-      all.ended.push(...ended)
-      all.paused.push(...paused)
-      limit -= takenOver.length + ended.length
-      for (const id of left) aside.add(id)
-      // If nothing but locked ones came, those behind them are to be had as well.
-      const isDone = !more || left.length === 0 || limit <= 0 || round === mostRounds
-      const hasTaken = all.takenOver.length + all.ended.length > 0
-      if (isDone) return { ...all, more: more && (hasTaken || aside.size === 0), passedOver: aside.size > 0 }
+      const { chosen, more, leavesOut } = await transactions.alone((x) => pick(x, { ...search, limit }, leftOut))
+      const fates = await rescueChosen(transactions, search, chosen, refusals)
+      all.push(...fates.values())
+      for (const { id } of chosen) if (!fates.has(id)) leftOut.add(id)
+      passedOver ||= leavesOut || fates.size < chosen.length
+      const takenOver = all.flatMap((one) => one.takenOver)
+      const ended = all.flatMap((one) => one.ended)
+      const count = takenOver.length + ended.length
+      limit = search.limit - count
+      // If some could not be had, those behind them are to be had as well.
+      const isDone = !more || fates.size === chosen.length || limit <= 0 || round === mostRounds
+      if (!isDone && refusals.count < mostRefusals) continue
+      return {
+        takenOver,
+        ended,
+        paused: all.flatMap(({ paused }) => paused),
+        more: more && (count > 0 || !passedOver),
+        passedOver,
+        refusals,
+      }
     }
   }
 
@@ -226,7 +253,6 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, on
       let isCut = false
       const living = await transactions.alone((x) => lookouts.living(x))
       const swept = new Set<string>()
-      const refusals: Refusals = { runs: [], hasMore: false, error: null }
       for (const [shard, { holders, next }] of seen.shards.entries()) {
         // Also those who lived a moment ago: they may have been declared dead just now.
         const dead = [...new Set([...holders, ...seen.living.keys()])].filter((id) => !living.has(id))
@@ -235,12 +261,17 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, on
         if (!isConcerned && dialect.shards > 1) continue
         isCut ||= left <= 0 && all.length > 0
         if (isCut) break
-        const taken = await rescueShard(transactions, { shard, dead, request, limit: left, refusals })
+        const taken = await rescueShard(transactions, { shard, dead, request, limit: left })
         all.push(taken)
         for (const id of dead) swept.add(id)
         left -= taken.takenOver.length + taken.ended.length
       }
-      if (refusals.error !== null) onRefused(refusals)
+      const refusing = all.flatMap(({ refusals }) => (refusals.count > 0 ? [refusals] : []))
+      const last = refusing.at(-1)
+      if (last !== undefined) {
+        const hasMore = refusing.some(({ count }) => count >= mostRefusals)
+        onRefused({ runs: refused.current, hasMore, error: last.error })
+      }
       const isPassedOver = all.some(({ passedOver }) => passedOver)
       const more = isCut || all.some((one) => one.more)
       const after = await lookouts.look(transactions, 'last')
@@ -259,24 +290,6 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, { monotonic, on
     },
     notice: (hints) => lookouts.notice(hints),
   }
-}
-
-/** What was taken, while it is being gathered. */
-interface Lists {
-  readonly takenOver: Rescued['takenOver'][number][]
-  readonly ended: Rescued['ended'][number][]
-  readonly paused: string[]
-}
-
-/** The run itself if it was alone; otherwise all that is known is that there are more. */
-function noteRefusal(refusals: Refusals, chosen: readonly Picked[], error: unknown): void {
-  refusals.error = error
-  if (chosen.length === 1) refusals.runs.push(...ids(chosen))
-  else refusals.hasMore = true
-}
-
-function ids(picked: readonly Picked[]): readonly string[] {
-  return picked.map(({ id }) => id)
 }
 
 function isQuiet({ next, now, living, shards }: Outlook): boolean {

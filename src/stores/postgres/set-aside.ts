@@ -8,6 +8,7 @@
 //                of an item happens in a transaction that does not have what it is about
 //   split        the wait was for something that cannot be passed over, a key: then the batch is split until the item is alone
 //
+// A run that would only get something, and that a policy refuses to change, is passed over in every way (`refused-others.ts`).
 // Whoever is answered as busy sends it again, apart from the others. An item by itself holds others up as well, those whose
 // batches stand behind its own: it is answered as soon as many are.
 
@@ -15,6 +16,7 @@ import { HoldfastError, isHoldfastError } from '../../core/error.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Execution, Row } from './execution.ts'
 import { shardFor } from '../../core/id.ts'
+import type { RefusedOthers } from './refused-others.ts'
 import { isLocked, sqlStateOf } from './sql-state.ts'
 import { byShard } from './shards.ts'
 import { Missing, Wants } from './wants.ts'
@@ -34,7 +36,7 @@ const shortestWaitMs = 2
 /** So often it waits in vain for one batch: a hundred locked keys in it must not hold up the rest for long. */
 const mostWaits = 50
 
-/** What somebody else has locked. */
+/** What somebody else has locked, and runs that a policy refuses to change. */
 export interface LockedOut {
   readonly runs: ReadonlySet<string>
   readonly topics: ReadonlySet<string>
@@ -49,7 +51,7 @@ export interface SettingAside {
   hurry(x: Execution): Promise<unknown>
 }
 
-export function settingAside(dialect: Dialect): SettingAside {
+export function settingAside(dialect: Dialect, refusedOthers: Pick<RefusedOthers, 'among'>): SettingAside {
   const { schema } = dialect
   const ids = 'any(array(select value::uuid from json_array_elements_text($2::text::json)))'
   const names = 'any(array(select value from json_array_elements_text($2::text::json)))'
@@ -81,15 +83,22 @@ export function settingAside(dialect: Dialect): SettingAside {
 
   return {
     async lockedOut(x, wants, way) {
-      if (way === 'wait') return nothing
+      const refused = refusedOthers.among(wants)
+      if (way === 'wait') return refused.size === 0 ? nothing : { ...nothing, runs: refused }
       const topicShards = new Map<number, string[]>()
       for (const name of wants.topics) {
         const shard = shardFor(name, dialect.shards)
         topicShards.set(shard, [...(topicShards.get(shard) ?? []), name])
       }
-      const runShards = byShard(dialect, wants.runs, (id) => id)
+      const wanted = [...wants.runs].filter((id) => !refused.has(id))
+      const locked = await notGot(
+        x,
+        byShard(dialect, wanted, (id) => id),
+        lockRuns,
+        knownRuns,
+      )
       return {
-        runs: await notGot(x, runShards, lockRuns, knownRuns),
+        runs: new Set([...locked, ...refused]),
         topics: await notGot(x, topicShards, lockTopics, knownTopics),
       }
     },
@@ -236,6 +245,6 @@ export function hasMetLock(error: unknown): error is HoldfastError {
 }
 
 /** Those of a batch, by place, that concern something that is locked; none if nobody knows. */
-export function asideOf({ details }: HoldfastError): readonly number[] {
+function asideOf({ details }: HoldfastError): readonly number[] {
   return (details['aside'] as readonly number[] | undefined) ?? []
 }

@@ -80,7 +80,7 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
 
   return {
     async steer(x, shard, requests, wants, { within = false, way } = {}) {
-      for (const { runId } of requests) wants.runs.add(runId)
+      for (const { runId } of requests) wants.concern(runId)
       const { answers, deleted } = await exchange.perform(x, {
         end: 'steer',
         wants,
@@ -98,7 +98,7 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
     },
 
     async release(x, shard, leases, wants, way) {
-      for (const { runId } of leases) wants.runs.add(runId)
+      for (const { runId } of leases) wants.concern(runId)
       await exchange.perform(x, {
         end: 'release',
         wants,

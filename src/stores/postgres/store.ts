@@ -63,6 +63,7 @@ import { feeding, type Feeding } from './feeding.ts'
 import { finding, type Finding } from './finding.ts'
 import { judging, type Judging } from './judging.ts'
 import { reading, type Reading } from './reading.ts'
+import { refusedOthers, type RefusedOthers } from './refused-others.ts'
 import { rescuing, type Rescuing } from './rescuing.ts'
 import type { RefusedRescue } from './row-security.ts'
 import { sessions, type Sessions } from './sessions.ts'
@@ -90,7 +91,7 @@ export interface PostgresStoreParts {
   /** Reads what the secrets of tokens are made with. */
   readonly tokenKey: () => Promise<string>
   readonly hearing: Hearing
-  /** A policy of row-level security lets nobody claim this run. */
+  /** A policy of row-level security lets nobody change this run. */
   readonly onRefused?: (runId: string, error: unknown) => void
   /** Such policies let nobody take over, or end, these runs. */
   readonly onRescueRefused?: (refused: RefusedRescue) => void
@@ -128,6 +129,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   readonly judging: Judging
   readonly delivering: Delivering
   readonly steering: Steering
+  readonly refusedOthers: RefusedOthers
   readonly reading: Reading
   private readonly feeding: Feeding
   private readonly sessions: Sessions
@@ -141,27 +143,33 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
 
   constructor(parts: PostgresStoreParts) {
     const { database, dialect, monotonic, hearing } = parts
-    const exchange = exchanging(dialect)
+    const onRefused = parts.onRefused ?? (() => undefined)
+    this.refusedOthers = refusedOthers(dialect, { monotonic, onRefused })
+    const exchange = exchanging(dialect, this.refusedOthers)
     this.parts = parts
     this.db = database
     this.beats = database.reserved('heartbeat')
     this.dialect = dialect
     this.starting = starting(dialect)
     this.idempotency = idempotency(dialect)
-    this.claiming = claiming(dialect, { monotonic, onRefused: parts.onRefused ?? (() => undefined) })
+    this.claiming = claiming(dialect, { monotonic, onRefused })
     this.reading = reading(dialect)
     this.judging = judging(dialect, exchange, childrenStarting(this))
     this.delivering = delivering(dialect, exchange)
     this.steering = steering(dialect, exchange, this.idempotency)
     this.feeding = feeding(dialect, monotonic)
     this.sessions = sessions(dialect, monotonic)
-    this.rescuing = rescuing(dialect, exchange, { monotonic, onRefused: parts.onRescueRefused ?? (() => undefined) })
-    this.chores = chores(dialect, exchange)
+    this.rescuing = rescuing(dialect, exchange, {
+      monotonic,
+      refusedOthers: this.refusedOthers,
+      onRefused: parts.onRescueRefused ?? (() => undefined),
+    })
+    this.chores = chores(dialect, exchange, this.refusedOthers)
     this.finding = finding(dialect)
     this.dead = deadLetters(dialect)
     this.payloads = storedPayloads(dialect)
     this.checking = checking(dialect)
-    this.batches = new Batches(this, database, committing(dialect, this.judging))
+    this.batches = new Batches(this, database, committing(dialect, this.judging, this.refusedOthers))
     hearing.attend((hints) => {
       this.claiming.notice(hints)
       this.rescuing.notice(hints)

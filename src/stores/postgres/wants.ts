@@ -40,6 +40,8 @@ export interface Crowd {
 export class Wants {
   /** Runs to be locked. */
   readonly runs = new Set<string>()
+  /** Runs that all of this is about. Whoever else is locked only gets something, and can be passed over. */
+  readonly own = new Set<string>()
   /** Runs that may end: who waits on them, and what they have not read. */
   readonly ends = new Set<string>()
   /** Runs whose end is told at once if they are over. */
@@ -64,6 +66,17 @@ export class Wants {
   chore: Chore | null = null
   /** How often it was not enough. */
   tries = 0
+
+  /** Something is to become of this run. */
+  concern(runId: string): void {
+    this.own.add(runId)
+    this.runs.add(runId)
+  }
+
+  /** It is to be locked, and only gets something. Who is watched from now on does not: its row says so. */
+  isOther(runId: string): boolean {
+    return this.runs.has(runId) && !this.own.has(runId) && !this.targets.has(runId)
+  }
 
   /** Somebody begins to watch that. */
   watch(runId: string, watched: Watched): void {
@@ -122,7 +135,7 @@ export class Wants {
       this.waitersOf(target, 'queue', 1)
       this.backlog(target, 'queue').most += 1
     } else {
-      this.runs.add(target)
+      this.concern(target)
       this.ends.add(target)
       if (kind === 'end') this.targets.add(target)
     }
