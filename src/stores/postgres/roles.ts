@@ -45,7 +45,7 @@ const workers: Rights = {
   settings: read,
   tags: add,
   topics: move,
-  waits: held,
+  waits: keep,
   workflows: read,
 }
 
