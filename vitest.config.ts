@@ -26,7 +26,7 @@ const deep = [
 const apart = [
   'test/unit/functions/parked-heap.test.ts',
   'test/unit/stores/memory/heap.test.ts',
-  'test/unit/stores/postgres/exact-types.test.ts',
+  'test/unit/stores/postgres/{exact-types,rights}.test.ts',
 ]
 
 /**

@@ -133,25 +133,30 @@ describe('migrating Postgres', () => {
     )
   })
 
-  it('refuses a schema that somebody else prepared, and with --owner does it with the rights of that role alone', async () => {
+  it('refuses a schema that somebody else prepared, and does it as the role of --owner for a member of that', async () => {
     const place = await postgres()
     const { url, schema, rows } = place
     const owner = `${schema}_owner`
     const [row] = await rows('select current_database() as name')
+    const member = `${schema}_member`
     await rows(`create role ${owner}; grant create on database ${String(row?.['name'])} to ${owner}`)
     await rows(`create schema ${schema} authorization ${owner}`)
-    const options = ['--store', url, '--schema', schema, '--views', 'pgqrs']
-    const refused = await cli(['migrate', ...options])
-    expect(refused.code).toBe(2)
-    expect(refused.stderr).toContain(`holdfast migrate --owner ${owner}`)
-    expect((await cli(['migrate', ...options, '--dry-run'])).code).toBe(2)
+    await rows(`create role ${member} login password 'known' noinherit in role ${owner}`)
+    const addressOf = (store: string) => ['--store', store, '--schema', schema, '--views', 'pgqrs']
+    const options = addressOf(Object.assign(new URL(url), { username: member, password: 'known' }).href)
+    for (const some of [addressOf(url), [...addressOf(url), '--owner', owner], options]) {
+      const refused = await cli(['migrate', ...some])
+      expect(refused.code).toBe(2)
+      expect(refused.stderr).toContain(`Connect as "${owner}"`)
+      expect((await cli(['migrate', ...some, '--dry-run'])).code).toBe(2)
+    }
     const dry = await cli(['migrate', ...options, '--owner', owner, '--dry-run'])
     expect(dry.stdout).toContain(`set local role "${owner}";`)
     expect((await cli(['migrate', ...options, '--owner', owner])).code).toBe(0)
     const owners = await rows(`select distinct relowner::regrole::text as owner from pg_class
       where relkind in ('r', 'v', 'S') and relnamespace::regnamespace::text in ('${schema}', '${schema}_pgqrs')`)
     expect(owners).toEqual([{ owner }])
-    await rows(`drop owned by ${owner} cascade; drop role ${owner}`)
+    await rows(`drop owned by ${owner} cascade; drop role ${member}; drop role ${owner}`)
   })
 
   it('makes views when it is asked to, and drops them (PQ-S1, SW-S1, IF-S2, WC-S2)', async () => {

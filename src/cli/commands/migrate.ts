@@ -48,7 +48,10 @@ export function registerMigrate(program: Command, act: Act): void {
       'Postgres: over how many shards runs are spread, fixed from the start (1)',
       whole('--shards', 1),
     )
-    .option('--owner <role>', 'Postgres: the role that owns the schema; all is done with its rights alone')
+    .option(
+      '--owner <role>',
+      'Postgres: the role that owns the schema, as which all is done; you are a member of it, and no superuser',
+    )
     .option(
       '--views <names>',
       'Postgres: make read-only views named as in simple-workflow, ironflow, coordinator, pgqrs; none drops them',

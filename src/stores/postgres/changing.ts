@@ -19,7 +19,7 @@ export interface Server {
   readonly hasInvokerViews: boolean
 }
 
-/** How a transaction begins that changes tables, with the rights of `owner` alone if one is named. */
+/** How a transaction begins that changes tables, as `owner` if one is named: what it makes belongs to that role. */
 export function frame({ isCockroach }: Pick<Server, 'isCockroach'>, owner?: string): readonly string[] {
   return [
     // What is read after a lock must be what those committed who had it. CockroachDB changes tables only when serializable.

@@ -12,7 +12,7 @@ export interface InstallOptions {
   readonly schema?: string | undefined
   /** @default what the address says, what the schema has, or 1 */
   readonly shards?: number | undefined
-  /** The role that owns the schema, with whose rights alone all of it is done. @default the user of the connection */
+  /** The role that owns the schema, as which all of it is done: one that the user is a member of. @default the user of the connection */
   readonly owner?: string | undefined
   /** The views to make; an empty list drops all. @default they stay as they are */
   readonly views?: readonly ViewName[] | undefined
@@ -58,7 +58,7 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
       const wanted = views === undefined ? null : { schema, views, payloads, owner }
       const forViews = wanted === null ? [] : await planViews(pool, wanted)
       const plannedViews = wanted === null ? [] : madeViews(wanted)
-      const forRoles = await planRoles(pool, { schema, prefix, adopt, plannedViews })
+      const forRoles = await planRoles(pool, { schema, prefix, adopt, owner: given.owner, plannedViews })
       const statements = [...plan.statements, ...forViews, ...forRoles]
       return { ...plan, schema, roles: prefix ?? null, statements }
     }
@@ -66,7 +66,7 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
     const onSql = (sql: string): void => void statements.push(sql)
     const migrated = await migrate(pool, { ...options, isAdministered: true, onSql })
     if (views !== undefined) await installViews(pool, { schema, views, payloads, owner, onSql })
-    const roles = await installRoles(pool, { schema, prefix, adopt, onSql })
+    const roles = await installRoles(pool, { schema, prefix, adopt, owner: given.owner, onSql })
     return { ...migrated, schema, roles, statements }
   } finally {
     await pool.end()

@@ -14,7 +14,7 @@ import { assertClient, minClientOf } from './client-version.ts'
 import type { ClientLike, PoolLike } from './database.ts'
 import { databaseClock } from './dialect.ts'
 import type { Row } from './execution.ts'
-import { asOwnerOf, assertOwned, checkOwner, ownershipOf, setLocalRole, type Ownership } from './owning.ts'
+import { asRole, assertOwned, checkOwner, ownershipOf, type Ownership } from './owning.ts'
 import { migrations, tableNames, type Migration } from './schema.ts'
 import { quoteSchema, quoteText } from './schema-name.ts'
 import { sqlStateOf } from './sql-state.ts'
@@ -28,9 +28,9 @@ export interface MigrateOptions {
   readonly now?: string
   /** Told of everything that is executed, as it is. */
   readonly onSql?: ((sql: string) => void) | undefined
-  /** The role that owns the schema, with whose rights alone it is done. @default the user of the connection */
+  /** The role that owns the schema, as which it is done. @default the user of the connection */
   readonly owner?: string | undefined
-  /** Who migrates may have all rights: also to read, those of the owner are taken. @default false */
+  /** Who migrates may have more rights than those who work in it: nothing is read either of whom it does not trust. @default false */
   readonly isAdministered?: boolean
   /** What this code knows, for tests of other versions. @default all migrations */
   readonly migrations?: readonly Migration[]
@@ -57,9 +57,10 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
   const install = new Install(options)
   return connected(pool, async (client) => {
     // Whoever works in a schema of somebody else calls this, too: where there is nothing to do, nothing is run.
-    const before = await (options.owner === undefined ? install.readAny(client) : install.readOwned(client))
+    const isOwned = options.owner !== undefined || options.isAdministered === true
+    const before = await (isOwned ? install.readOwned(client) : install.readTables(client))
     if (before !== null && before.version >= install.known) return untouched(before)
-    if (options.owner === undefined) await install.readOwned(client)
+    if (!isOwned) await install.readOwned(client)
     const server = await serverOf(client)
     await again(client, () => install.begin(client, server))
     let from: number | null = null
@@ -101,8 +102,8 @@ export interface FoundSchema {
 export async function readSchema(pool: PoolLike, options: MigrateOptions): Promise<FoundSchema> {
   const install = new Install(options)
   return connected(pool, async (client) => {
-    const { filtered } = await install.lookAtTables(client)
-    return { shards: (await install.read(client))?.shards ?? null, filtered }
+    const ownership = await install.lookAtTables(client)
+    return { shards: (await install.read(client, ownership))?.shards ?? null, filtered: ownership.filtered }
   })
 }
 
@@ -140,15 +141,15 @@ class Install {
   /** How far a schema is that belongs to those whom a migration trusts. */
   readOwned(client: ClientLike): Promise<State | null> {
     return this.asOwner(client, async () => {
-      await this.assertOwned(client)
-      return this.read(client)
+      const ownership = await this.assertOwned(client)
+      return this.read(client, ownership)
     })
   }
 
   /** How far a schema is, whosever it is: who works in it trusts whoever made it, but reads nothing that only looks like it. */
   async readTables(client: ClientLike): Promise<State | null> {
-    await this.lookAtTables(client)
-    return this.read(client)
+    const ownership = await this.lookAtTables(client)
+    return this.read(client, ownership)
   }
 
   /** What the catalog says of the tables, all of which are some. */
@@ -158,39 +159,28 @@ class Install {
     return ownership
   }
 
-  /** The same with the rights of its owner, if who migrates has more than those who work in it. */
-  readAny(client: ClientLike): Promise<State | null> {
-    const { schema, isAdministered = false } = this.options
-    return isAdministered ? asOwnerOf(client, schema, () => this.readTables(client)) : this.readTables(client)
-  }
-
   /** Whoever owns something here could have code of theirs run by a migration. */
-  private async assertOwned(client: ClientLike): Promise<void> {
+  private async assertOwned(client: ClientLike): Promise<Ownership> {
     const { schema } = this.options
     const ownership = await ownershipOf(client, schema, this.owner)
     assertOwned(ownership, schema, this.owner)
     this.assertTables(ownership)
+    return ownership
   }
 
   private assertTables({ untrue }: Ownership): void {
     if (untrue.length > 0) throw this.foreign(untrue)
   }
 
-  /** Looks at something with the rights of the owner alone, if one is named. */
-  async asOwner<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
-    if (this.owner === undefined) return work()
-    await client.query({ text: 'begin' })
-    try {
-      await client.query({ text: setLocalRole(this.owner) })
-      return await work()
-    } finally {
-      await client.query({ text: 'rollback' })
-    }
+  /** Looks at something as the owner, if one is named. */
+  asOwner<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
+    return asRole(client, this.owner, work)
   }
 
   /** How far the schema is; null if it is not there, or not ours, or only begun. */
-  async read(client: ClientLike): Promise<State | null> {
+  async read(client: ClientLike, { present }: Ownership): Promise<State | null> {
     const { schema } = this
+    if (!present.has('migrations') || !present.has('settings')) return null
     const text = `select (select max(version) from ${schema}.migrations) as version, ${minClientOf(schema)} as min_client,
       (select value from ${schema}.settings where shard = 0 and name = 'shards') as shards`
     let row: Row | undefined

@@ -14,7 +14,7 @@ interface Need {
 }
 
 /** What a statement of ours needs. `schema` is its name, quoted. */
-function needsOf(schema: string, text: string): readonly Need[] {
+export function needsOf(schema: string, text: string): readonly Need[] {
   const found = new Map<string, Need>()
   const add = (right: Need['right'], name: string | undefined, kind: Need['kind'] = 'table'): void => {
     if (name !== undefined) found.set(`${right} ${name}`, { kind, name, right })

@@ -12,7 +12,7 @@ import { HoldfastError } from '../../core/error.ts'
 import { shown } from '../../core/suggest.ts'
 import { again, connected, frame } from './changing.ts'
 import type { ClientLike, PoolLike } from './database.ts'
-import { asOwnerOf, assertOwned, ownerOf, ownershipOf, setLocalRole } from './owning.ts'
+import { asRole, assertOwned, migratorEnding, ownerOf, ownershipOf, setLocalRole } from './owning.ts'
 import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
 import { tableNames } from './schema.ts'
 import { sqlStateOf } from './sql-state.ts'
@@ -45,7 +45,7 @@ const workers: Rights = {
   settings: read,
   tags: add,
   topics: move,
-  waits: held,
+  waits: keep,
   workflows: read,
 }
 
@@ -92,6 +92,8 @@ export interface RolesOptions {
   readonly prefix?: string | undefined
   /** Roles of these names that are there already are taken as ours. @default false */
   readonly adopt?: boolean | undefined
+  /** The role that owns the schema, if it was named. @default the user of the connection, or the migrator */
+  readonly owner?: string | undefined
   readonly onSql?: (sql: string) => void
   /** Views that are not there yet, but will be. */
   readonly plannedViews?: readonly MadeViews[]
@@ -100,10 +102,15 @@ export interface RolesOptions {
 /** The names of the roles, which all databases of a server share. */
 export function roleNames(prefix: string): Readonly<Record<RoleKind, string>> {
   const named = (kind: RoleKind): string => `${prefix}_${kind}`
-  return { migrator: named('migrator'), worker: named('worker'), starter: named('starter'), viewer: named('viewer') }
+  return {
+    migrator: prefix + migratorEnding,
+    worker: named('worker'),
+    starter: named('starter'),
+    viewer: named('viewer'),
+  }
 }
 
-/** The migrator of these roles, if the schema is its own already: then it is changed with the rights of that role alone. */
+/** The migrator of these roles, if the schema is its own already: then it is changed as that role, and stays its own. */
 export async function migratorOf(
   pool: PoolLike,
   schema: string,
@@ -111,14 +118,14 @@ export async function migratorOf(
 ): Promise<string | undefined> {
   if (given !== undefined) checkPrefix(given)
   return connected(pool, async (client) => {
-    const prefix = given ?? (await recordedPrefix(client, schema))
+    const prefix = given ?? (await recordedPrefix(client, schema, undefined))
     return prefix === null ? undefined : wholeOwner(client, schema, roleNames(prefix).migrator)
   })
 }
 
 /** The migrator, if all of the schema is its own; undefined if not. */
 async function wholeOwner(client: ClientLike, schema: string, migrator: string): Promise<string | undefined> {
-  if ((await ownerOf(client, schema))?.name !== migrator) return undefined
+  if ((await ownerOf(client, schema)) !== migrator) return undefined
   return (await ownershipOf(client, schema, migrator)).foreign.length === 0 ? migrator : undefined
 }
 
@@ -154,13 +161,14 @@ interface Plan {
  */
 async function plan(client: ClientLike, options: RolesOptions): Promise<Plan | null> {
   const { schema } = options
-  const recorded = await recordedPrefix(client, schema)
+  const recorded = await recordedPrefix(client, schema, options.owner)
   const prefix = prefixOf(options, recorded)
   if (prefix === null) return null
   const names = roleNames(prefix)
   const owner = await wholeOwner(client, schema, names.migrator)
-  assertOwned(await ownershipOf(client, schema, owner), schema, owner)
-  await assertViewsOwned(client, schema, owner)
+  const as = owner ?? options.owner
+  assertOwned(await ownershipOf(client, schema, as), schema, as)
+  await assertViewsOwned(client, schema, as)
   const found = await look(client, options, prefix)
   // Roles that are only kept up to date were looked at by who has made them.
   if (options.prefix === undefined) return { prefix, statements: refreshing(options, prefix, found) }
@@ -199,15 +207,27 @@ function checkPrefix(prefix: string): void {
 }
 
 /** The prefix that the roles of a schema were made with; null if there are none. */
-async function recordedPrefix(client: ClientLike, schema: string): Promise<string | null> {
+async function recordedPrefix(client: ClientLike, schema: string, owner: string | undefined): Promise<string | null> {
+  const as = owner ?? (await migratorToBe(client, schema))
+  const ownership = await ownershipOf(client, schema, as)
+  assertOwned(ownership, schema, as)
+  // A dry run comes before the tables.
+  if (!ownership.present.has('settings') || ownership.untrue.includes('settings')) return null
   const text = `select value from ${quoteSchema(schema)}.settings where shard = 0 and name = 'roles'`
-  const { rows } = await asOwnerOf(client, schema, () => client.query({ text })).catch((error: unknown) => {
-    // A dry run comes before the tables.
-    if (/^(?:3F000|42P01)$/.test(sqlStateOf(error) ?? '')) return { rows: [] }
+  const { rows } = await asRole(client, as, () => client.query({ text })).catch((error: unknown) => {
+    // Tables of somebody else: the migration says so.
+    if (/^42(?!501)/.test(sqlStateOf(error) ?? '')) return { rows: [] }
     throw error
   })
   const found = rows[0]?.['value']
   return typeof found === 'string' ? found : null
+}
+
+/** The migrator that a schema belongs to, if its rights do not come to who asks by themselves: they may be a member all the same. */
+async function migratorToBe(client: ClientLike, schema: string): Promise<string | undefined> {
+  const owner = await ownerOf(client, schema)
+  if (owner?.endsWith(migratorEnding) !== true) return undefined
+  return (await ownershipOf(client, schema)).foreign.length === 0 ? undefined : owner
 }
 
 /** The prefix is fixed with the first time: roles of another name would keep their rights. */
@@ -283,7 +303,7 @@ async function look(client: ClientLike, { schema, plannedViews = [] }: RolesOpti
   }
 }
 
-/** Makes the roles, and gives the schema to the migrator, who does the rest with its own rights alone. */
+/** Makes the roles, and gives the schema to the migrator, as which the rest is done. */
 function making({ schema }: RolesOptions, prefix: string, found: Found): readonly string[] {
   const names = roleNames(prefix)
   const quoted = quoteSchema(schema)
@@ -310,7 +330,7 @@ function making({ schema }: RolesOptions, prefix: string, found: Found): readonl
   ]
 }
 
-/** Brings the rights of roles up to date that are there, with those of the migrator alone. */
+/** Brings the rights of roles up to date that are there, as the migrator. */
 function refreshing({ schema }: RolesOptions, prefix: string, found: Found): readonly string[] {
   const { migrator } = roleNames(prefix)
   return [

@@ -29,7 +29,7 @@ export interface ViewsOptions {
   readonly views: readonly ViewName[]
   /** The set with payloads is made, too. @default false */
   readonly payloads?: boolean | undefined
-  /** The role with whose rights alone it is done. @default the user of the connection */
+  /** The role as which it is done. @default the user of the connection */
   readonly owner?: string | undefined
   readonly onSql?: (sql: string) => void
 }

@@ -1,65 +1,12 @@
 // A schema that somebody else has prepared: what they attached to it must not run with the rights of who migrates.
 
-import { randomBytes } from 'node:crypto'
-import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { schemaVersion } from '../../../../src/stores/postgres/client-version.ts'
 import { installPostgres } from '../../../../src/stores/postgres/installing.ts'
 import { migrate, planMigration } from '../../../../src/stores/postgres/migrating.ts'
-import { roleNames } from '../../../../src/stores/postgres/roles.ts'
 import { openPostgresStore } from '../../../../src/stores/postgres/index.ts'
-import { emptyPlace, openPool, type Place } from './database.ts'
-
-interface Prepared extends Place {
-  /** Who has prepared it. */
-  readonly eve: string
-  /** A function of hers, which notes whose rights it has. */
-  readonly trap: string
-  /** Executes something as her. */
-  readonly asEve: (...statements: readonly string[]) => Promise<void>
-  /** With whose rights the trap ran. */
-  readonly caught: () => Promise<readonly unknown[]>
-  /** The address of the same database for her. */
-  readonly url: string
-}
-
-/** A role of her own, who may create schemas, and a trap beside the schema that we shall migrate. */
-async function prepared(): Promise<Prepared> {
-  const place = await emptyPlace()
-  const { rows, schema, pool } = place
-  const eve = `eve_${randomBytes(4).toString('hex')}`
-  const lair = `${schema}_lair`
-  const [row] = await rows('select current_database() as name')
-  await rows(`create role ${eve} login password 'eve'; grant create on database ${String(row?.['name'])} to ${eve}`)
-  onTestFinished(async () => void (await rows(`drop owned by ${eve} cascade; drop role ${eve}`)))
-  const asEve = async (...statements: readonly string[]): Promise<void> => {
-    const client = new Client({ connectionString: pool.options.connectionString })
-    await client.connect()
-    await client.query(`set role ${eve}`)
-    for (const statement of statements) await client.query(statement)
-    await client.end()
-  }
-  await asEve(
-    `create schema ${lair}`,
-    `grant usage on schema ${lair} to public`,
-    `create table ${lair}.caught (who text)`,
-    `create function ${lair}.trap() returns boolean language plpgsql volatile as
-      $$ begin insert into ${lair}.caught values (current_user); return true; end $$`,
-    // Postgres calls it when it plans a statement.
-    `create function ${lair}.still() returns boolean language plpgsql immutable as
-      $$ begin perform ${lair}.trap(); return true; end $$`,
-    `create function ${lair}.spring() returns trigger language plpgsql volatile as
-      $$ begin insert into ${lair}.caught values (current_user); return new; end $$`,
-  )
-  const caught = async (): Promise<readonly unknown[]> => {
-    const found = await rows(`select distinct who from ${lair}.caught`)
-    return found.map(({ who }) => who).filter((who) => who !== eve)
-  }
-  const url = new URL(pool.options.connectionString as string)
-  url.username = eve
-  url.password = 'eve'
-  return { ...place, eve, trap: `${lair}.trap()`, asEve, caught, url: url.href }
-}
+import { emptyPlace, openPool } from './database.ts'
+import { dropRoles, prepared, type Prepared } from './prepared.ts'
 
 const begun = (schema: string, check: string): readonly string[] => [
   `create schema ${schema}`,
@@ -70,12 +17,12 @@ const begun = (schema: string, check: string): readonly string[] => [
 async function expectRefused({ pool, schema, eve, caught }: Prepared): Promise<void> {
   const refused = {
     code: 'INVALID_OPTION',
-    message: expect.stringContaining(`holdfast migrate --owner ${eve}`) as string,
+    message: expect.stringContaining(`Connect as "${eve}"`) as string,
     details: expect.objectContaining({ owner: eve }) as object,
   }
   await expect(migrate(pool, { schema })).rejects.toMatchObject(refused)
   await expect(planMigration(pool, { schema })).rejects.toMatchObject(refused)
-  expect(await caught()).toEqual([])
+  expect(await caught()).toBe(0)
 }
 
 describe('a schema that somebody else prepared', () => {
@@ -117,7 +64,94 @@ describe('a schema that somebody else prepared', () => {
     await expect(migrate(pool, { schema })).rejects.toMatchObject(refused)
     await expect(planMigration(pool, { schema })).rejects.toMatchObject(refused)
     await expect(openPostgresStore({ pool, schema, listen: false })).rejects.toMatchObject(refused)
-    expect(await caught()).toEqual([])
+    expect(await caught()).toBe(0)
+  })
+
+  it.each(['a superuser', 'a stranger', 'a superuser with her role'])(
+    'is not read before its owner is known, also where %s migrates: to read a view is to run what it calls',
+    async (who) => {
+      const { admin, schema, asEve, trap, caught, eve, urlOf } = await prepared()
+      const seen = `select 99 as version, 0::bigint as at, 0::smallint as shard, 'roles'::text as name, '1'::text as value`
+      await asEve(
+        `create schema ${schema}`,
+        `grant usage on schema ${schema} to public`,
+        `create view ${schema}.migrations as ${seen} where ${trap}`,
+        `create view ${schema}.settings as ${seen} where ${trap}`,
+        `grant select on ${schema}.migrations, ${schema}.settings to public`,
+      )
+      const urls = {
+        'a superuser': async () => admin,
+        'a stranger': () => urlOf(`${eve}_bob`),
+        'a superuser with her role': async () => `${admin}?options=${encodeURIComponent(`-c role=${eve}`)}`,
+      }
+      const url = await urls[who as keyof typeof urls]()
+      const ways = [{}, { roles: `r_${schema.slice(-20)}` }, { views: ['pgqrs'] }] as const
+      const errors: unknown[] = []
+      for (const way of ways) {
+        for (const isDryRun of [true, false]) {
+          await installPostgres({ url, schema, ...way, isDryRun }).catch((error: unknown) => errors.push(error))
+        }
+      }
+      expect(await caught()).toBe(0)
+      expect(errors).toHaveLength(6)
+      for (const error of errors) expect(error).toMatchObject({ code: 'INVALID_OPTION', details: { owner: eve } })
+    },
+  )
+
+  it('is not read where she puts a view after the look at the catalog: what was not there then is not read', async () => {
+    const { pool, schema, rows, asEve, trap, caught, eve } = await prepared()
+    await rows(`create schema ${schema}; grant create, usage on schema ${schema} to ${eve}`)
+    const seen = `select 0 as version, 0::smallint as shard, 'roles'::text as name, '1'::text as value where ${trap}`
+    const made: unknown[] = []
+    const racing = {
+      end: () => Promise.resolve(),
+      connect: async () => {
+        const client = await pool.connect()
+        return {
+          release: () => client.release(),
+          query: async (config: { readonly text: string; readonly values?: unknown[] }) => {
+            const found = await client.query(config)
+            const isLook = config.text.includes('pg_trigger') && made.length === 0
+            if (isLook) {
+              made.push(true)
+              for (const name of ['migrations', 'settings']) {
+                await asEve(`create view ${schema}.${name} as ${seen}`, `grant select on ${schema}.${name} to public`)
+              }
+            }
+            return found
+          },
+        }
+      },
+    }
+    await expect(migrate(racing as never, { schema, isAdministered: true })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    })
+    expect([made, await caught()]).toEqual([[true], 0])
+  })
+
+  it('runs no condition of a trigger, and nothing of a table that refers to ours', async () => {
+    const place = await prepared()
+    const { pool, schema, rows, eve, asEve, trap, caught } = place
+    await migrate(pool, { schema })
+    const [mine, roles] = [`${schema}_lair.mine`, `${schema}.settings`]
+    await rows(`grant usage on schema ${schema} to ${eve}; grant trigger, references on ${roles} to ${eve}`)
+    await asEve(
+      `create trigger quiet before insert on ${roles} for each row when (${trap})
+        execute function suppress_redundant_updates_trigger()`,
+    )
+    const migrated = (): Promise<unknown> => migrate(pool, { schema, isAdministered: true })
+    await expect(migrated()).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining('the trigger "quiet" has a WHEN') as string,
+    })
+    await rows(`drop trigger quiet on ${roles}`)
+    await asEve(
+      `create table ${mine} (shard smallint, name text, foreign key (shard, name) references ${roles} on delete cascade)`,
+    )
+    await expect(migrated()).rejects.toMatchObject({ code: 'INVALID_OPTION', details: { owner: eve } })
+    await asEve(`drop table ${mine}`)
+    expect(await migrated()).toMatchObject({ from: schemaVersion })
+    expect(await caught()).toBe(0)
   })
 
   it('runs no trigger whose function is theirs, also on tables that are ours', async () => {
@@ -143,7 +177,12 @@ describe('a schema of somebody else that is up to date', () => {
       'index',
       (trap: string, schema: string) => `create index on ${schema}.settings (${trap.replace('trap()', 'still()')})`,
     ],
-    ['policy', (trap: string, schema: string) => `create policy p on ${schema}.settings using (${trap})`],
+    [
+      'policy',
+      (trap: string, schema: string) =>
+        `create policy p on ${schema}.settings using (${trap}); alter table ${schema}.settings enable row level security;
+         alter table ${schema}.settings force row level security`,
+    ],
     [
       'trigger',
       (trap: string, schema: string) =>
@@ -159,8 +198,7 @@ describe('a schema of somebody else that is up to date', () => {
   it.each(attached)(
     'runs no %s of theirs when a superuser makes its roles and views, or looks at it',
     async (_, attach) => {
-      const { schema, pool, url, asEve, eve, trap, caught, rows } = await prepared()
-      const admin = pool.options.connectionString as string
+      const { schema, admin, url, asEve, eve, trap, caught, rows } = await prepared()
       await installPostgres({ url, schema })
       await asEve(`insert into ${schema}.settings (shard, name, value) values (0, 'roles', '${eve}')`)
       await asEve(attach(trap, schema))
@@ -175,7 +213,7 @@ describe('a schema of somebody else that is up to date', () => {
         ).rejects.toMatchObject(refused)
         await expect(installPostgres({ url: admin, schema, isDryRun })).rejects.toMatchObject(refused)
       }
-      expect(await caught()).toEqual([])
+      expect(await caught()).toBe(0)
       expect(await rows(`select 1 from pg_roles where rolname like '${roles}%' or rolname like '${eve}\\_%'`)).toEqual(
         [],
       )
@@ -183,123 +221,48 @@ describe('a schema of somebody else that is up to date', () => {
   )
 })
 
-describe('a schema for views that somebody else prepared', () => {
-  it('is refused, and no view of theirs is given to the migrator or shown to anybody', async () => {
-    const { schema, pool, eve, asEve, rows } = await prepared()
-    const url = pool.options.connectionString as string
-    const place = `${schema}_pgqrs`
-    await installPostgres({ url, schema })
-    await asEve(`create schema ${place}`, `create view ${place}.mine as select 1 as one`)
-    const refused = { code: 'INVALID_OPTION', details: { owner: eve, schema: place } }
-    for (const isDryRun of [true, false]) {
-      await expect(installPostgres({ url, schema, views: ['pgqrs'], isDryRun })).rejects.toMatchObject(refused)
-      await expect(installPostgres({ url, schema, roles: `r_${schema}`, isDryRun })).rejects.toMatchObject(refused)
-    }
-    const views = await rows(
-      `select viewname as name, viewowner as owner from pg_views where schemaname = '${place}' order by 1`,
-    )
-    expect(views).toEqual([{ name: 'mine', owner: eve }])
-  })
-
-  it('that is ours keeps what others have put there: roles get only the views that we make', async () => {
-    const { schema, pool, eve, asEve, rows } = await prepared()
-    const url = pool.options.connectionString as string
-    const [place, roles] = [`${schema}_pgqrs`, `r_${schema.slice(-20)}`]
-    onTestFinished(() => dropRoles(rows, roles))
-    await installPostgres({ url, schema, views: ['pgqrs'] })
-    await rows(`grant create, usage on schema ${place} to ${eve}`)
-    await asEve(`create view ${place}.mine as select 1 as one`)
-    await installPostgres({ url, schema, roles })
-    const [mine] = await rows(
-      `select viewowner as owner from pg_views where schemaname = '${place}' and viewname = 'mine'`,
-    )
-    expect(mine).toEqual({ owner: eve })
-    const granted = await rows(
-      `select viewname as name from pg_views where schemaname = '${place}'
-        and has_table_privilege('${roles}_viewer', schemaname || '.' || viewname, 'select')`,
-    )
-    expect(granted.length).toBeGreaterThan(0)
-    expect(granted.map(({ name }) => name)).not.toContain('mine')
-    await installPostgres({ url, schema, views: ['pgqrs'] })
-  })
-})
-
-async function dropRoles(rows: Place['rows'], prefix: string): Promise<void> {
-  for (const name of Object.values(roleNames(prefix))) {
-    const [found] = await rows(`select 1 as one from pg_roles where rolname = '${name}'`)
-    if (found !== undefined) await rows(`drop owned by ${name} cascade; drop role ${name}`)
-  }
-}
-
-describe('a role that somebody prepared', () => {
-  it.each([
-    ['login password $$x$$', 'it can log in'],
-    ['nologin', 'Holdfast did not make it'],
-  ])('%s gets no rights by its name, unless it is adopted', async (how, why) => {
-    const { schema, pool, rows } = await prepared()
-    const url = pool.options.connectionString as string
-    const roles = `r_${schema.slice(-20)}`
-    onTestFinished(() => dropRoles(rows, roles))
-    for (const kind of ['worker', 'migrator']) await rows(`create role ${roles}_${kind} ${how}`)
-    const refused = { code: 'INVALID_OPTION', message: expect.stringContaining(why) as string }
-    await expect(installPostgres({ url, schema, roles, isDryRun: true })).rejects.toMatchObject(refused)
-    await expect(installPostgres({ url, schema, roles })).rejects.toMatchObject(refused)
-    expect(await rows(`select 1 from pg_roles where rolname = '${roles}_viewer'`)).toEqual([])
-    const [right] = await rows(`select has_schema_privilege('${roles}_worker', '${schema}', 'usage') as may`)
-    expect(right).toEqual({ may: false })
-    await installPostgres({ url, schema, roles, adopt: true })
-    const [adopted] = await rows(`select has_schema_privilege('${roles}_worker', '${schema}', 'usage') as may`)
-    expect(adopted).toEqual({ may: true })
-  })
-
-  it('for a schema that has roles is found out by who can give it to others, or log in', async () => {
-    const { schema, pool, rows, eve } = await prepared()
-    const url = pool.options.connectionString as string
-    const roles = `r_${schema.slice(-20)}`
-    onTestFinished(() => dropRoles(rows, roles))
-    await installPostgres({ url, schema, roles })
-    // Again and again, also without a word of roles.
-    await installPostgres({ url, schema, roles })
-    expect(await installPostgres({ url, schema })).toMatchObject({ roles })
-    await rows(`grant ${roles}_worker to ${eve}`)
-    await installPostgres({ url, schema, roles })
-    await rows(`grant ${roles}_worker to ${eve} with admin option`)
-    const refused = { code: 'INVALID_OPTION', details: { role: `${roles}_worker`, admins: [eve] } }
-    await expect(installPostgres({ url, schema, roles })).rejects.toMatchObject(refused)
-    await rows(`revoke ${roles}_worker from ${eve}`)
-    await rows(`alter role ${roles}_viewer login`)
-    await expect(installPostgres({ url, schema, roles })).rejects.toMatchObject({
-      details: { role: `${roles}_viewer` },
-    })
-    await rows(`alter role ${roles}_viewer nologin`)
-    await installPostgres({ url, schema, roles })
-  })
-
-  it('in another schema of the server has roles of that name: they are adopted by who says so', async () => {
-    const [one, two] = [await prepared(), await prepared()]
-    const url = one.pool.options.connectionString as string
-    const roles = `r_${one.schema.slice(-20)}`
-    onTestFinished(() => dropRoles(one.rows, roles))
-    await installPostgres({ url, schema: one.schema, roles })
-    await expect(installPostgres({ url, schema: two.schema, roles })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    await installPostgres({ url, schema: two.schema, roles, adopt: true })
-    await installPostgres({ url, schema: two.schema, roles })
-  })
-})
-
 describe('a schema whose owner is named', () => {
-  it('is migrated with the rights of its owner alone, and what they attached runs as they', async () => {
-    const place = await prepared()
-    const { pool, schema, eve, asEve, trap, caught, rows } = place
+  it('is refused to a superuser: what the owner attached gives the role back, and has all rights', async () => {
+    const { pool, admin, schema, eve, asEve, trap, caught } = await prepared()
     await asEve(...begun(schema, `, check (${trap})`))
+    const refused = { code: 'INVALID_OPTION', details: { owner: eve } }
+    await expect(planMigration(pool, { schema, owner: eve })).rejects.toMatchObject(refused)
+    await expect(migrate(pool, { schema, owner: eve })).rejects.toMatchObject(refused)
+    for (const isDryRun of [true, false]) {
+      await expect(installPostgres({ url: admin, schema, owner: eve, isDryRun })).rejects.toMatchObject(refused)
+    }
+    expect(await caught()).toBe(0)
+  })
+
+  it('is refused to who can become a superuser', async () => {
+    const { schema, eve, asEve, trap, caught, rows, urlOf } = await prepared()
+    const [admin] = await rows('select current_user::text as name')
+    const bob = `${eve}_bob`
+    const url = await urlOf(bob)
+    await rows(`grant ${String(admin?.['name'])}, ${eve} to ${bob}`)
+    await asEve(...begun(schema, `, check (${trap})`))
+    const refused = { code: 'INVALID_OPTION', details: { owner: eve } }
+    for (const owner of [eve, undefined]) {
+      await expect(installPostgres({ url, schema, owner })).rejects.toMatchObject(refused)
+    }
+    expect(await caught()).toBe(0)
+  })
+
+  it('is migrated as that role by a member of it, and by the owner', async () => {
+    const { schema, eve, asEve, rows, urlOf, url } = await prepared()
+    await asEve(...begun(schema, ''))
+    const bob = `${eve}_bob`
+    const pool = openPool(await urlOf(bob))
+    await rows(`alter role ${bob} noinherit; grant ${eve} to ${bob}`)
+    await expect(migrate(pool, { schema })).rejects.toMatchObject({ code: 'INVALID_OPTION', details: { owner: eve } })
     const plan = await planMigration(pool, { schema, owner: eve })
     const sent: string[] = []
     const onSql = (sql: string): void => void sent.push(sql)
     expect(await migrate(pool, { schema, owner: eve, onSql })).toMatchObject({ from: 0, to: schemaVersion })
     expect(sent).toEqual(plan.statements)
-    expect(await caught()).toEqual([])
     const owners = await rows(`select distinct tableowner as owner from pg_tables where schemaname = '${schema}'`)
     expect(owners).toEqual([{ owner: eve }])
+    expect(await installPostgres({ url, schema, owner: eve })).toMatchObject({ from: schemaVersion, roles: null })
   })
 
   it('is refused when that is not who owns it', async () => {
@@ -312,6 +275,51 @@ describe('a schema whose owner is named', () => {
   it.each(['none', 'NONE', ''])('has a name: "%s" would mean all rights', async (owner) => {
     const { pool, schema } = await emptyPlace()
     await expect(migrate(pool, { schema, owner })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})
+
+describe('a schema of a migrator', () => {
+  it('is brought up to date by a superuser as long as nobody else can act as it, and by its members', async () => {
+    const { schema, admin, rows, eve, caught, trap, asEve, urlOf } = await prepared()
+    const roles = `r_${schema.slice(-20)}`
+    onTestFinished(() => dropRoles(rows, roles))
+    await installPostgres({ url: admin, schema, roles })
+    const outdated = (): Promise<unknown> =>
+      rows(`delete from ${schema}.migrations where version = ${schemaVersion};
+        alter table ${schema}.waits drop column missed`)
+    await outdated()
+    expect(await installPostgres({ url: admin, schema })).toMatchObject({ from: schemaVersion - 1, roles })
+    // From here on somebody may have attached something to it.
+    await rows(`grant ${roles}_migrator to ${eve}`)
+    await asEve(`create policy p on ${schema}.settings using (${trap})`)
+    await asEve(`alter table ${schema}.settings enable row level security, force row level security`)
+    const refused = { code: 'INVALID_OPTION', details: { owner: `${roles}_migrator` } }
+    for (const way of [{}, { roles }, { owner: `${roles}_migrator` }]) {
+      await expect(installPostgres({ url: admin, schema, ...way })).rejects.toMatchObject(refused)
+    }
+    expect(await caught()).toBe(0)
+    await asEve(`alter table ${schema}.settings disable row level security`)
+    const deploy = await urlOf(`${eve}_deploy`)
+    // Also one to whom its rights do not come by themselves.
+    await rows(`alter role ${eve}_deploy noinherit; grant ${roles}_migrator to ${eve}_deploy`)
+    await outdated()
+    expect(await installPostgres({ url: deploy, schema })).toMatchObject({ from: schemaVersion - 1, roles })
+  })
+
+  it('is nobody because of its name: a login that is called so is refused', async () => {
+    const { schema, admin, eve, urlOf, rows, trap, caught } = await prepared()
+    const login = `${eve}_migrator`
+    const url = await urlOf(login)
+    await installPostgres({ url, schema })
+    const mallory = openPool(url)
+    await mallory.query(`insert into ${schema}.settings (shard, name, value) values (0, 'roles', '${eve}')`)
+    await mallory.query(`create index on ${schema}.settings (${trap.replace('trap()', 'still()')})`)
+    await rows(`alter sequence ${trap.replace('trap()', 'caught')} restart`)
+    const refused = { code: 'INVALID_OPTION', details: { owner: login } }
+    for (const way of [{}, { roles: eve }, { owner: login }]) {
+      await expect(installPostgres({ url: admin, schema, ...way })).rejects.toMatchObject(refused)
+    }
+    expect(await caught()).toBe(0)
   })
 })
 

@@ -1,8 +1,8 @@
 // Least privilege on Postgres: what somebody can do with the rights of each role, and what is refused.
 
-import { Pool } from 'pg'
+import { Client, Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createHoldfast, workflow, type Holdfast } from 'holdfast'
+import { createHoldfast, topic, workflow, type Holdfast } from 'holdfast'
 import { readToken } from '../../../../src/core/token.ts'
 import { installPostgres } from '../../../../src/stores/postgres/installing.ts'
 import {
@@ -27,6 +27,9 @@ const asking = workflow('asking', async (ctx, name: string) => {
   return `${await answer}, ${String(await ctx.signal('word'))}`
 })
 
+const news = topic<string>('news')
+const reading = workflow('reading', (ctx) => ctx.signal(news))
+
 async function roled() {
   const { url, schema } = await freshSchema()
   await installPostgres({ url, schema, views: viewNames, payloads: true })
@@ -35,7 +38,7 @@ async function roled() {
   await roles.grant(schema)
   const open = async (kind: RoleKind): Promise<Holdfast> => {
     const store = `${roles.urlOf(kind)}?schema=${schema}`
-    const holdfast = await createHoldfast({ store, workflows: [asking], migrate: false, logger: keepLines() })
+    const holdfast = await createHoldfast({ store, workflows: [asking, reading], migrate: false, logger: keepLines() })
     onTestFinished(() => holdfast.close())
     return holdfast
   }
@@ -69,6 +72,28 @@ describe('the roles of a schema', () => {
       await expect(as('starter', sql)).rejects.toMatchObject({ code: '42501' })
     }
   })
+
+  it.each(['worker', 'starter'] as const)(
+    'a %s broadcasts past a subscriber that a stranger has locked, which gets it from the worker later',
+    async (kind) => {
+      const { open, schema, url } = await roled()
+      const worker = await open('worker')
+      await worker.work()
+      const runs = [await worker.start(reading), await worker.start(reading)] as const
+      await expect.poll(async () => (await worker.count({ status: 'waiting' })).count).toBe(2)
+      const stranger = new Client({ connectionString: url })
+      await stranger.connect()
+      onTestFinished(() => stranger.end())
+      await stranger.query('begin')
+      await stranger.query(`select 1 from ${schema}.runs where id = $1 for update`, [runs[0].id])
+      const sender = await open(kind)
+      expect(await sender.broadcast(news, 'it rains')).toMatchObject({ outcome: 'delivered' })
+      expect(await runs[1].result()).toBe('it rains')
+      await stranger.query('rollback')
+      expect(await runs[0].result()).toBe('it rains')
+    },
+    30_000,
+  )
 
   it('a viewer reads every view, and can read no payload, make no token and complete no wait', async () => {
     const { open, as, schema } = await roled()
