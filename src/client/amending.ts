@@ -25,6 +25,7 @@ export interface Amendments {
 
 /** The entries that repair a run's journal. Throws INVALID_OPTION at what cannot be repaired. */
 export async function amendments(engine: Engine, id: string, asked: readonly Amendment[]): Promise<Amendments> {
+  checkAmendments(asked)
   if (asked.length === 0) return { amend: [], seq: null }
   const [run] = await engine.store.get([id])
   if (run === undefined) throw runNotFound(id)
@@ -38,6 +39,13 @@ export async function amendments(engine: Engine, id: string, asked: readonly Ame
     amend.push({ kind: 'amended', name: entry.name, meta, data })
   }
   return { amend, seq: run.seq }
+}
+
+function checkAmendments(asked: unknown): void {
+  const isAmendment = (one: unknown): boolean => typeof one === 'object' && one !== null && 'seq' in one
+  if (Array.isArray(asked) && asked.every(isAmendment)) return
+  const message = 'resume({ amend }) takes a list of { seq, drop: true } and { seq, result }.'
+  throw new HoldfastError('INVALID_OPTION', `${message} Got ${shown(asked)}.`)
 }
 
 /** The entry whose outcome ended a failed run; null if it was no outcome of a step. */

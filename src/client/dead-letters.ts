@@ -183,7 +183,7 @@ async function letterOf(engine: Engine, { runId, id }: DeadLetterReference): Pro
 
 /** Throws INVALID_OPTION at what names no letter. */
 function checkReference(reference: DeadLetterReference): DeadLetterReference {
-  const { runId, id }: Record<string, unknown> = { ...reference }
+  const { runId, id }: { readonly runId?: unknown; readonly id?: unknown } = reference ?? {}
   const isNamed = typeof runId === 'string' && typeof id === 'string' && isPrintable(id)
   if (isNamed) return { runId, id }
   throw new HoldfastError(

@@ -140,8 +140,13 @@ export function filterOf(filter: Filter, limits: Limits): RunFilter {
     ...(parent === undefined ? {} : { parentId: idOf(parent) }),
     ...(createdFrom === undefined ? {} : { createdFrom: time(createdFrom, 'createdFrom') }),
     ...(createdBefore === undefined ? {} : { createdBefore: time(createdBefore, 'createdBefore') }),
-    ...(deleted === undefined ? {} : { deleted }),
+    ...(deleted === undefined ? {} : { deleted: yesOrNo(deleted, 'deleted') }),
   }
+}
+
+function yesOrNo(value: unknown, name: string): boolean {
+  if (typeof value === 'boolean') return value
+  throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be true or false. Got ${shown(value)}.`)
 }
 
 /** What must be true of all runs, by name, with those of which it is not. */

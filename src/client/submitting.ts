@@ -61,7 +61,8 @@ export class Submitter {
   ): Promise<readonly Settled<unknown>[]> {
     const where = kind === 'signal' ? 'signals()' : 'startMany()'
     this.checkList(given, where)
-    const operations = given.map((one) => ({ ...one, kind }) as Operation)
+    // A text has a member for each of its letters, and what is no operation is refused as it is.
+    const operations = given.map((one) => (typeof one === 'object' ? { ...one, kind } : one) as Operation)
     return heeding(operations, options, where, (heedful) => this.perform(heedful))
   }
 

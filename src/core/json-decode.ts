@@ -46,14 +46,15 @@ export function isDeeperThan(text: string, most: number): boolean {
   return false
 }
 
+/** Finds quotes natively, because a result may be one text of a megabyte. */
 function endOfString(text: string, start: number): number {
-  let at = start + 1
-  for (; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    if (code === 0x5c) at++
-    else if (code === 0x22) break
+  for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
+    let escapes = at
+    while (escapes > start + 1 && text.charCodeAt(escapes - 1) === 0x5c) escapes--
+    // A quote is escaped by the last of an odd number of backslashes.
+    if ((at - escapes) % 2 === 0) return at
   }
-  return at
+  return text.length
 }
 
 function revive(value: unknown, classes: ErrorClasses): unknown {

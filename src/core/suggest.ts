@@ -5,6 +5,8 @@
 import { HoldfastError } from './error.ts'
 
 const longestName = 64
+/** How many unknown options an error names. */
+const mostNamed = 20
 
 /** The candidate that was probably meant by `name`, ignoring case; the first of several that are equally close. */
 export function closest(name: string, candidates: Iterable<string>): string | undefined {
@@ -36,9 +38,12 @@ export function checkOptions(options: unknown, allowed: readonly string[], where
     const message = `${where} must be a plain object with options, not ${shown(options)}. ${listed(allowed)}`
     throw new HoldfastError('INVALID_OPTION', message, { details: { where, allowed } })
   }
-  for (const key of Object.keys(options)) {
+  const keys = Object.keys(options)
+  for (const [at, key] of keys.entries()) {
     if (allowed.includes(key)) continue
-    const unknown = Object.keys(options).filter((other) => !allowed.includes(other))
+    // Whoever gives a hundred thousand is told of some.
+    const others = keys.slice(at, at + mostNamed).filter((other) => !allowed.includes(other))
+    const unknown = others.map((other) => other.slice(0, longestName))
     throw new HoldfastError(
       'INVALID_OPTION',
       `${where} has no option ${shown(key)}.${didYouMean(key, allowed)} ${listed(allowed)}`,

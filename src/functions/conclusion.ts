@@ -96,12 +96,12 @@ export class Conclusion {
     owner.warnOfForgotten()
     // Most bodies leave nothing behind.
     const hasNothing = owner.settler.size === 0 && owner.preparing === 0 && owner.dependants.areOver
-    if (hasNothing && owner.history.next() === undefined) {
+    if (hasNothing && owner.history.next() === undefined && owner.history.begun.size === 0) {
       owner.warnOfSwallowed()
       return this.succeed(value)
     }
     const end = (): void => {
-      const unasked = owner.settler.unasked()
+      const unasked = owner.settler.leftBehind()
       if (unasked !== undefined) this.drifted(unasked)
       else {
         owner.warnOfSwallowed()

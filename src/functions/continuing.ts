@@ -75,7 +75,7 @@ export class Continuing {
     owner.bodyEnded()
     owner.whenBegun(() =>
       conclusion.outlast(() => {
-        const unasked = owner.settler.unasked()
+        const unasked = owner.settler.leftBehind()
         if (unasked === undefined) owner.leaveBy({ leave, stop: null })
         else conclusion.drifted(unasked)
       }),

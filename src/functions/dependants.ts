@@ -19,11 +19,11 @@ interface Owner extends Stage {
 }
 
 /**
- * How long a run that cannot wait is left alone. Each look costs it an entry, so looks become rarer: as long as it has waited, up to
- * a minute; from the eighth minute on an eighth of the time that it has waited. A child of a day costs 60 entries, one of a month
- * 90, and the run ends an eighth of the time later than its child at most.
+ * How long a run that cannot wait is left alone. Each look costs it an entry, so looks become rarer: an eighth of the time that it
+ * has waited, and a second at least. A child of a day costs 90 entries, one of a month 120, and the run ends an eighth of the time
+ * later than its child at most.
  */
-const [shortestMs, usualMs, part] = [1_000, 60_000, 8]
+const [shortestMs, part] = [1_000, 8]
 
 const nobody: Set<string> = new Set()
 
@@ -98,7 +98,7 @@ export class Dependants {
     }
     if (open.every((id) => mailbox.under([id]).length > 0)) return null
     const waited = since === null ? 0 : host.now() - since
-    return Math.max(shortestMs, Math.min(waited, Math.max(usualMs, Math.ceil(waited / part))))
+    return Math.max(shortestMs, Math.ceil(waited / part))
   }
 
   /** Notes that the run waits for one of them. */

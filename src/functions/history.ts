@@ -138,6 +138,12 @@ export class History {
     return this.recorded?.outcomes.slice(this.at).find((outcome) => !made(callKind(outcome), outcome.name))
   }
 
+  /** The first step that may have been begun, and whose call is not among those that the body made. */
+  firstBegunWithout(made: (kind: CallKind, name: string) => boolean): RecordedEntry | undefined {
+    for (const [name, entry] of this.begun) if (!made('step', name)) return entry
+    return undefined
+  }
+
   /** What is known of steps that may have happened and say how they are undone, by name, unless that has come to an end. */
   get toUndo(): ReadonlyMap<string, ToUndo> {
     return this.recorded?.toUndo ?? nobody
@@ -149,8 +155,8 @@ export class History {
   }
 
   /** Steps that can be undone and were under way when their process died: nobody knows what became of them. */
-  get begun(): ReadonlySet<string> {
-    return this.recorded?.begun ?? nobodyElse
+  get begun(): ReadonlyMap<string, EntryOf<'begun'>> {
+    return this.recorded?.begun ?? nothingBegun
   }
 
   /** It is known now what became of that step. */
@@ -199,6 +205,7 @@ export function callKind({ kind }: Pick<Outcome, 'kind'>): CallKind {
 const nothing: readonly never[] = []
 const nobody: ReadonlyMap<string, ToUndo> = new Map()
 const nobodyElse: ReadonlySet<string> = new Set()
+const nothingBegun: ReadonlyMap<string, EntryOf<'begun'>> = new Map()
 
 interface Recorded {
   outcomes: Outcome[]
@@ -212,7 +219,7 @@ interface Recorded {
   readonly notes: Set<string>
   readonly patches: Set<string>
   readonly toUndo: Map<string, ToUndo>
-  readonly begun: Set<string>
+  readonly begun: Map<string, EntryOf<'begun'>>
   readonly undoAttempts: Map<string, EntryOf<'undo-attempt-failed'>>
   readonly notUndone: string[]
   damaged: DamagedEntry | null
@@ -236,7 +243,7 @@ function arrange(entries: readonly Entry[]): Recorded {
     notes: new Set(),
     patches: new Set(),
     toUndo: new Map(),
-    begun: new Set(),
+    begun: new Map(),
     undoAttempts: new Map(),
     notUndone: [],
     damaged: null,
@@ -259,7 +266,7 @@ function add(recorded: Recorded, entry: Entry): void {
       return addFailedAttempt(recorded, entry)
     case 'begun':
       // An earlier attempt that was abandoned may have happened all the same: it stays to be undone whatever comes of this one.
-      recorded.begun.add(entry.name)
+      recorded.begun.set(entry.name, entry)
       return
     case 'abandoned':
       recorded.begun.delete(entry.name)

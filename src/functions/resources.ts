@@ -17,10 +17,18 @@ import type { Cancel } from '../core/ports.ts'
 const longestReleaseMs = 10_000
 const late = Symbol('late')
 
+/** After so long it is said that a resource has not been acquired yet. */
+const longAcquireMs = 10_000
+
+/** What stands for the name of a step while a resource is being acquired. */
+const insideAcquire = 'withResource: acquire'
+
 interface Owner {
   readonly host: Host
   readonly runId: string
   readonly isLive: boolean
+  /** The step whose function is being called right now: from there the context is closed. */
+  performing: string | null
   stir(): void
 }
 
@@ -70,14 +78,7 @@ export class Resources {
     release: (resource: Resource) => unknown,
     body: (resource: Resource) => Promise<Result>,
   ): Promise<Result> {
-    const resource = await this.inOrder(async () => {
-      try {
-        return await acquire()
-      } catch (error) {
-        this.hasFailed = true
-        throw error
-      }
-    })
+    const resource = await this.inOrder(() => this.acquire(acquire))
     const held: Held = { release: () => release(resource) }
     if (this.held.length === 0) this.held = [held]
     else this.held.push(held)
@@ -90,6 +91,25 @@ export class Resources {
       return await body(resource)
     } finally {
       await this.inOrder(() => this.release(held))
+    }
+  }
+
+  /** No call of the body settles meanwhile, so one that `acquire` itself awaits never would. */
+  private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
+    const { owner } = this
+    const { clock, logger } = owner.host.ports
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(owner.runId), { run: owner.runId }))
+    owner.performing = insideAcquire
+    try {
+      const acquired = acquire()
+      owner.performing = null
+      return await acquired
+    } catch (error) {
+      this.hasFailed = true
+      throw error
+    } finally {
+      owner.performing = null
+      cancel()
     }
   }
 
@@ -135,6 +155,13 @@ export class Resources {
       this.owner.stir()
     })
   }
+}
+
+function longAcquire(runId: string): string {
+  return (
+    `A resource of run ${runId} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
+    'a call of ctx inside of acquire never settles.'
+  )
 }
 
 function isPromiseLike(value: unknown): value is PromiseLike<unknown> {

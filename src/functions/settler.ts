@@ -12,7 +12,14 @@ import type { Host } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { fetchPatiently } from '../core/fetching.ts'
 import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from './call.ts'
-import { callKind, type History, type Outcome, type RecordedPlace } from './history.ts'
+import {
+  callKind,
+  type CallKind,
+  type History,
+  type Outcome,
+  type RecordedEntry,
+  type RecordedPlace,
+} from './history.ts'
 
 export interface SettlerOwner {
   readonly host: Host
@@ -136,7 +143,16 @@ export class Settler {
 
   /** The first recorded outcome that the body has not asked for. */
   unasked(): Outcome | undefined {
-    return this.owner.history.firstWithout((kind, name) => this.byName?.has(keyOf(kind, name)) ?? false)
+    return this.owner.history.firstWithout((kind, name) => this.isMade(kind, name))
+  }
+
+  /** What the journal has and a body that is over did not ask for: an outcome, or a step that may have been begun. */
+  leftBehind(): RecordedEntry | undefined {
+    return this.unasked() ?? this.owner.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
+  }
+
+  private isMade(kind: CallKind, name: string): boolean {
+    return this.byName?.has(keyOf(kind, name)) ?? false
   }
 
   /** Hands on a payload of the journal. One that lies elsewhere is waited for, however long that takes. */

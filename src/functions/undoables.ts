@@ -50,7 +50,7 @@ export class Undoables {
   /** Steps of the journal of which the body did not tell how they are undone. */
   get missing(): readonly string[] {
     const { toUndo, begun } = this.history
-    return [...new Set([...toUndo.keys(), ...begun])].filter((name) => !this.recalled.has(name))
+    return [...new Set([...toUndo.keys(), ...begun.keys()])].filter((name) => !this.recalled.has(name))
   }
 
   /** That step is not recorded after all. */

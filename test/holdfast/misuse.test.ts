@@ -88,3 +88,34 @@ describe('a mistake outside of a run is told at the call', () => {
     )
   })
 })
+
+describe('what has a million members', () => {
+  it('is refused before it is looked through, in an error that names some of them', async () => {
+    const holdfast = await open()
+    const letters = 'x'.repeat(1_000_000)
+    const members = Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`m${n}`.padEnd(100, 'x'), n]))
+    const answers = await holdfast.startMany([letters as never])
+    const sent = await holdfast.signals([letters as never])
+    for (const answer of [...answers, ...sent])
+      expect(answer).toMatchObject({ ok: false, error: { code: 'INVALID_OPTION' } })
+    const found = (await holdfast.find(members as never).catch((error: unknown) => error)) as HoldfastError
+    expect(found.code).toBe('INVALID_OPTION')
+    expect(JSON.stringify(found).length).toBeLessThan(5_000)
+    await expect(holdfast.discardDeadLetter(letters as never)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})
+
+describe('what is neither true nor false, and what is no repair', () => {
+  it.each(['x', 0, '', 1n])('find({ deleted: %o }) is refused', async (deleted) => {
+    const holdfast = await open()
+    await expect(holdfast.find({ deleted: deleted as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  it.each([5, {}, [null]])('resume({ amend: %o }) is refused', async (amend) => {
+    const flow = workflow('paused', (ctx) => ctx.signal('never'))
+    const holdfast = await open({ workflows: [flow] })
+    const run = await holdfast.start(flow)
+    await holdfast.pause(run)
+    await expect(holdfast.resume(run, { amend: amend as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+  })
+})

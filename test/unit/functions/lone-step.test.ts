@@ -166,6 +166,20 @@ describe('a lone step whose process died', () => {
     ])
   })
 
+  it('keeps the run from succeeding if its code does not ask for it any more: that is drift', async () => {
+    const { held: died } = await flight()
+    await died.crash()
+    for (const end of ['returns', 'begins anew']) {
+      const rig = new FunctionRig()
+      const changed: Workflow<unknown, unknown> = workflow('flight', { retry: 'none' }, async (ctx) => {
+        await ctx.step('look', () => 1)
+        return end === 'returns' ? 1 : ctx.continueAsNew(1)
+      })
+      const held = await (await rig.adopt(changed, await died.journal())).begin()
+      expect([end, await held.status(), (await held.story()).at(-1)]).toEqual([end, 'paused', 'paused'])
+    }
+  })
+
   it('is not undone if it succeeds the next time, and so does the run: it is named once', async () => {
     const { rig, undone, held } = await flight()
     await held.crash()

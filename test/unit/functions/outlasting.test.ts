@@ -22,15 +22,13 @@ it.each(['fails', 'is cancelled'])('a run that %s while its child takes a day wr
   const held = await (await rig.start(flow)).begin()
   if (how !== 'fails') await held.cancel()
   const since = rig.clock.now()
-  let longestWait = 0
   while (rig.clock.now() - since < day) {
     const before = rig.clock.now()
     await held.goOn()
-    longestWait = Math.max(longestWait, rig.clock.now() - before)
+    // It ends soon enough after its child all the same, whenever that ends.
+    expect(rig.clock.now() - before).toBeLessThanOrEqual(Math.max(1_000, Math.ceil((before - since) / 8)))
   }
   const story = await held.story()
-  expect(story.length).toBeLessThan(80)
-  expect(story.length).toBeGreaterThan(40)
-  // It ends soon enough after its child all the same.
-  expect(longestWait).toBeLessThanOrEqual((rig.clock.now() - since) / 8)
+  expect(story.length).toBeLessThan(110)
+  expect(story.length).toBeGreaterThan(60)
 })

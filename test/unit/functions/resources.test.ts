@@ -21,6 +21,32 @@ class Pool {
 }
 
 describe('WC-A6 a resource', () => {
+  it('is not acquired by a call of the context, which could not settle: that is refused, and a long wait is told of', async () => {
+    const rig = new FunctionRig()
+    const flow = workflow('test.acquire', { retry: 'none' }, (ctx) =>
+      ctx.withResource(
+        () => ctx.step('connect', () => 1),
+        () => undefined,
+        async () => 1,
+      ),
+    )
+    const held = await (await rig.start(flow)).begin()
+    expect(await held.outcome()).toMatchObject({ status: 'failed', value: { code: 'INVALID_OPTION' } })
+    const later = workflow('test.acquire.later', { retry: 'none' }, (ctx) =>
+      ctx.withResource(
+        async () => {
+          await Promise.resolve()
+          return ctx.step('connect', () => 1)
+        },
+        () => undefined,
+        async () => 1,
+      ),
+    )
+    await (await rig.start(later)).begin()
+    await rig.pass(10_000)
+    expect(rig.lines.filter(({ message }) => message.includes('has not been acquired after 10 s'))).toHaveLength(1)
+  })
+
   it('is released, last first, when its block succeeds and when it fails', async () => {
     for (const fails of [false, true]) {
       const rig = new FunctionRig()

@@ -125,7 +125,7 @@ describe('inside a step', () => {
   it('every method of the context is known to these tests', async () => {
     let names: readonly string[] = []
     await begun((ctx) => void (names = Object.getOwnPropertyNames(Object.getPrototypeOf(ctx))))
-    const known = new Set([...Object.keys(asks), ...allowed, ...own, ...notes])
+    const known = new Set([...Object.keys(asks), ...allowed, ...own, ...notes, 'toJSON'])
     expect(names.filter((name) => !known.has(name))).toEqual([])
   })
 
