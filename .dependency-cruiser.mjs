@@ -131,6 +131,13 @@ const forbidden = [
     to: { path: '^src/(?:holdfast|index)\\.ts$' },
   },
   {
+    name: 'kit-without-contract',
+    comment: 'The contract is heavy. Tests of workflows, which load the kit, need none of it.',
+    severity: 'error',
+    from: { path: '^src/testing/', pathNot: '^src/testing/contract/' },
+    to: { path: '^src/testing/contract/' },
+  },
+  {
     name: 'process-only-in-cli',
     comment: 'The global is refused by the linter; this is its module.',
     severity: 'error',

@@ -1,7 +1,7 @@
 // What comes with the package: nothing that runs when it is installed, nobody whom we did not choose, and no file too many.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -136,7 +136,11 @@ describe('the package itself', () => {
     const [packed] = JSON.parse(text) as readonly { readonly files: readonly { readonly path: string }[] }[]
     // What must be in dist is for `npm run package` to say, after a build.
     const pages = (packed?.files ?? []).map(({ path }) => path).filter((path) => !path.startsWith('dist/'))
-    expect(pages.toSorted()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'])
+    const guides = readdirSync('docs')
+      .filter((name) => name.endsWith('.md') && !['coverage.md', 'performance.md', 'testing.md'].includes(name))
+      .map((name) => `docs/${name}`)
+    const others = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json']
+    expect(pages.toSorted()).toEqual([...others, ...guides].toSorted())
   })
 
   it('has a bill of materials that names what is installed with it, and nothing of our own work', () => {
