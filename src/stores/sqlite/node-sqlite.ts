@@ -1,6 +1,8 @@
 // The driver over `node:sqlite`, which newer runtimes have built in. It is typed by its shape, because the types of the
 // oldest runtime that we support do not know it.
 
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
 import type { Driver, Row, Value } from './driver.ts'
 
 /** What we use of a `DatabaseSync`. */
@@ -18,16 +20,15 @@ interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => DatabaseSyncLike
 }
 
-/** Opens a file, or answers null if this runtime has no `node:sqlite`. */
-export async function openNodeSqlite(path: string): Promise<Driver | null> {
-  const name: string = 'node:sqlite'
-  let module: NodeSqlite
+/** What opens files with `node:sqlite`; null if this runtime has none. It is there from Node 22.13 on. */
+export function loadNodeSqlite(): ((path: string) => Driver) | null {
   try {
-    module = (await import(name)) as NodeSqlite
+    // Not by `import`: the types of the oldest runtime do not know it, and bundlers that do not know it stop at it.
+    const { DatabaseSync } = createRequire(resolve('package.json'))('node:sqlite') as NodeSqlite
+    return (path) => overNodeSqlite(new DatabaseSync(path))
   } catch {
     return null
   }
-  return overNodeSqlite(new module.DatabaseSync(path))
 }
 
 export function overNodeSqlite(database: DatabaseSyncLike): Driver {
