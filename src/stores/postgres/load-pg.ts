@@ -1,8 +1,9 @@
-// The driver `pg`, which whoever uses this store installs. Its import is there for bundlers to see: they put it into the bundle. Inside
-// of `try`, they go on without it if it is not installed.
+// The driver `pg`, which users of this store install. Its import is there for bundlers to see, so that a bundle holds all it needs.
+// Inside of `try`, they go on without it if it is not installed. A bundle that holds it but cannot run it (esbuild's of ES
+// modules, in which CommonJS finds no `require`) takes the one that is installed.
 
 import type pg from 'pg'
-import { missingDriver, unloadableDriver } from '../load-driver.ts'
+import { loadNativeDriver } from '../load-driver.ts'
 
 export type Pg = typeof pg
 
@@ -11,8 +12,6 @@ export async function loadPg(): Promise<Pg> {
     const { default: loaded } = await import('pg')
     return loaded
   } catch (error) {
-    const code = (error as { readonly code?: unknown } | null)?.code
-    const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-    throw isMissing ? missingDriver('pg', 'A Postgres store', error) : unloadableDriver('pg', error)
+    return loadNativeDriver<Pg>('pg', 'A Postgres store', error)
   }
 }

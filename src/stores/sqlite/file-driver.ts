@@ -11,7 +11,7 @@ const without = 'This Node has no node:sqlite, which begins with 22.13, so a SQL
 /** Loads a library, before anything of the file is touched. Gives back what opens files with it. */
 export async function loadFileDriver(name?: DriverName): Promise<(path: string) => Driver> {
   if (name !== 'libsql') {
-    const open = loadNodeSqlite()
+    const open = await loadNodeSqlite()
     if (open !== null) return open
     if (name !== undefined) {
       const message = `This runtime has no "${name}". Leave the driver out, or use 'libsql'.`

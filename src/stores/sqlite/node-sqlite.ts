@@ -1,8 +1,7 @@
 // The driver over `node:sqlite`, which newer runtimes have built in. It is typed by its shape, because the types of the
 // oldest runtime that we support do not know it.
 
-import { createRequire } from 'node:module'
-import { resolve } from 'node:path'
+import { nativeRequires } from '../native-require.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
 /** What we use of a `DatabaseSync`. */
@@ -21,10 +20,10 @@ interface NodeSqlite {
 }
 
 /** What opens files with `node:sqlite`; null if this runtime has none. It is there from Node 22.13 on. */
-export function loadNodeSqlite(): ((path: string) => Driver) | null {
+export async function loadNodeSqlite(): Promise<((path: string) => Driver) | null> {
+  const [require] = await nativeRequires()
   try {
-    // Not by `import`: the types of the oldest runtime do not know it, and bundlers that do not know it stop at it.
-    const { DatabaseSync } = createRequire(resolve('package.json'))('node:sqlite') as NodeSqlite
+    const { DatabaseSync } = require('node:sqlite') as NodeSqlite
     return (path) => overNodeSqlite(new DatabaseSync(path))
   } catch {
     return null
