@@ -51,6 +51,7 @@ export default defineConfig(({ mode }) => ({
   resolve: {
     alias: [
       { find: /^holdfast$/, replacement: source('index.ts') },
+      { find: /^holdfast\/testing\/store$/, replacement: source('testing/contract/index.ts') },
       { find: /^holdfast\/(sqlite|turso|postgres)$/, replacement: source('stores/$1/index.ts') },
       { find: /^holdfast\/(\w+)$/, replacement: source('$1/index.ts') },
     ],

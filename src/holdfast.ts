@@ -26,7 +26,6 @@ import { rekeyRuns, type Rekeyed, type RekeyOptions } from './client/rekeying.ts
 import type { JournalEntry, RunView } from './client/run-view.ts'
 import type { SignalOptions } from './client/sending.ts'
 import type { Sends } from './client/sends.ts'
-import type { StartOptions } from './client/start-options.ts'
 import type {
   Cancelled,
   CancelOptions,
@@ -44,7 +43,6 @@ import type { Target } from './client/target.ts'
 import { usingTransaction, type Using } from './client/using.ts'
 import { jsonCodec } from './core/codec.ts'
 import type { Topic } from './core/declared-topic.ts'
-import type { Definition } from './core/definition.ts'
 import { pollBounds, someTime, toMs } from './core/duration.ts'
 import { HoldfastError } from './core/error.ts'
 import { checkLimits } from './core/limits.ts'
@@ -308,8 +306,7 @@ function changes(engine: Engine, client: Client): Changes {
   ) => Promise<AnswerOf<Asked>>
   const submitBatch = submitter.submitBatch.bind(submitter) as Sends['submitBatch']
   return {
-    start: (workflow: Definition | string, input?: unknown, options?: StartOptions) =>
-      client.start(workflow, input, options),
+    start: client.start.bind(client) as Starts['start'],
     signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
       submit(operation.signal(to, name, payload, options)),
     signals: (signals, options) => submitter.submitAll('signal', signals, options) as ReturnType<Sends['signals']>,

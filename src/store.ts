@@ -1,5 +1,5 @@
 // The port behind which a database stands. A store commits batches of transitions and hands out work; it knows nothing
-// of workflows, styles or payloads. What each method must do is told by the contract suite in `holdfast/testing`,
+// of workflows, styles or payloads. What each method must do is told by the contract suite in `holdfast/testing/store`,
 // which every store passes; the memory store is the reference.
 //
 // All times are the store's own: a caller learns them from answers and never compares its own clock with a lease.

@@ -71,6 +71,8 @@ const planted = [
   ['encryption/a.ts', "import { A } from '../core/a.ts'\nimport { randomBytes } from 'node:crypto'", []],
   ['encryption/b.ts', "import { A } from '../engine/a.ts'", ['room-encryption']],
   ['testing/a.ts', "import { A } from '../stores/memory/a.ts'\nimport { S } from '../system.ts'", []],
+  ['testing/contract/a.ts', "import { A } from '../a.ts'", []],
+  ['testing/c.ts', "import { A } from './contract/a.ts'", ['kit-without-contract']],
   ['testing/b.ts', "import { A } from '../stores/postgres/a.ts'", ['room-testing']],
   ['http/a.ts', "import { A } from '../client/a.ts'", []],
   ['http/b.ts', "import { A } from '../store.ts'", ['room-http']],

@@ -1,21 +1,23 @@
 // How a run is started, outside of a transaction and inside of one.
 
-import type { TypedDefinition } from '../core/definition.ts'
+import type { Definition, TypedDefinition } from '../core/definition.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { StartOptions } from './start-options.ts'
 
-/** What `start` takes after the workflow: a workflow without input needs none. */
-type StartArguments<Input> = undefined extends Input
-  ? [input?: Input, options?: StartOptions]
-  : [input: Input, options?: StartOptions]
+/** What `start` takes after the workflow. One without input needs none; of one that is only named, nothing is known. */
+type StartArguments<Started> = [Started] extends [TypedDefinition<infer Input, unknown>]
+  ? undefined extends Input
+    ? [input?: Input, options?: StartOptions]
+    : [input: Input, options?: StartOptions]
+  : [input?: unknown, options?: StartOptions]
+
+type OutputOf<Started> = [Started] extends [TypedDefinition<infer _Input, infer Output>] ? Output : unknown
 
 export interface Starts {
-  /** Starts a run of a workflow by its name. */
-  start(type: string, input?: unknown, options?: StartOptions): Promise<RunHandle<unknown>>
-  // The compiler explains a wrong call by the last overload: that must be the one that most people use.
-  /** Starts a run: when this returns, the run is stored and will be performed, now or after any crash. */
-  start<Input, Output>(
-    workflow: TypedDefinition<Input, Output>,
-    ...rest: StartArguments<Input>
-  ): Promise<RunHandle<Output>>
+  // One signature and no overloads: of two, the compiler would explain a missing input by the one that takes a name.
+  /** Starts a run of a workflow, or by its name: when this returns, the run is stored and will be performed, now or after any crash. */
+  start<Started extends Definition | string>(
+    workflow: Started,
+    ...rest: StartArguments<Started>
+  ): Promise<RunHandle<OutputOf<Started>>>
 }

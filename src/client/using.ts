@@ -66,7 +66,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
     return client.startWithin(within, workflow, input, options)
   }
   return {
-    start,
+    start: start as Starts['start'],
     async signal(
       reference: RunReference,
       named: string | Topic,

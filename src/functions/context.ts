@@ -8,7 +8,7 @@ import type { KeyScope } from '../core/key.ts'
 import type { Retry } from '../core/retry.ts'
 import type { Schema } from '../core/schema.ts'
 import type { StepTools } from '../core/attempt.ts'
-import type { Gathered, Raced, TokenWait, Wait } from './wait.ts'
+import type { Gathered, Raceable, Raced, TokenWait, Wait } from './wait.ts'
 import type { OnParentEnd, RunOutcome, TimeReached } from './way.ts'
 
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
@@ -170,7 +170,7 @@ export interface Context<Input = unknown> {
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.signal('approved'), late: ctx.sleep('2 days') })
    */
-  race<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Wait<Raced<Waits>>
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>>
 
   /** Waits for all of these, and fails with the first that does. */
   all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<Gathered<Waits>>

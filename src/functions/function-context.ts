@@ -36,7 +36,7 @@ import { awaitBegun, beginWait, registerWait, type NewWait } from './registering
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
 import { until, untilMs } from './until.ts'
-import { TokenWait, Wait, type Raced, type WaitOwner } from './wait.ts'
+import { TokenWait, Wait, type Raceable, type Raced, type WaitOwner } from './wait.ts'
 import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
@@ -156,11 +156,12 @@ class FunctionContext<Input> implements Context<Input> {
     return this.wait(name, [signalWay(sender, schema)], 'signal')
   }
 
-  race<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Wait<Raced<Waits>> {
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>> {
     // Before anything is taken of waits that the body has made.
     this.outsideStep('race')
     checkWaits(waits, 'ctx.race')
-    const ways = Wait.tagged(waits)
+    // What the compiler refused otherwise, and what was checked just now.
+    const ways = Wait.tagged(waits as Readonly<Record<string, Wait<unknown>>>)
     if (ways.length === 0 || new Set(ways.map(({ tag }) => tag)).size < ways.length) {
       throw new HoldfastError('INVALID_OPTION', 'ctx.race needs at least one wait, and a name of its own for each.')
     }

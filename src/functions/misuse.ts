@@ -40,7 +40,7 @@ export function notAWait(what: string, key: string, given: unknown): HoldfastErr
   return new HoldfastError(
     'INVALID_OPTION',
     `${what} takes waits: ctx.signal, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
-      `${given instanceof Promise ? ' but a promise: a step runs to its end, so await it before or after' : ''}.`,
+      `${given instanceof Promise ? ' but a promise: a step cannot be raced, because it runs to its end; await it before or after' : ''}.`,
   )
 }
 

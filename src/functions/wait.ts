@@ -114,6 +114,15 @@ export class TokenWait<Value> extends Wait<Value> {
 /** What a wait gives back. */
 export type Waited<Waiting> = Waiting extends Wait<infer Value> ? Value : never
 
+/** What a race takes: waits. For a promise, the compiler's message is the text that stands here. */
+export type Raceable<Waits> = {
+  readonly [Tag in keyof Waits]: Waits[Tag] extends Wait<unknown>
+    ? Waits[Tag]
+    : Waits[Tag] extends PromiseLike<unknown>
+      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.signal(…), ctx.sleep(…) and ctx.child(…)'
+      : Wait<unknown>
+}
+
 /** What a race gives back: the tag of the wait that came true first, and what that gave. */
 export type Raced<Waits> = {
   [Tag in keyof Waits & string]: { readonly tag: Tag; readonly value: Waited<Waits[Tag]> }

@@ -1,16 +1,46 @@
-// Drivers are installed by those who use them: a store loads its own when it is opened, and says which one is missing.
+// Drivers are installed by the users of a store: a store loads its own when it is opened, and says which one is missing.
+//
+// A driver with native code is loaded so that bundlers do not see it. They cannot put it into a bundle, and a build would fail for
+// those who have not installed it.
 
 import { HoldfastError, messageOf } from '../core/error.ts'
+import { nativeRequires } from './native-require.ts'
 
-/** Loads a package. Throws STORE_UNKNOWN with the command that installs it. `what` names the store that needs it. */
-export async function loadDriver<Module>(name: string, what: string, load: () => Promise<Module>): Promise<Module> {
+/**
+ * Loads a package that only its users have installed, without going through a bundle. `need` names what needs it. `before` is why it
+ * could not be loaded in another way. Throws STORE_UNKNOWN.
+ */
+export async function loadNativeDriver<Module>(name: string, need: string, before?: unknown): Promise<Module> {
+  const found = (await nativeRequires()).find((require) => canResolve(require, name))
+  if (found === undefined) throw isMissing(before) ? missing(name, need) : unloadable(name, before)
   try {
-    return await load()
+    return found(name) as Module
   } catch (error) {
-    const isMissing = error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND'
-    const message = isMissing
-      ? `${what} needs a package that is not installed. Run: npm install ${name}`
-      : `The package ${name} cannot be loaded here: ${messageOf(error)}`
-    throw new HoldfastError('STORE_UNKNOWN', message, { cause: error })
+    throw unloadable(name, error)
+  }
+}
+
+function missing(name: string, need: string): HoldfastError {
+  const [install = name] = /^(?:@[^/]+\/)?[^/]+/.exec(name) ?? []
+  const message = `${need} needs the package ${install}, which is not installed. Run: npm install ${install}`
+  return new HoldfastError('STORE_UNKNOWN', message)
+}
+
+function unloadable(name: string, cause: unknown): HoldfastError {
+  return new HoldfastError('STORE_UNKNOWN', `The package ${name} cannot be loaded here: ${messageOf(cause)}`, { cause })
+}
+
+/** Nothing was tried before, or it was not found there either. */
+function isMissing(before: unknown): boolean {
+  const code = (before as { readonly code?: unknown } | undefined)?.code
+  return before === undefined || code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
+}
+
+function canResolve(require: NodeJS.Require, name: string): boolean {
+  try {
+    require.resolve(name)
+    return true
+  } catch {
+    return false
   }
 }

@@ -1,5 +1,5 @@
-// Everything that tests import from 'holdfast/testing': for workflows, a world of their own with crashes in it; for stores, their
-// contract as data and a store that fails; and for both, time, chance and logs that a test owns, and replays of recorded runs.
+// Everything that tests import from 'holdfast/testing': for workflows, a world of their own with crashes in it; a store that fails;
+// time, chance and logs that a test owns; and replays of recorded runs. The contract of stores is in 'holdfast/testing/store'.
 
 export {
   createTest,
@@ -38,6 +38,3 @@ export {
   type FaultyMethod,
 } from './faults.ts'
 export { replay, type ReplayRunOptions } from './replay.ts'
-export { storeContract } from './contract/contract.ts'
-export type { ContractCase } from './contract/contract-case.ts'
-export { createContractBench, type ContractBench, type ContractClock, type ContractSubject } from './contract/bench.ts'

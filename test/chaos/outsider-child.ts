@@ -2,11 +2,12 @@
 // process, and must not stop the one who would let go. He writes, or reads, for so long, and says when he has begun.
 
 import { setTimeout } from 'node:timers/promises'
-import { openLibsql } from '../../src/stores/sqlite/libsql.ts'
+import { loadFileDriver } from '../../src/stores/sqlite/file-driver.ts'
 
 const [path = '', what = '', ms = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())
-const database = await openLibsql(path)
+const open = await loadFileDriver('libsql')
+const database = open(path)
 database.exec('pragma busy_timeout = 5000')
 database.exec(what === 'writes' ? 'begin immediate' : 'begin')
 // A transaction that only reads begins with its first look.

@@ -1,7 +1,8 @@
 // The contract in odd shapes: a batch that is split into single items must have the answers of the whole, a page that is read
 // entry by entry must be the page, and nothing may depend on objects that caller and store share.
 
-import { faultAtCall, createVirtualClock, withFaults, type ContractSubject } from '../../src/testing/index.ts'
+import { faultAtCall, createVirtualClock, withFaults } from '../../src/testing/index.ts'
+import type { ContractSubject } from '../../src/testing/contract/index.ts'
 import type { Store, StoreAdmin } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'

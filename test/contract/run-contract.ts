@@ -1,7 +1,7 @@
 // Runs the contract on a store under vitest, one test a case. Every store's test calls this and nothing else.
 
 import { describe, expect, it } from 'vitest'
-import { createContractBench, storeContract, type ContractSubject } from '../../src/testing/index.ts'
+import { createContractBench, storeContract, type ContractSubject } from '../../src/testing/contract/index.ts'
 
 /**
  * `open` gives an empty store for every case, on a clock that only the case moves. A store that cannot be opened here is

@@ -74,7 +74,11 @@ beforeAll(async () => {
     moduleDetection: 'force',
     noUnusedLocals: false,
     noUnusedParameters: false,
-    paths: { holdfast: [`${root}/src/index.ts`], 'holdfast/*': [`${root}/src/*/index.ts`] },
+    paths: {
+      holdfast: [`${root}/src/index.ts`],
+      'holdfast/testing/store': [`${root}/src/testing/contract/index.ts`],
+      'holdfast/*': [`${root}/src/*/index.ts`],
+    },
   }
   const config = { extends: `${root}/tsconfig.base.json`, compilerOptions, include: ['*.ts'] }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))

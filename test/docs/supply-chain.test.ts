@@ -1,7 +1,8 @@
 // What comes with the package: nothing that runs when it is installed, nobody whom we did not choose, and no file too many.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -69,7 +70,14 @@ describe('what is installed with the package', () => {
     }`
     const entries = ['index', 'testing/index', 'encryption/index', 'cli/program', 'stores/sqlite/index']
     const program = `
-      import { register } from 'node:module'
+      import Module, { register } from 'node:module'
+      const drivers = ${JSON.stringify(drivers)}
+      const resolveFilename = Module._resolveFilename
+      Module._resolveFilename = (name, ...rest) => {
+        if (drivers.some((one) => name === one || name.startsWith(one + '/')))
+          throw Object.assign(new Error('Cannot find module ' + name), { code: 'MODULE_NOT_FOUND' })
+        return resolveFilename(name, ...rest)
+      }
       register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hook)}))
       for (const entry of ${JSON.stringify(entries)}) await import('./src/' + entry + '.ts')
       const { openPostgresStore } = await import('./src/stores/postgres/index.ts')
@@ -81,6 +89,7 @@ describe('what is installed with the package', () => {
         openTursoStore({ path: ':memory:' }).catch(told),
         openLibsqlStore({ url: 'libsql://127.0.0.1:9?tls=0' }).catch(told),
         openLibsqlStore({ url: 'libsql::memory:' }).catch(told),
+        ...(Module.isBuiltin('node:sqlite') ? [] : [createHoldfast({ store: 'sqlite:not-made.db' }).catch(told)]),
       ])
       const holdfast = await createHoldfast({ store: 'memory:' })
       await holdfast.close()
@@ -89,12 +98,15 @@ describe('what is installed with the package', () => {
       encoding: 'utf8',
     })
     const needs = (what: string, name: string): string =>
-      `STORE_UNKNOWN ${what} needs a package that is not installed. Run: npm install ${name}`
+      `STORE_UNKNOWN ${what} needs the package ${name}, which is not installed. Run: npm install ${name}`
     expect(JSON.parse(text)).toEqual([
       needs('A Postgres store', 'pg'),
       needs('A turso: store', '@tursodatabase/database'),
+      needs('A store on a libsql server', 'libsql'),
       needs('This SQLite store', 'libsql'),
-      needs('This SQLite store', 'libsql'),
+      ...(isBuiltin('node:sqlite')
+        ? []
+        : [needs('This Node has no node:sqlite, which begins with 22.13, so a SQLite store', 'libsql')]),
     ])
   })
 
@@ -136,7 +148,11 @@ describe('the package itself', () => {
     const [packed] = JSON.parse(text) as readonly { readonly files: readonly { readonly path: string }[] }[]
     // What must be in dist is for `npm run package` to say, after a build.
     const pages = (packed?.files ?? []).map(({ path }) => path).filter((path) => !path.startsWith('dist/'))
-    expect(pages.toSorted()).toEqual(['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'])
+    const guides = readdirSync('docs')
+      .filter((name) => name.endsWith('.md') && !['coverage.md', 'performance.md', 'testing.md'].includes(name))
+      .map((name) => `docs/${name}`)
+    const others = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json']
+    expect(pages.toSorted()).toEqual([...others, ...guides].toSorted())
   })
 
   it('has a bill of materials that names what is installed with it, and nothing of our own work', () => {

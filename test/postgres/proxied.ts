@@ -3,7 +3,7 @@
 import { onTestFinished } from 'vitest'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from 'holdfast'
 import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
-import { createContractBench, type ContractBench } from '../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../src/testing/contract/index.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { startWireProxy, type WireProxy } from '../support/wire-proxy.ts'

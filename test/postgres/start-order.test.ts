@@ -3,7 +3,7 @@
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openPostgresStore, type PostgresStore, type PostgresStoreOptions } from '../../src/stores/postgres/index.ts'
-import { createContractBench } from '../../src/testing/index.ts'
+import { createContractBench } from '../../src/testing/contract/index.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { startWireProxy } from '../support/wire-proxy.ts'
 

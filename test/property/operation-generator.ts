@@ -13,7 +13,8 @@ import type { Steer } from '../../src/core/steering.ts'
 import type { TopicRules } from '../../src/core/topic.ts'
 import type { NextStatus, Reach, Transition } from '../../src/core/transition.ts'
 import type { NewBroadcast, NewMessage, NewRun, RunFilter, SteerRequest, Store, StoreAdmin } from '../../src/store.ts'
-import { createSeededRandom, type createContractBench } from '../../src/testing/index.ts'
+import { createSeededRandom } from '../../src/testing/index.ts'
+import type { createContractBench } from '../../src/testing/contract/index.ts'
 
 export type AnyStore = Store & StoreAdmin
 type Operation = (store: AnyStore) => Promise<unknown>

@@ -5,7 +5,8 @@ import { expect, it } from 'vitest'
 import type { Run } from '../../src/core/run.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
-import { createContractBench, createVirtualClock } from '../../src/testing/index.ts'
+import { createVirtualClock } from '../../src/testing/index.ts'
+import { createContractBench } from '../../src/testing/contract/index.ts'
 import { OperationGenerator, type AnyStore } from './operation-generator.ts'
 
 /** When a timed run that has come due is called ready is a store's own affair. */

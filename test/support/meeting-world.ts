@@ -10,7 +10,8 @@ import { createReadCommittedStore, type ReadCommittedStore } from '../../src/sto
 import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { reach } from '../../src/testing/contract/exchanges.ts'
-import { createContractBench, createVirtualClock, type ContractBench } from '../../src/testing/index.ts'
+import { createVirtualClock } from '../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../src/testing/contract/index.ts'
 import { Director, type Turn } from './every-order.ts'
 import { assertNothingLost, type State } from './exchange-state.ts'
 

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict'
 import type { Run } from '../../src/core/run.ts'
 import type { NewRun, Started } from '../../src/store.ts'
 import { createReadCommittedStore, type ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
-import { createContractBench, createVirtualClock, type ContractBench } from '../../src/testing/index.ts'
+import { createVirtualClock } from '../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../src/testing/contract/index.ts'
 import { Interleaver } from './interleaver.ts'
 
 export interface RaceWorld extends ContractBench {

@@ -1,35 +1,8 @@
 // What the compiler makes of an application that declares its services, or its transactions. The declaration counts for a whole program, so
 // each case is a program of its own, compiled in a folder of its own.
 
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
-
-const root = resolve('.')
-const folders: string[] = []
-afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true })))
-
-/** What the compiler has to say about a program. */
-function compile(program: string): readonly string[] {
-  const folder = mkdtempSync(join(tmpdir(), 'holdfast-types-'))
-  folders.push(folder)
-  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
-  const compilerOptions = {
-    noEmit: true,
-    skipLibCheck: true,
-    types: ['node'],
-    noUnusedLocals: false,
-    paths: { holdfast: [`${root}/src/index.ts`] },
-  }
-  const config = { extends: `${root}/tsconfig.base.json`, compilerOptions, files: ['program.mts'] }
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
-  writeFileSync(join(folder, 'program.mts'), program)
-  const tsc = join(root, 'node_modules/.bin/tsc')
-  const { stdout } = spawnSync(tsc, ['-p', folder, '--pretty', 'false'], { cwd: folder, encoding: 'utf8' })
-  return stdout.split('\n').filter((line) => line !== '')
-}
+import { describe, expect, it } from 'vitest'
+import { compile } from './compile.ts'
 
 describe('declared services', () => {
   it('are typed in every body, and createHoldfast asks for them', () => {
@@ -61,32 +34,6 @@ describe('declared services', () => {
       }
       await createHoldfast({ store: 'memory:' })
       await createHoldfast({ store: 'memory:', services: { tracer: { trace: () => undefined } } })
-    `)
-    expect(said).toEqual([])
-  })
-})
-
-describe('a call that does not fit', () => {
-  it('is explained by the input that is wrong, not by the overload that takes a name', () => {
-    const said = compile(`
-      import { createHoldfast, workflow } from 'holdfast'
-      const greet = workflow('greet', (_ctx, name: string) => name)
-      const holdfast = await createHoldfast({ store: 'memory:', workflows: [greet] })
-      await holdfast.start(greet, 42)
-    `)
-    expect(said.join('\n')).toContain("Argument of type 'number' is not assignable to parameter of type 'string'")
-  })
-
-  it('is none when a body returns a wait, or now a value and now a promise', () => {
-    const said = compile(`
-      import { workflow, type TimeReached, type Workflow } from 'holdfast'
-      const slept: Workflow<void, TimeReached> = workflow('slept', (ctx) => ctx.sleep('1s'))
-      const mixed: Workflow<number, number | string> = workflow('mixed', (ctx, n: number) =>
-        n > 0 ? n : ctx.step('text', () => 'zero'),
-      )
-      const branched: Workflow<void, TimeReached> = workflow('branched', (ctx) =>
-        ctx.branch('nap', (nap) => nap.sleep('1s')),
-      )
     `)
     expect(said).toEqual([])
   })

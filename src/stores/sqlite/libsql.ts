@@ -1,6 +1,6 @@
 // The driver over `libsql`, and over `better-sqlite3`, whose shape it has.
 
-import { loadDriver } from '../load-driver.ts'
+import { loadNativeDriver } from '../load-driver.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
 /** What we use of a `Database` of libsql or better-sqlite3. */
@@ -15,15 +15,11 @@ export interface DatabaseLike {
   close(): unknown
 }
 
-/** Loads the package, which runtimes without `node:sqlite` and databases on a server need. */
-export async function loadLibsql(): Promise<new (path: string, options?: object) => DatabaseLike> {
-  const { default: Database } = await loadDriver('libsql', 'This SQLite store', () => import('libsql'))
-  return Database
-}
+type LibsqlDatabase = new (path: string, options?: object) => DatabaseLike
 
-export async function openLibsql(path: string): Promise<Driver> {
-  const Database = await loadLibsql()
-  return overLibsql(new Database(path))
+/** Loads the package, which runtimes without `node:sqlite` and databases on a server need. `need` says which of them. */
+export function loadLibsql(need: string = 'This SQLite store'): Promise<LibsqlDatabase> {
+  return loadNativeDriver<LibsqlDatabase>('libsql', need)
 }
 
 export function overLibsql(database: DatabaseLike): Driver {

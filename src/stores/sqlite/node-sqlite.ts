@@ -1,6 +1,7 @@
 // The driver over `node:sqlite`, which newer runtimes have built in. It is typed by its shape, because the types of the
 // oldest runtime that we support do not know it.
 
+import { nativeRequires } from '../native-require.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
 /** What we use of a `DatabaseSync`. */
@@ -18,16 +19,15 @@ interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => DatabaseSyncLike
 }
 
-/** Opens a file, or answers null if this runtime has no `node:sqlite`. */
-export async function openNodeSqlite(path: string): Promise<Driver | null> {
-  const name: string = 'node:sqlite'
-  let module: NodeSqlite
+/** What opens files with `node:sqlite`; null if this runtime has none. It is there from Node 22.13 on. */
+export async function loadNodeSqlite(): Promise<((path: string) => Driver) | null> {
+  const [require] = await nativeRequires()
   try {
-    module = (await import(name)) as NodeSqlite
+    const { DatabaseSync } = require('node:sqlite') as NodeSqlite
+    return (path) => overNodeSqlite(new DatabaseSync(path))
   } catch {
     return null
   }
-  return overNodeSqlite(new module.DatabaseSync(path))
 }
 
 export function overNodeSqlite(database: DatabaseSyncLike): Driver {

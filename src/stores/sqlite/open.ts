@@ -8,10 +8,11 @@ import { checkOptions } from '../../core/suggest.ts'
 import { Connection } from './connection.ts'
 import type { Driver, DriverName } from './driver.ts'
 import { inMemory, wholePathOf } from './file-address.ts'
+import { loadFileDriver } from './file-driver.ts'
 import { shareGate } from './gate.ts'
 import { fileOf } from './handle.ts'
-import { openLibsql, overLibsql, type DatabaseLike } from './libsql.ts'
-import { openNodeSqlite, overNodeSqlite, type DatabaseSyncLike } from './node-sqlite.ts'
+import { overLibsql, type DatabaseLike } from './libsql.ts'
+import { overNodeSqlite, type DatabaseSyncLike } from './node-sqlite.ts'
 import {
   createPrivately,
   nowSql,
@@ -116,17 +117,14 @@ async function openFile(address: string, name: DriverName | undefined): Promise<
     throw new HoldfastError('INVALID_OPTION', "A SQLite store needs a path, for example 'app.db' or ':memory:'.")
   }
   const path = wholePathOf(address)
+  const open = await loadFileDriver(name)
   // SQLite gives its -wal and -shm files the rights of the file.
   if (path !== inMemory) createPrivately(path)
   try {
-    if (name === 'libsql') return await openLibsql(path)
-    const driver = await openNodeSqlite(path)
-    if (driver !== null) return driver
-    if (name === undefined) return await openLibsql(path)
+    return open(path)
   } catch (error) {
     throw unopened(error, path)
   }
-  throw new HoldfastError('INVALID_OPTION', `This runtime has no "${name}". Leave the driver out, or use 'libsql'.`)
 }
 
 function overHandle(handle: DatabaseSyncLike | DatabaseLike): Driver {

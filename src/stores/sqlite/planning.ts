@@ -3,8 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { Connection } from './connection.ts'
-import { openLibsql } from './libsql.ts'
-import { openNodeSqlite } from './node-sqlite.ts'
+import { loadFileDriver } from './file-driver.ts'
 import { migrationSql, schemaVersion, versionOf } from './schema.ts'
 import { assertFile, unopened } from './settings.ts'
 
@@ -22,8 +21,9 @@ export async function planSqliteMigration(path: string): Promise<SqlitePlan> {
 
 async function readVersion(path: string): Promise<number> {
   assertFile(path)
+  const open = await loadFileDriver()
   try {
-    const db = new Connection((await openNodeSqlite(path)) ?? (await openLibsql(path)))
+    const db = new Connection(open(path))
     try {
       return db.read(() => versionOf(db))
     } finally {

@@ -3,7 +3,7 @@
 // the one translation of the SQLite store knows them.
 
 import { isDefect } from '../../core/driver-error.ts'
-import { loadDriver } from '../load-driver.ts'
+import { loadNativeDriver } from '../load-driver.ts'
 import type { Driver, Row, Value } from '../sqlite/driver.ts'
 
 /** What we use of a `Database` of `@tursodatabase/database/compat`. */
@@ -22,10 +22,8 @@ export interface TursoModule {
 }
 
 /** Loads the package, which only those install who use it. */
-export function loadTurso(
-  load: () => Promise<TursoModule> = () => import('@tursodatabase/database/compat'),
-): Promise<TursoModule> {
-  return loadDriver('@tursodatabase/database', 'A turso: store', load)
+export function loadTurso(): Promise<TursoModule> {
+  return loadNativeDriver<TursoModule>('@tursodatabase/database/compat', 'A turso: store')
 }
 
 export function openTurso({ Database }: TursoModule, path: string): Driver {

@@ -16,7 +16,7 @@ export interface Server {
 type Connect = (server: Server) => DatabaseLike
 
 export async function openRemote(server: Server): Promise<Driver> {
-  const Database = await loadLibsql()
+  const Database = await loadLibsql('A store on a libsql server')
   // The library takes a token, but its types do not say so.
   const options: object = server.authToken === null ? {} : { authToken: server.authToken }
   return overRemote(({ url }) => new Database(url, options), server)

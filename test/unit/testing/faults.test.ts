@@ -3,7 +3,6 @@ import { MemoryStore } from '../../../src/stores/memory/store.ts'
 import type { Hint, Store } from '../../../src/store.ts'
 import {
   brokenDriver,
-  createContractBench,
   createSeededRandom,
   createVirtualClock,
   faultAtCall,
@@ -12,6 +11,7 @@ import {
   type FaultKind,
   type FaultPlan,
 } from '../../../src/testing/index.ts'
+import { createContractBench } from '../../../src/testing/contract/index.ts'
 
 function rig(plan: FaultPlan) {
   const clock = createVirtualClock()

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { Database } from '../../../../src/stores/memory/read-committed/database.ts'
 import { createReadCommittedStore } from '../../../../src/stores/memory/read-committed/store.ts'
 import { Table } from '../../../../src/stores/memory/read-committed/table.ts'
-import { createContractBench, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench } from '../../../../src/testing/contract/index.ts'
 import { Interleaver } from '../../../support/interleaver.ts'
 
 interface Item {

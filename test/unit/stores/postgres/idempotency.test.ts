@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { NewRun, Started } from '../../../../src/store.ts'
 import { openPostgresStore, type PostgresStore } from '../../../../src/stores/postgres/index.ts'
-import { createContractBench, type ContractBench } from '../../../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../../../src/testing/contract/index.ts'
 import { openTestStore, type TestStore } from '../../../support/postgres-store.ts'
 
 const races = 50

@@ -5,7 +5,8 @@ import Database from 'libsql'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { DeadLetter } from '../../../../src/store.ts'
 import { openSqliteStore, type SqliteStore } from '../../../../src/stores/sqlite/index.ts'
-import { createContractBench, createVirtualClock, type ContractBench } from '../../../../src/testing/index.ts'
+import { createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../../../src/testing/contract/index.ts'
 
 interface Opened {
   readonly bench: ContractBench

@@ -8,7 +8,8 @@ import type { Draft } from '../../../../src/core/entry.ts'
 import { createHoldfast, workflow } from '../../../../src/index.ts'
 import type { Hint } from '../../../../src/store.ts'
 import { openSqliteStore, type SqliteStoreOptions } from '../../../../src/stores/sqlite/index.ts'
-import { createContractBench, createRecordingLogger, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createRecordingLogger, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench } from '../../../../src/testing/contract/index.ts'
 import { temporaryPaths } from './folder.ts'
 
 const newPath = temporaryPaths()

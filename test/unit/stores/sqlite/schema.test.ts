@@ -4,7 +4,8 @@ import Database from 'libsql'
 import { describe, expect, it } from 'vitest'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 import { migrations, schemaVersion } from '../../../../src/stores/sqlite/schema.ts'
-import { createContractBench, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench } from '../../../../src/testing/contract/index.ts'
 import { temporaryPaths } from './folder.ts'
 
 const newPath = temporaryPaths()

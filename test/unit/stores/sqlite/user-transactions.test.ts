@@ -2,12 +2,12 @@
 
 import { isBuiltin } from 'node:module'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openLibsql } from '../../../../src/stores/sqlite/libsql.ts'
-import { openNodeSqlite } from '../../../../src/stores/sqlite/node-sqlite.ts'
+import { loadFileDriver } from '../../../../src/stores/sqlite/file-driver.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 import type { SqliteStore } from '../../../../src/stores/sqlite/store.ts'
 import type { NewRun, StoreTransactions } from '../../../../src/store.ts'
-import { createContractBench, createRecordingLogger, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createRecordingLogger, createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench } from '../../../../src/testing/contract/index.ts'
 import { temporaryPaths } from './folder.ts'
 import { turns } from './turns.ts'
 
@@ -17,10 +17,7 @@ interface Handle {
   close(): void
 }
 
-const drivers = [
-  { name: 'libsql', open: openLibsql },
-  { name: 'node:sqlite', open: openNodeSqlite },
-] as const
+const drivers = [{ name: 'libsql' }, { name: 'node:sqlite' }] as const
 
 const nextPath = temporaryPaths()
 
@@ -37,9 +34,15 @@ async function world(name: 'libsql' | 'node:sqlite'): Promise<{
   const store = await openSqliteStore({ path, driver: name, clock, storageTimeout: 200, logger })
   onTestFinished(() => store.close())
   await store.migrate()
-  const driver = await drivers.find((one) => one.name === name)!.open(path)
-  const handle = driver!.database as Handle
-  onTestFinished(() => handle.close())
+  const open = await loadFileDriver(name)
+  const handle = open(path).database as Handle
+  onTestFinished(() => {
+    try {
+      handle.close()
+    } catch {
+      // The test has closed it, and node:sqlite objects to a second time.
+    }
+  })
   const { newRun } = createContractBench({ store, clock })
   const exists = async ({ id }: NewRun): Promise<boolean> => (await store.get([id]))[0] !== undefined
   return { store, handle, newRun, exists, warnings: () => logger.lines.map(({ message }) => message) }

@@ -10,8 +10,9 @@ import Sqlite from 'libsql'
 import { describe, expect, it, vi } from 'vitest'
 import { createHoldfast, workflow } from '../../../../src/index.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
-import { loadTurso, withCode } from '../../../../src/stores/turso/driver.ts'
-import { createContractBench, createVirtualClock } from '../../../../src/testing/index.ts'
+import { withCode } from '../../../../src/stores/turso/driver.ts'
+import { createVirtualClock } from '../../../../src/testing/index.ts'
+import { createContractBench } from '../../../../src/testing/contract/index.ts'
 import { temporaryPaths } from '../sqlite/folder.ts'
 import { turns } from '../sqlite/turns.ts'
 
@@ -220,22 +221,6 @@ describe('time', () => {
     expect(now).toBeGreaterThanOrEqual(before - 1)
     expect(now).toBeLessThanOrEqual(Date.now() + 1)
     await store.close()
-  })
-})
-
-describe('the package', () => {
-  const failing = (error: Error) => loadTurso(() => Promise.reject(error))
-
-  it('that is not installed is named, with the command that installs it', async () => {
-    const error = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
-    await expect(failing(error)).rejects.toMatchObject({
-      code: 'STORE_UNKNOWN',
-      message: expect.stringContaining('npm install @tursodatabase/database') as string,
-    })
-  })
-
-  it('that has nothing for this machine says so', async () => {
-    await expect(failing(new Error('Cannot find native binding'))).rejects.toThrow('Cannot find native binding')
   })
 })
 
