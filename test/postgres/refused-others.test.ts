@@ -5,7 +5,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
 import { openPostgresStore } from 'holdfast/postgres'
-import { createContractBench, type ContractBench } from '../../src/testing/index.ts'
+import { createContractBench, type ContractBench } from '../../src/testing/contract/bench.ts'
 import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { waysToEnd } from '../../src/testing/contract/endings.ts'
