@@ -20,7 +20,7 @@ async function findingsOf(body: (ctx: Context) => unknown): Promise<HoldfastErro
   const careless = workflow('careless', { retry: { maxAttempts: 1 } }, body)
   const t = await createTest({ workflows: [careless] })
   try {
-    await t.start(careless, undefined as never)
+    await t.start(careless, undefined)
     await t.drain({ time: true })
     return null
   } catch (error) {
