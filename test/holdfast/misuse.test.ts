@@ -64,11 +64,9 @@ describe('a mistake outside of a run is told at the call', () => {
 
   it.each([null, undefined, 7, {}, () => 1])('a start of %s', async (nothing) => {
     const holdfast = await open({ workflows: [flow] })
-    const start = holdfast.start(nothing as never, undefined as never)
+    const start = holdfast.start(nothing as never, undefined)
     await expect(start).rejects.toEqual(usage(/A start needs a workflow/))
-    await expect(holdfast.start(nothing as never, 1 as never, { key: 'a' })).rejects.toEqual(
-      usage(/A start needs a workflow/),
-    )
+    await expect(holdfast.start(nothing as never, 1, { key: 'a' })).rejects.toEqual(usage(/A start needs a workflow/))
   })
 
   it('a list as metadata, which would become an object', async () => {
