@@ -2,7 +2,11 @@
 
 import type { Host } from './definition.ts'
 import { isHoldfastError } from './error.ts'
-import { growingPauses } from './pause.ts'
+import { growingPauses, type PauseBounds } from './pause.ts'
+import type { Place } from './place.ts'
+
+/** A port that answers with what it does not accept keeps an object for each try. */
+const keepPauses: PauseBounds = { firstMs: 10, longestMs: 10_000 }
 
 /** Asks again until the text is there, or until nobody wants it any more: then it rejects. */
 export async function fetchPatiently(
@@ -17,6 +21,20 @@ export async function fetchPatiently(
       return await text
     } catch (error) {
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      await pause()
+    }
+  }
+}
+
+/** Tries again until the text is kept where it belongs, and says once that it could not be; rejects if nobody wants it any more. */
+export async function keepPatiently(host: Host, text: string, place: Place, isWanted: () => boolean): Promise<string> {
+  const pause = growingPauses(host.ports, keepPauses)
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await host.payloads.keep(text, place)
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      if (isFirst) host.ports.logger.error(error.message, { run: place.runId, error })
       await pause()
     }
   }

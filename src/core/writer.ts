@@ -17,7 +17,7 @@ import type { Acknowledged, Claim, Host } from './definition.ts'
 import { undoOf, type Draft } from './entry.ts'
 import { bug, isHoldfastError, type ErrorCode } from './error.ts'
 import type { Exit } from './exit.ts'
-import { growingPauses, type PauseBounds } from './pause.ts'
+import { keepPatiently } from './fetching.ts'
 import { holdsNote } from './place.ts'
 import type { Lease, Wish } from './run.ts'
 import {
@@ -363,20 +363,14 @@ export class Writer {
     const { payloads } = this.host
     const place = payloads.place(this.runId, seq, draft.kind, draft.name)
     this.offloading += 1
-    const pause = growingPauses(this.host.ports, offloadPauses)
-    for (let isFirst = true; ; isFirst = false) {
-      try {
-        const data = await payloads.keep(draft.data ?? '', place)
-        // It may be elsewhere in the list by now, or forgotten.
-        const at = this.unsent.indexOf(draft)
-        if (at !== -1) this.unsent[at] = { ...draft, data } as Draft
-        break
-      } catch (error) {
-        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.lose(error)
-        if (isFirst) this.host.ports.logger.error(error.message, { run: this.runId, error })
-        await pause()
-        if (this.lost) return
-      }
+    try {
+      const data = await keepPatiently(this.host, draft.data ?? '', place, () => !this.lost)
+      if (this.lost) return
+      // It may be elsewhere in the list by now, or forgotten.
+      const at = this.unsent.indexOf(draft)
+      if (at !== -1) this.unsent[at] = { ...draft, data } as Draft
+    } catch (error) {
+      return this.lose(error)
     }
     this.offloading -= 1
     this.flush()
@@ -391,9 +385,6 @@ export class Writer {
     this.owner.lost(reason)
   }
 }
-
-/** A port that answers with what it does not accept keeps an object for each try. */
-const offloadPauses: PauseBounds = { firstMs: 10, longestMs: 10_000 }
 
 const checkpoint: Exit = { status: null, due: null, continues: null, emptyAt: undefined }
 

@@ -5,7 +5,7 @@ import { checkSignalName, isTopic, type Topic } from '../core/declared-topic.ts'
 import type { Definition, TypedDefinition } from '../core/definition.ts'
 import { toMs, type Duration } from '../core/duration.ts'
 import type { Entry } from '../core/entry.ts'
-import { HoldfastError, messageOf } from '../core/error.ts'
+import { HoldfastError } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
 import { callBody, randomFraction, randomUuid } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
@@ -31,6 +31,7 @@ import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse
 import { checkSchema, checkWaits, childAsk, stepAsk, timeOf } from './asking.ts'
 import { knowing } from './knowing.ts'
 import { leavingBody } from './leaving-body.ts'
+import { encodeNote } from './notes.ts'
 import { never, rejecting } from './promises.ts'
 import { awaitBegun, beginWait, registerWait, type NewWait } from './registering.ts'
 import { checkName, type Scope } from './scope.ts'
@@ -213,7 +214,7 @@ class FunctionContext<Input> implements Context<Input> {
     checkName(name, 'What ctx.expose shows')
     const call = this.note('expose')
     if (call === null) return
-    const data = this.encodeNote(value, (error) => error, 'exposed', name)
+    const data = encodeNote(this.stage, value, (error) => error, 'exposed', name)
     stage.writer.append({ kind: 'exposed', name, meta: { call }, data })
     stage.stir()
   }
@@ -248,7 +249,7 @@ class FunctionContext<Input> implements Context<Input> {
     if (name === null) return
     const line = data === undefined ? { message } : { message, data }
     const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
-    const written = this.encodeNote(line, cut, 'logged', name)
+    const written = encodeNote(this.stage, line, cut, 'logged', name)
     stage.writer.append({ kind: 'logged', name, meta: null, data: written })
     stage.host.ports.logger.info(message, {
       run: this.run.id,
@@ -265,7 +266,7 @@ class FunctionContext<Input> implements Context<Input> {
     }
     const name = this.note('progress')
     if (name === null) return
-    const data = text === undefined ? null : this.encodeNote(text, (error) => error.message, 'progressed', name)
+    const data = text === undefined ? null : encodeNote(this.stage, text, (error) => error.message, 'progressed', name)
     stage.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
     stage.stir()
   }
@@ -355,23 +356,6 @@ class FunctionContext<Input> implements Context<Input> {
   private refusal(method: string): Error | null {
     const { inside } = this.stage
     return inside === null ? null : insideStep(`ctx.${method}`, inside)
-  }
-
-  /** A note that cannot be stored is no reason to fail: it says why instead. */
-  private encodeNote(
-    value: unknown,
-    instead: (error: HoldfastError) => unknown,
-    kind: 'exposed' | 'logged' | 'progressed',
-    name: string,
-  ): string {
-    const { stage, run } = this
-    try {
-      return stage.encode(value, kind, name)
-    } catch (error) {
-      const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
-      stage.host.ports.logger.warn(`${reason} Run ${run.id} goes on without it.`, { run: run.id, type: run.type })
-      return stage.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
-    }
   }
 
   private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
