@@ -36,6 +36,7 @@ export async function keepPatiently(host: Host, text: string, place: Place, isWa
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
       if (isFirst) host.ports.logger.error(error.message, { run: place.runId, error })
       await pause()
+      if (!isWanted()) throw error
     }
   }
 }
