@@ -1,6 +1,6 @@
 // How something is sent from outside, and how operations are submitted: what a Holdfast has besides starting and reading runs.
 
-import type { TypedDefinition } from '../core/definition.ts'
+import type { Definition, TypedDefinition } from '../core/definition.ts'
 import type { Topic } from '../core/declared-topic.ts'
 import type { AbortOption } from './abort-option.ts'
 import type { CompleteOptions, CompleteOutcome } from './completing.ts'
@@ -11,10 +11,11 @@ import type {
   ReplayOptions,
   ReplayOutcome,
 } from './dead-letters.ts'
-import type { AnswerOf, Operation, Settled, SignalOperation, StartOperation } from './operation.ts'
+import type { AnswerOf, Operation, Settled, SignalOperation } from './operation.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
 import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
+import type { OutputOf, StartOf } from './starts.ts'
 import type { Submission } from './submission.ts'
 import type { Target } from './target.ts'
 
@@ -49,10 +50,10 @@ export interface Sends {
     options?: SendOrStartOptions,
   ): Promise<SendOrStartOutcome>
   /** Starts many runs at once. One answer for each, in order; what fails harms no other. */
-  startMany<const Starts extends readonly Omit<StartOperation, 'kind'>[]>(
-    starts: Starts,
+  startMany<const Workflows extends readonly (Definition | string)[]>(
+    starts: { readonly [At in keyof Workflows]: StartOf<Workflows[At]> },
     options?: AbortOption,
-  ): Promise<{ readonly [At in keyof Starts]: Settled<StartedOf<Starts[At]>> }>
+  ): Promise<{ readonly [At in keyof Workflows]: Settled<RunHandle<OutputOf<Workflows[At]>>> }>
   /** Completes the wait of a token that a run has issued with `ctx.token`. */
   complete(token: string, value?: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
 
@@ -79,7 +80,3 @@ export interface Sends {
     options?: AbortOption,
   ): Promise<{ readonly outcome: 'discarded' | 'not-dead' }>
 }
-
-type StartedOf<Start> = Start extends { readonly workflow: TypedDefinition<infer _Input, infer Output> }
-  ? RunHandle<Output>
-  : RunHandle<unknown>

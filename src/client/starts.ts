@@ -11,7 +11,17 @@ type StartArguments<Started> = [Started] extends [TypedDefinition<infer Input, u
     : [input: Input, options?: StartOptions]
   : [input?: unknown, options?: StartOptions]
 
-type OutputOf<Started> = [Started] extends [TypedDefinition<infer _Input, infer Output>] ? Output : unknown
+/** One of many starts: its workflow says which input it takes. */
+export type StartOf<Started> = {
+  readonly workflow: Started
+  readonly options?: StartOptions | undefined
+} & ([Started] extends [TypedDefinition<infer Input, unknown>]
+  ? undefined extends Input
+    ? { readonly input?: Input }
+    : { readonly input: Input }
+  : { readonly input?: unknown })
+
+export type OutputOf<Started> = [Started] extends [TypedDefinition<infer _Input, infer Output>] ? Output : unknown
 
 export interface Starts {
   // One signature and no overloads: of two, the compiler would explain a missing input by the one that takes a name.

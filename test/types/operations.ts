@@ -46,6 +46,14 @@ export async function batching(holdfast: Holdfast): Promise<void> {
   expectType<Equal<typeof told, Settled<BroadcastOutcome>>>(true)
   const [first] = await holdfast.startMany([{ workflow: greet, input: 'Ada' }, { workflow: 'greet' }])
   expectType<Equal<typeof first, Settled<RunHandle<{ text: string }>>>>(true)
+  const many = await holdfast.startMany(['Ada', 'Bob'].map((input) => ({ workflow: greet, input })))
+  expectType<Equal<(typeof many)[number], Settled<RunHandle<{ text: string }>>>>(true)
+  // @ts-expect-error -- the input of another workflow
+  await holdfast.startMany([{ workflow: greet, input: 1 }])
+  // @ts-expect-error -- no input
+  await holdfast.startMany([{ workflow: greet }])
+  // @ts-expect-error -- a misspelt member
+  await holdfast.startMany([{ workflow: greet, input: 'Ada', option: {} }])
 }
 
 export async function sending(holdfast: Holdfast): Promise<void> {
