@@ -177,7 +177,7 @@ export class Life {
 }
 
 function mayHaveHappened({ kind, meta }: JournalEntry): boolean {
-  return kind === 'step-succeeded' || (kind === 'abandoned' && meta.undo === true)
+  return kind === 'step-succeeded' || ((kind === 'abandoned' || kind === 'step-failed') && meta.undo === true)
 }
 
 const terminal = new Set(['succeeded', 'failed', 'cancelled'])
@@ -200,7 +200,8 @@ export function faults(journal: readonly JournalEntry[], status: string, fatesSu
   say(new Set(names).size === names.length, `undone more than once: ${names.join()}`)
   const done = journal.filter(({ kind }) => kind === 'step-succeeded').map(({ name }) => String(name))
   say(new Set(done).size === done.length, `done more than once: ${done.join()}`)
-  // Each step here says how it is undone. One that was abandoned may have happened, as far as nobody knows better.
+  // Each step here says how it is undone. One that was abandoned may have happened, and so may one that failed after its process
+  // had died, as far as nobody knows better.
   const last = new Map(journal.filter(mayHaveHappened).map(({ name, seq }) => [String(name), seq]))
   const happened = [...last].toSorted(([, one], [, other]) => one - other).map(([name]) => name)
   for (const { name, seq } of undone) {
