@@ -18,15 +18,23 @@ function leaveAtOnce(this: Drain, { leave, stop }: WayOut): void {
   leave()
 }
 
-type Send = (units: readonly unknown[], options: unknown) => Promise<{ readonly slow: readonly unknown[] }>
-const { send } = Batcher.prototype as unknown as { readonly send: Send }
+interface Left {
+  readonly slow: readonly unknown[]
+}
+
+interface Sender {
+  send(units: readonly unknown[], options: unknown): Promise<Left>
+  sendAgain(units: readonly unknown[], items: readonly unknown[], options: unknown, error: unknown): Promise<Left>
+}
+
+// eslint-disable-next-line typescript/unbound-method -- it is called with the batcher that is meant
+const { sendAgain } = Batcher.prototype as unknown as Sender
 
 /** However often a flush takes too long. */
-async function sendWhole(this: unknown, units: readonly unknown[], options: unknown): ReturnType<Send> {
-  for (;;) {
-    const left = await send.call(this, units, options)
-    if (left.slow.length === 0) return left
-  }
+async function sendWhole(this: Sender, ...given: Parameters<Sender['sendAgain']>): Promise<Left> {
+  const left = await sendAgain.apply(this, given)
+  const [units, , options] = given
+  return left.slow.length === 0 ? left : this.send(units, options)
 }
 
 /** Begins a step that can be undone as any other. */
@@ -73,7 +81,7 @@ export const engineCanaries: readonly Canary[] = [
     name: 'poisonous-unit-in-a-flush',
     told: 'a flush that takes the store too long is sent again as it was, for ever',
     budget: 1_000,
-    mutation: { engine: inPlaceOf(Batcher.prototype, 'send', sendWhole) },
+    mutation: { engine: inPlaceOf(Batcher.prototype, 'sendAgain', sendWhole) },
   },
   {
     name: 'silence-taken-for-absence',

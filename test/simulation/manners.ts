@@ -9,8 +9,8 @@ import { Draw } from './draw.ts'
 /** How often somebody has locked what one of a batch concerns. */
 const busy = 0.1
 
-/** How often one of a batch turns out to be poisonous: nothing that is sent with it ends in time. */
-const poisonous = 0.02
+/** How often one of a batch turns out to be poisonous: nothing that is sent with it ends in time. Batches of several are rare here. */
+const poisonous = 0.25
 
 /** So often it takes too long, also when it is alone. */
 const slowAlone = 2
