@@ -21,6 +21,22 @@ interface Rig extends ContractBench {
   letGo(what: string, isSo: () => Promise<boolean>): Promise<void>
 }
 
+/** Three runs, each of which waits for a child whose step ends when the test says so. */
+async function threeParents() {
+  const { url, schema } = await freshSchema()
+  const gates: (() => void)[] = []
+  const gated = workflow('gated', (ctx, number: number) =>
+    ctx.step('wait', () => new Promise<number>((resolve) => gates.push(() => resolve(number)))),
+  )
+  const parent = workflow('parent', (ctx, number: number) => ctx.child(gated, number))
+  const plain = workflow('plain', (ctx, number: number) => ctx.step('add', () => number + 1))
+  const holdfast = await holdfastAt({ store: `${url}?schema=${schema}`, workflows: [gated, parent, plain] })
+  await holdfast.work({ concurrency: 20 })
+  const parents = await Promise.all([0, 1, 2].map((number) => holdfast.start(parent, number)))
+  await until('all children have begun', () => gates.length === 3)
+  return { url, schema, gates, parent, plain, holdfast, parents }
+}
+
 async function rig(shards = 1): Promise<Rig> {
   const { url, schema } = await freshSchema()
   const { store, bench } = await opened({ url, schema, shards, storageTimeout: 3_000 })
@@ -119,17 +135,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
   })
 
   it('two ends with locked watchers keep no other run of the worker from going on', async () => {
-    const { url, schema } = await freshSchema()
-    const gates: (() => void)[] = []
-    const gated = workflow('gated', (ctx, number: number) =>
-      ctx.step('wait', () => new Promise<number>((resolve) => gates.push(() => resolve(number)))),
-    )
-    const parent = workflow('parent', (ctx, number: number) => ctx.child(gated, number))
-    const plain = workflow('plain', (ctx, number: number) => ctx.step('add', () => number + 1))
-    const holdfast = await holdfastAt({ store: `${url}?schema=${schema}`, workflows: [gated, parent, plain] })
-    await holdfast.work({ concurrency: 20 })
-    const parents = await Promise.all([0, 1, 2].map((number) => holdfast.start(parent, number)))
-    await until('all children have begun', () => gates.length === 3)
+    const { url, schema, gates, plain, holdfast, parents } = await threeParents()
     const waiting = async () => (await holdfast.count({ type: 'parent', status: 'waiting' })).count
     await until('all parents wait', async () => (await waiting()) === 3)
     const stranger = new Client({ connectionString: url })
@@ -153,17 +159,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
 
 describe('runs that somebody else has locked themselves', { timeout: 60_000 }, () => {
   it('take no place of the usual flushes when they end and somebody waits for them', async () => {
-    const { url, schema } = await freshSchema()
-    const gates: (() => void)[] = []
-    const gated = workflow('gated', (ctx, number: number) =>
-      ctx.step('wait', () => new Promise<number>((resolve) => gates.push(() => resolve(number)))),
-    )
-    const parent = workflow('parent', (ctx, number: number) => ctx.child(gated, number))
-    const plain = workflow('plain', (ctx, number: number) => ctx.step('add', () => number + 1))
-    const holdfast = await holdfastAt({ store: `${url}?schema=${schema}`, workflows: [gated, parent, plain] })
-    await holdfast.work({ concurrency: 20 })
-    const parents = await Promise.all([0, 1, 2].map((number) => holdfast.start(parent, number)))
-    await until('all children have begun', () => gates.length === 3)
+    const { url, schema, gates, parent, plain, holdfast, parents } = await threeParents()
     const stranger = new Client({ connectionString: url })
     await stranger.connect()
     onTestFinished(() => stranger.end())
