@@ -1,4 +1,6 @@
-// Has a crowd of processes drain a backlog, and measures from the word to go until nothing is left.
+// Has a crowd of processes drain a backlog, and measures from when a fifth of it is performed until nothing is left: before that,
+// every process is busy translating its code. Counted from the word to go, 16 processes that share 10,000 jobs are measured by
+// how fast they warm up.
 
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +23,7 @@ export interface Crowd {
 }
 
 export interface Drained {
-  readonly ms: number
+  readonly perSecond: number
   readonly claims: Claims | null
   /** Pages that a claim touched; null if the server does not tell. */
   readonly pages: number | null
@@ -29,6 +31,7 @@ export interface Drained {
 
 const child = fileURLToPath(new URL('../crowd-child.js', import.meta.url))
 const lookEveryMs = 5
+const warmShare = 0.2
 
 export function drain(url: string, crowd: Crowd): Promise<Drained> {
   const { queue, types, jobs, isHeld } = crowd
@@ -71,23 +74,26 @@ async function hire({ queue, slots }: Crowd, place: CrowdTask['place']): Promise
 async function measure(hands: readonly Hired[], client: Client, left: string, jobs: number): Promise<Drained> {
   const sum = (count: (told: CrowdTold) => number): number => hands.reduce((all, { told }) => all + count(told), 0)
   const isCounting = await countAnew(client)
-  const began = performance.now()
+  const performed = (): number => sum((told) => told.performed)
   for (const { process } of hands) process.send('go')
-  while (sum(({ performed }) => performed) < jobs) await setTimeout(lookEveryMs)
+  while (performed() < warmShare * jobs) await setTimeout(lookEveryMs)
+  const began = performance.now()
+  const before = performed()
+  while (performed() < jobs) await setTimeout(lookEveryMs)
   // What was performed last may not be committed yet.
   for (;;) {
     const { rows } = await client.query<{ left: boolean }>(left)
     if (rows[0]?.left === false) break
     await setTimeout(lookEveryMs)
   }
-  const ms = performance.now() - began
+  const perSecond = ((jobs - before) / (performance.now() - began)) * 1_000
   const pages = isCounting ? await pagesPerClaim(client) : null
   for (const { process } of hands) process.send('stop')
   await Promise.all(hands.map(({ left: gone }) => gone))
   const isCounted = hands.every(({ told }) => told.claims !== null)
   const all = sum(({ claims }) => claims?.all ?? 0)
   const empty = sum(({ claims }) => claims?.empty ?? 0)
-  return { ms, claims: isCounted ? { all, empty } : null, pages }
+  return { perSecond, claims: isCounted ? { all, empty } : null, pages }
 }
 
 /** Whether the server counts what statements take; from now on. */

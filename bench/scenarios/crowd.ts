@@ -45,7 +45,7 @@ function nameOf({ types, isHeld }: Shape): string {
 }
 
 function jobsOf({ quick }: Settings): number {
-  return quick ? 6_000 : 20_000
+  return quick ? 10_000 : 40_000
 }
 
 /** Peers are measured once, where nothing is made hard: they are the measure of what is usual. */
@@ -58,7 +58,7 @@ async function measure(shape: Shape, settings: Settings): Promise<readonly Readi
     const rates = new Map<QueueName, number>()
     for (const queue of queuesFor(shape)) {
       const drained = await drain(settings.store, { ...shape, queue, workers, slots, jobs: jobsOf(settings) })
-      rates.set(queue.name, (jobsOf(settings) / drained.ms) * 1_000)
+      rates.set(queue.name, drained.perSecond)
       if (queue.name === 'holdfast') readings.push(...readingsOf(at, drained, settings))
     }
     const ours = rates.get('holdfast') as number
@@ -76,7 +76,7 @@ async function measureOne(slots: number, settings: Settings): Promise<readonly R
   for (const queue of queuesFor({ types: 1, isHeld: false })) {
     const one: Crowd = { queue, workers: 1, slots, types: 1, jobs, isHeld: false }
     const drained = await drain(settings.store, one)
-    rates.set(queue.name, (jobs / drained.ms) * 1_000)
+    rates.set(queue.name, drained.perSecond)
     if (queue.name === 'holdfast') readings.push(...readingsOf('', drained, settings, jobs))
   }
   return [...readings, ...compared('', rates.get('holdfast') as number, rates)]
@@ -89,14 +89,14 @@ function queuesFor({ types, isHeld }: Shape): readonly Queue[] {
 
 function readingsOf(
   at: string,
-  { ms, claims, pages }: Drained,
+  { perSecond, claims, pages }: Drained,
   settings: Settings,
   jobs = jobsOf(settings),
 ): readonly Reading[] {
   const named = (metric: string): string => (at === '' ? metric : `${at}: ${metric}`)
   const empty = claims === null ? Number.NaN : (100 * claims.empty) / claims.all
   return [
-    { metric: named('throughput'), unit: 'runs/s', value: (jobs / ms) * 1_000 },
+    { metric: named('throughput'), unit: 'runs/s', value: perSecond },
     { metric: named('claims'), unit: 'a run', value: (claims?.all ?? Number.NaN) / jobs },
     { metric: named('empty claims'), unit: '%', value: empty },
     ...(pages === null ? [] : [{ metric: named('pages'), unit: 'a claim', value: pages }]),

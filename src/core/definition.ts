@@ -57,6 +57,8 @@ export interface Frame {
   readonly seq: number | null
   /** The commit with which it leaves is on its way: soon it departs, or goes on. */
   readonly isLeaving: boolean
+  /** The same, and no code of the run executes here meanwhile. */
+  readonly isVacant: boolean
   /** Moves the run on until it ends, parks, is due again later, or is lost. */
   start(): Promise<Departure>
   /** Moves a parked run on, under a new lease and without replay. */

@@ -109,6 +109,10 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
     return this.phase === 'parking' || this.phase === 'leaving'
   }
 
+  get isVacant(): boolean {
+    return this.isLeaving && !this.resources.areHeld
+  }
+
   get runId(): string {
     return this.run.id
   }

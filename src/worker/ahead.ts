@@ -5,13 +5,15 @@
 //   claimed → given back  none was free for a second, or nothing may begin any more: a pause, a lost session, the end of the
 //                         worker. Nothing has begun, so nothing is counted against the run
 //
-// There are as many as left their slots in the last tenth of a second: a worker whose runs take long keeps none from others.
+// There are three times as many as left their slots in the last tenth of a second: a worker whose runs take long keeps none from
+// others, and one that waits for its claims more than it works claims more each time.
 
 import type { Cancel, Clock } from '../core/ports.ts'
 import type { Run } from '../core/run.ts'
 import type { Fresh } from '../store.ts'
 
-/** What a worker gets through in so long may be claimed ahead; and so many runs at most. */
+/** So many times what a worker got through in so long may be claimed ahead; and so many runs at most. */
+const windows = 3
 const windowMs = 100
 const mostAhead = 500
 
@@ -48,7 +50,7 @@ export class Ahead {
   /** How many may be claimed ahead now: none as long as half of them are still there, so that claims are few and large. */
   get room(): number {
     this.roll()
-    const most = Math.min(mostAhead, Math.floor(this.pace))
+    const most = Math.min(mostAhead, Math.floor(windows * this.pace))
     return this.runs.length > most / 2 ? 0 : most - this.runs.length
   }
 

@@ -1,7 +1,7 @@
 // Moves leased runs on: finds or opens the frame of each, and sees to what is left when the frame departs.
 // Whatever a run does, it cannot harm another one or the worker itself.
 
-import type { Claim, Departure, Frame, Host } from '../core/definition.ts'
+import type { Acknowledged, Claim, Departure, Frame, Host } from '../core/definition.ts'
 import type { Entry } from '../core/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../core/error.ts'
 import { isPortMissing } from '../core/payload.ts'
@@ -39,6 +39,8 @@ interface Held {
   aliveAt: number
   /** Of the time for the whole run; null if that has no bound. */
   cancelTimeout: Cancel | null
+  /** Its slot is free already, because the commit with which it leaves is on its way. */
+  hasVacated: boolean
 }
 
 export interface Claims {
@@ -217,6 +219,19 @@ export class Performer implements Reader {
     this.held.get(runId)?.frame.mail(inbox)
   }
 
+  /** A run has sent the commit with which it leaves: its slot is free, until the store answers otherwise. */
+  leaving(runId: string, committed: Promise<Acknowledged>): void {
+    const held = this.held.get(runId)
+    if (held?.frame.isVacant !== true || !this.slots.vacate()) return
+    held.hasVacated = true
+    const goesOn = (): void => {
+      if (!held.hasVacated || this.held.get(runId) !== held) return
+      held.hasVacated = false
+      this.slots.retake()
+    }
+    committed.then(({ released }) => (released ? undefined : goesOn()), goesOn)
+  }
+
   /** Ends a run that is moving here, after it has undone what there is to undo. */
   fail(runId: string, error: unknown): void {
     this.held.get(runId)?.frame.fail(error)
@@ -276,7 +291,7 @@ export class Performer implements Reader {
 
   private hold(run: Run, lease: Lease, frame: Frame): Held {
     const aliveAt = this.engine.ports.clock.monotonic()
-    return { run, lease, frame, departed: notYet, aliveAt, cancelTimeout: null }
+    return { run, lease, frame, departed: notYet, aliveAt, cancelTimeout: null, hasVacated: false }
   }
 
   /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
@@ -299,7 +314,8 @@ export class Performer implements Reader {
       held.cancelTimeout?.()
       const wasHeld = this.held.get(id) === held && this.held.delete(id)
       if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
-      this.slots.give(1)
+      if (held.hasVacated) this.slots.left()
+      else this.slots.give(1)
       // What was aborted is given back by whoever aborted it.
       if (wasHeld) this.depart(held, how)
       // Nobody holds it any more, and its time goes on.

@@ -1,30 +1,71 @@
-// How many runs this worker moves at once. A slot is taken before a run is claimed or started and freed when the run
-// leaves this process or is parked: a run that waits holds none.
+// How many runs this worker moves at once.
+//
+//   free    → taken     a run is about to be claimed or started
+//   taken   → free      the run has left this process or is parked: a run that waits holds no slot
+//   taken   → leaving   the commit with which the run leaves is on its way. No code of the run executes any more, so the next run
+//                       may begin: a worker with few slots sends as many ends together as one with many
+//   leaving → free      the answer has come: the run has left
+//   leaving → taken     the store answered otherwise, because somebody cancelled the run, say: it goes on here. For that moment
+//                       one run more than the limit may be moving
+//
+// How many are leaving is bounded: should the process die, they are performed again.
+
+/** Two flushes of the committer, which is what can be on its way. */
+const mostLeaving = 1_000
+
+export interface SlotListener {
+  /** A slot is free. */
+  freed(): void
+  /** A run has left whose slot was free already. */
+  left(): void
+}
 
 export class Slots {
   private readonly limit: number
-  private readonly onFree: () => void
-  private used = 0
+  private readonly listener: SlotListener
+  private taken = 0
+  private leaving = 0
 
-  constructor(limit: number, onFree: () => void) {
+  constructor(limit: number, listener: SlotListener) {
     this.limit = limit
-    this.onFree = onFree
+    this.listener = listener
   }
 
   get free(): number {
-    return this.limit - this.used
+    return Math.max(0, this.limit - this.taken)
   }
 
+  /** How many runs are moving or leaving. */
   get inUse(): number {
-    return this.used
+    return this.taken + this.leaving
   }
 
   take(count: number): void {
-    this.used += count
+    this.taken += count
   }
 
   give(count: number): void {
-    this.used -= count
-    if (count > 0) this.onFree()
+    this.taken -= count
+    if (count > 0) this.listener.freed()
+  }
+
+  /** Frees the slot of a run that is leaving; false if so many are leaving that this one keeps it. */
+  vacate(): boolean {
+    if (this.leaving >= mostLeaving) return false
+    this.leaving += 1
+    this.give(1)
+    return true
+  }
+
+  /** A run that was leaving goes on. */
+  retake(): void {
+    this.leaving -= 1
+    this.taken += 1
+  }
+
+  /** A run that was leaving has left. */
+  left(): void {
+    this.leaving -= 1
+    this.listener.left()
   }
 }

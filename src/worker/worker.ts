@@ -83,6 +83,7 @@ export class Worker implements HeartbeatOwner {
       transitionId: engine.transitionId,
       commit: (transition) => {
         const committed = engine.commit(transition)
+        if (transition.status !== null) this.performer.leaving(transition.runId, committed)
         this.isolation.sent(transition.runId, committed)
         return committed
       },
@@ -90,7 +91,10 @@ export class Worker implements HeartbeatOwner {
       tokenKey: engine.tokenKey,
     }
     this.host = host
-    this.slots = new Slots(count('concurrency', concurrency, 1), () => this.slotFreed())
+    this.slots = new Slots(count('concurrency', concurrency, 1), {
+      freed: () => this.slotFreed(),
+      left: () => this.runLeft(),
+    })
     this.performer = new Performer(engine, host, this.slots, {
       parked: count('parked', parked, 0),
       timedOut: (runId) => this.runTimedOut(runId),
@@ -296,6 +300,10 @@ export class Worker implements HeartbeatOwner {
 
   private slotFreed(): void {
     this.claimer.slotFreed()
+    this.runLeft()
+  }
+
+  private runLeft(): void {
     if (this.slots.inUse === 0) this.isolation.look()
     this.idle?.()
   }

@@ -1,5 +1,5 @@
-// Under a backlog a worker claims more than it has slots for: no slot waits for the store, and nobody waits for a worker that
-// does not get to what it has claimed.
+// Under a backlog a worker claims more than it has slots for: no slot waits for the store, neither for a claim nor for the answer to
+// the commit with which a run leaves; and nobody waits for a worker that does not get to what it has claimed.
 
 import { describe, expect, it } from 'vitest'
 import { workflow, type Store } from 'holdfast'
@@ -77,5 +77,65 @@ describe('a worker that has a backlog', () => {
       ...Array.from({ length: count }, () => 'first'),
       ...Array.from({ length: 100 - count }, () => 'second'),
     ])
+  })
+})
+
+/** A worker of one slot, and a store that answers commits when it is told to. */
+async function slowCommits() {
+  const world = virtualWorld()
+  const { open, store } = world
+  let [answer, hasEnded]: [() => void, Promise<void>] = [() => undefined, Promise.resolve()]
+  const hold = (): void => void (hasEnded = new Promise((resolve) => (answer = resolve)))
+  let [moving, most] = [0, 0]
+  const begun: number[] = []
+  const undone: number[] = []
+  const job = workflow('job', async (ctx, n: number) => {
+    moving += 1
+    most = Math.max(most, moving)
+    begun.push(n)
+    await ctx.step('book', () => n, { undo: () => void undone.push(n) })
+    moving -= 1
+    return n
+  })
+  const late = changed(store, {
+    commit: async (transitions, options) => {
+      if (transitions.some(({ status }) => status === 'succeeded')) await hasEnded
+      return store.commit(transitions, options)
+    },
+  } satisfies Partial<Store>)
+  const starter = await open({ workflows: [job] })
+  const worker = await open({ store: late, workflows: [job] })
+  return { ...world, hold, answer: () => answer(), begun, undone, mostAtOnce: () => most, job, starter, worker }
+}
+
+describe('a worker of one slot', () => {
+  it('begins the next run while the end of the last is on its way, and never moves two', async () => {
+    const { hold, answer, begun, mostAtOnce, job, starter, worker, after, until } = await slowCommits()
+    const runs = await Promise.all([0, 1, 2].map((n) => starter.start(job, n)))
+    hold()
+    await worker.work({ concurrency: 1 })
+    await until(() => begun.length === 3)
+    expect(await Promise.all(runs.map((run) => run.status()))).toEqual(['running', 'running', 'running'])
+    answer()
+    expect(await after(Promise.all(runs.map((run) => run.result())))).toEqual([0, 1, 2])
+    expect(mostAtOnce()).toBe(1)
+  })
+
+  it('goes on with a run that was cancelled while its end was on its way, and stops with nothing held', async () => {
+    const { hold, answer, begun, undone, job, starter, worker, after, until } = await slowCommits()
+    const first = await starter.start(job, 0)
+    hold()
+    await worker.work({ concurrency: 1 })
+    await until(() => begun.length === 1)
+    const second = await starter.start(job, 1)
+    await until(() => begun.length === 2)
+    await starter.cancel(first, { reason: 'sold out' })
+    answer()
+    expect(await after(second.result())).toBe(1)
+    await until(() => undone.length === 1)
+    await after(worker.close())
+    expect([await first.status(), undone]).toEqual(['cancelled', [0]])
+    const { runs } = await starter.find({ type: 'job' })
+    expect(runs.map(({ crashes }) => crashes)).toEqual([0, 0])
   })
 })

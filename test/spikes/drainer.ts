@@ -117,6 +117,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
 
   readonly arrived = null
   readonly isLeaving = false
+  readonly isVacant = false
   readonly wants = []
   mail(inbox: number | null): void {
     if (inbox !== null) this.writer.heard(inbox)

@@ -68,7 +68,7 @@ function setUp(slotCount: number, leaseMs: number | null = null, types: readonly
     beginAll: (runs: readonly Run[]) => Promise.resolve(void begun.push(...runs.map(({ id }) => id))),
     decline: ({ id }: Run) => void givenBack.push(id),
   } as unknown as Performer
-  const slots: Slots = new Slots(slotCount, () => claimer.slotFreed())
+  const slots: Slots = new Slots(slotCount, { freed: () => claimer.slotFreed(), left: () => undefined })
   const refusals: HoldfastError[] = []
   const claimer = new Claimer(engine, slots, performer, {
     selectors: types.map((type) => ({ type, version: 1, leaseMs })),
@@ -326,34 +326,34 @@ async function busy(leaseMs: number | null = null) {
 }
 
 describe('a claimer that has more than its slots', () => {
-  it('claims ahead as much as it got through in a tenth of a second, and begins it as slots are freed', async () => {
+  it('claims ahead three times what it got through in a tenth of a second, and begins it as slots are freed', async () => {
     const { answers, asked, begun, claimer, slots, turn } = await busy()
-    answers.push({ ...some(11), more: true })
+    answers.push({ ...some(31), more: true })
     slots.give(1)
     await turn()
-    expect(asked).toEqual([11])
+    expect(asked).toEqual([31])
     expect(begun()).toHaveLength(1)
-    for (let count = 0; count < 4; count += 1) {
+    for (let count = 0; count < 14; count += 1) {
       slots.give(1)
       await turn()
     }
     // More than half of them are there still: that is no time to ask again.
-    expect([begun().length, asked, claimer.isResting]).toEqual([4, [11], false])
+    expect([begun().length, asked, claimer.isResting]).toEqual([14, [31], false])
     slots.give(1)
     await turn()
-    expect([begun().length, asked]).toEqual([1, [11, 5]])
+    expect([begun().length, asked]).toEqual([1, [31, 15]])
   })
 
   it('keeps nothing for itself that it does not get to', async () => {
     const { answers, begun, claimer, fire, givenBack, slots, pass, turn } = await busy()
-    answers.push({ ...some(11), more: true })
+    answers.push({ ...some(31), more: true })
     slots.give(1)
     await turn()
     expect(begun()).toHaveLength(1)
     pass(1_000)
     fire()
     await turn()
-    expect([givenBack().length, begun()]).toEqual([10, []])
+    expect([givenBack().length, begun()]).toEqual([30, []])
     // A second without a freed slot: it has become slow, and claims for its slots only.
     expect(claimer.holds('run 1')).toBe(false)
     slots.give(1)
@@ -363,26 +363,26 @@ describe('a claimer that has more than its slots', () => {
 
   it.each(['pause', 'stop'] as const)('gives back what it claimed ahead: %s', async (how) => {
     const { answers, asked, begun, claimer, givenBack, slots, turn } = await busy()
-    answers.push({ ...some(11), more: true })
+    answers.push({ ...some(31), more: true })
     slots.give(1)
     await turn()
     begun()
     void claimer[how]()
-    expect(givenBack()).toHaveLength(10)
+    expect(givenBack()).toHaveLength(30)
     slots.give(1)
     await turn()
-    expect([begun(), asked]).toEqual([[], [11]])
+    expect([begun(), asked]).toEqual([[], [31]])
   })
 
   it('gives back what comes after it was stopped', async () => {
     const { answers, begun, claimer, givenBack, slots, turn } = await busy()
-    answers.push({ ...some(11), more: true })
+    answers.push({ ...some(31), more: true })
     slots.give(1)
     const turning = turn()
     const stopped = claimer.stop()
     await turning
     await stopped
-    expect([givenBack().length, begun().length]).toEqual([10, 1])
+    expect([givenBack().length, begun().length]).toEqual([30, 1])
   })
 
   it('claims nothing ahead if claims have a deadline of their own, which would pass meanwhile', async () => {

@@ -39,7 +39,7 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
   const own = { after: clock.after.bind(clock), monotonic: () => clock.monotonic() + lived }
   const ports = { clock: own, logger: createRecordingLogger(), random: { uint32: () => chance * 2 ** 32 } }
   const engine = { store, session: 'me', ports, clock: { observe: () => 0 }, payloads: { keys: null } }
-  const slots: Slots = new Slots(10, () => isolation.look())
+  const slots: Slots = new Slots(10, { freed: () => isolation.look(), left: () => isolation.look() })
   const performer = {
     beginApart: (run: Run) => Promise.resolve(void events.push(`begins ${run.id}`)),
     leave: (runId: string) => void events.push(`${runId} is to leave`),

@@ -9,6 +9,7 @@ const frame = (seq: number | null): Frame => ({
   obey: () => undefined,
   arrived: null,
   isLeaving: false,
+  isVacant: false,
   wants: [],
   mail: () => undefined,
   fail: () => undefined,
