@@ -3,15 +3,15 @@
 
 import type { Draft } from '../../core/entry.ts'
 
-/** An entry as JSON: run, seq, kind, name, meta, data and the transition that appended it. */
+/** An entry as JSON: run, seq, kind, name, meta, data and the transition that appended it. What it lacks is left out. */
 interface EntryJson {
   readonly r: string
   readonly s: number
   readonly k: string
-  readonly n: string | null
-  readonly m: string | null
-  readonly d: string | null
-  readonly t: string | null
+  readonly n: string | undefined
+  readonly m: string | undefined
+  readonly d: string | undefined
+  readonly t: string | undefined
 }
 
 /** The columns of `EntryJson`. */
@@ -32,11 +32,12 @@ export class Appends {
   add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, told: number): void {
     if (drafts.length === 0) return
     let s = seq
-    let t = transition
+    let t = transition ?? undefined
     for (const { kind, name, meta, data } of drafts) {
       s += 1
-      this.entries.push({ r: runId, s, k: kind, n: name, m: meta === null ? null : JSON.stringify(meta), d: data, t })
-      t = null
+      const m = meta === null ? undefined : JSON.stringify(meta)
+      this.entries.push({ r: runId, s, k: kind, n: name ?? undefined, m, d: data ?? undefined, t })
+      t = undefined
     }
     if (told > 0) this.ranges.push({ r: runId, first: s - told + 1, last: s })
   }

@@ -10,13 +10,13 @@ import { shardOfWait } from './shards.ts'
 /** A list of waits whose keys can be looked up in all their combinations: so many at most. */
 export const mostCombinations = 1_000
 
-/** Added to the statement that has `moved` runs: those give up the waits of its fifth value. */
+/** Added to the statement that has `moved` runs: those give up the waits of its sixth value. */
 export function unwatching({ schema }: Pick<Dialect, 'schema'>): string {
   // Looked up by keys, whatever a kept plan believes of how many waits there are.
   const among = (column: string): string => `any(array(select ${column} from gone))`
   return `,
     gone as materialized (
-      select gone.* from json_to_recordset($5::text::json) as gone (w smallint, kind text, target text, r uuid)
+      select gone.* from json_to_recordset($6::text::json) as gone (w smallint, kind text, target text, r uuid)
         join moved on moved.id = gone.r),
     unwatched as (
       delete from ${schema}.waits as wait using gone
