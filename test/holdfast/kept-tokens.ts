@@ -21,7 +21,10 @@ async function memory(): Promise<ReadableStore> {
   const store = memoryStore()
   return {
     store,
-    dump: async () => JSON.stringify([await store.changes(0, 1_000), await store.find({}, { limit: 10 })]),
+    dump: async () => {
+      const runs = await store.find({}, { limit: 10 })
+      return JSON.stringify([runs, await store.load(runs.map(({ id }) => ({ runId: id, after: 0, limit: 1_000 })))])
+    },
   }
 }
 

@@ -11,7 +11,8 @@ import { holdfastAt, proxied } from './proxied.ts'
 import { startOwnPostgres } from './restarts.ts'
 import { execute, underRole } from './under-role.ts'
 
-const echo = workflow('refused.echo', (ctx, n: number) => ctx.step('echo', () => n))
+// The feed tells of it: a role needs the sequence of that for nothing else.
+const echo = workflow('refused.echo', { feed: true }, (ctx, n: number) => ctx.step('echo', () => n))
 const patient = workflow('refused.patient', (ctx) => ctx.signal<string>('word'))
 // Its input is not what a policy forbids, its result may be.
 const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('tell', () => text.replace('-', '')))

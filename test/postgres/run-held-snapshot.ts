@@ -102,7 +102,7 @@ export function runHeldSnapshot(dead: number): void {
     it('a reader of the feed steps over rows that have their position once, and overlooks none that commits late', async () => {
       const { store, start, pages, backlog } = world
       const changes = (): ReturnType<typeof store.changes> => store.changes(0, 1_000_000)
-      const { id } = await start()
+      const { id } = await start({ feed: true })
       const before = await changes()
       const position = before.at(-1)?.position ?? 0
       await backlog.execute(
@@ -129,7 +129,7 @@ export function runHeldSnapshot(dead: number): void {
         values (0, nextval('holdfast.feed_number'), array['${id}'::uuid], array[1], array[1])`,
       )
       for (let turn = 0; turn < 5; turn += 1) {
-        await start()
+        await start({ feed: true })
         await peek()
       }
       const known = (await store.changes(position + dead, 100)).length
@@ -137,7 +137,7 @@ export function runHeldSnapshot(dead: number): void {
       await late.end()
       expect((await store.changes(position + dead, 100)).slice(known).map(({ runId }) => runId)).toEqual([id])
       const news = async (): Promise<void> => {
-        await start()
+        await start({ feed: true })
         await peek()
       }
       await expect.poll(async () => most(await pages(news), 'changes.')).toBeLessThan(few)

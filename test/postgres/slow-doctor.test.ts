@@ -9,7 +9,7 @@ import { freshSchema } from '../support/postgres-shared.ts'
 /** A store with one run, whose doctor reads the feed only where a condition holds. */
 async function check(condition: string): Promise<readonly string[]> {
   const { url, schema } = await freshSchema()
-  const nothing = workflow('nothing', () => null)
+  const nothing = workflow('nothing', { feed: true }, () => null)
   const unhurried = await openPostgresStore({ url, schema })
   const holdfast = await createHoldfast({ store: unhurried, workflows: [nothing] })
   await holdfast.start(nothing)

@@ -7,6 +7,7 @@ import type { Transition } from '../../src/core/transition.ts'
 import type { Committed, Started } from '../../src/store.ts'
 import { engineCanaries } from './engine-canaries.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
+import { feedCanaries } from './feed-canaries.ts'
 import { by, changed, insides, onClaim, onCommit, type Canary } from './planting.ts'
 import type { StoreMutation } from './simulate.ts'
 
@@ -222,6 +223,7 @@ const noRescue: StoreMutation = (store, clock) =>
 export const canaries: readonly Canary[] = [
   ...exchangeCanaries,
   ...engineCanaries,
+  ...feedCanaries,
   { name: 'no-fence', told: 'a stale lease may write', budget: 1_200, mutation: noFence },
   { name: 'stale-accepted', told: 'a write goes wherever the journal is by now', budget: 600, mutation: staleAccepted },
   { name: 'terminal-left', told: 'a late write brings a run back that has ended', budget: 600, mutation: terminalLeft },

@@ -222,30 +222,6 @@ describe('a state', () => {
     expect(names([...feed, { ...feed[0], position: 3 } as (typeof feed)[0]])).toEqual(['feed_complete'])
   })
 
-  it('of which the feed tells although it is not to is found, and so is an entry of which it was to tell', () => {
-    const told = (run: Partial<Run>, seqs: readonly number[]): readonly string[] => {
-      const one = state(run, [step('a'), step('b'), step('c')])
-      const changes = seqs.map((seq, index) => ({
-        position: index + 1,
-        runId: 'run',
-        entry: one.entries[seq - 1] as Entry,
-      }))
-      return checkFeed(changes, [one]).map(({ name }) => name)
-    }
-    const wrong = ['feed_complete']
-    expect(told({ feed: false }, [])).toEqual([])
-    expect(told({ feed: false }, [1])).toEqual(wrong)
-    expect(told({ feed: false }, [1, 2, 3, 4])).toEqual(wrong)
-    // It went on as another at its third entry.
-    expect(told({ feed: false, base: 3 }, [1, 2, 3])).toEqual([])
-    expect(told({ feed: false, base: 3 }, [1, 2, 3, 4])).toEqual(wrong)
-    expect(told({ feed: false, base: 3 }, [2, 1])).toEqual(wrong)
-    expect(told({ feed: true, base: 3 }, [3, 4])).toEqual([])
-    expect(told({ feed: true, base: 3 }, [1, 2, 3, 4])).toEqual([])
-    expect(told({ feed: true, base: 3 }, [1, 2, 4])).toEqual(wrong)
-    expect(told({ feed: true, base: 3 }, [3])).toEqual(wrong)
-  })
-
   it('has no invariant that was never broken', () => {
     const fleet = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete']
     const together = [...fleet, 'end_told', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled']

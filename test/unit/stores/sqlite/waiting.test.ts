@@ -28,7 +28,8 @@ async function world(options: Partial<SqliteStoreOptions> = {}): Promise<{
   const store = await openSqliteStore({ ...where, clock, ...options })
   onTestFinished(() => store.close())
   await store.migrate()
-  return { path, store, newRun: createContractBench({ store, clock }).newRun }
+  const bench = createContractBench({ store, clock })
+  return { path, store, newRun: () => bench.newRun({ feed: true }) }
 }
 
 /** Another process that has begun to write, and ends that when it is told to. */
