@@ -233,7 +233,7 @@ type Noted = Extract<Entry, { kind: 'paused' | 'resumed' | 'retried' }>
  */
 async function notedView(runId: string, entry: Noted, payloads: Payloads): Promise<JournalEntry> {
   const { seq, kind, name, data } = entry
-  const own = entry.kind === 'paused' ? engineNote(entry.meta) : undefined
+  const own = engineNote(entry.meta)
   const plain = 'note' in entry.meta ? entry.meta.note : null
   const isVouchedFor = payloads.areBound && own === undefined && data === null && plain !== null
   const { value, unreadable } = await tryToRead(

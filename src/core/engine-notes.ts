@@ -1,8 +1,8 @@
-// The notes of pauses that the engine itself makes. It may have no key then, so they are plain text, and whoever can write to the
+// The notes of pauses that the engine itself makes or takes back. It may have no key then, so they are plain text, and whoever can write to the
 // database can change them. Where a codec vouches for the notes of people, these are not shown as they stand, but made anew from
 // what else their entries say: nobody can put a text of their own there.
 
-import type { Entry, PausedMeta, Unreadable } from './entry.ts'
+import type { Entry, NoteMeta, PausedMeta, Unreadable } from './entry.ts'
 
 /** Of a run that was taken from so many holders. */
 export function crashNote(crashes: number): string {
@@ -11,6 +11,10 @@ export function crashNote(crashes: number): string {
     'Look for what ends them: memory, a native module, process.exit, a loop that never yields. Then resume the run.'
   )
 }
+
+/** Of a run that was taken from a process that had only fallen silent. */
+export const acquittalNote =
+  'A process that was counted as dead is alive: it stood still or could not reach the store. That was no crash of this run.'
 
 /** Of a run that needs what cannot be read. */
 export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'reason' | 'note'>): string {
@@ -25,8 +29,9 @@ export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'r
   return `${told}, then resume the run. Nothing of it was repeated or undone.`
 }
 
-/** What the engine said of a pause of its own; undefined if somebody else paused the run. */
-export function engineNote(meta: PausedMeta): string | undefined {
+/** What the engine said of a pause of its own, or of its end; undefined if somebody else paused the run or let it go on. */
+export function engineNote(meta: PausedMeta | NoteMeta): string | undefined {
+  if (!('reason' in meta)) return meta.note === acquittalNote ? acquittalNote : undefined
   if (meta.reason === 'unreadable') return unreadableNote(meta)
   if (meta.reason !== 'crashes') return undefined
   const [, crashes = '0'] = /\b(\d{1,6}) times in a row\b/.exec(meta.note ?? '') ?? []

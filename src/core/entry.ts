@@ -65,7 +65,10 @@ export type Draft =
   | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
   /** The run was stopped until someone acts. `data` is the note of who stopped it, if a codec has encrypted that. */
   | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: string | null }
-  /** Somebody lets a paused run go on. `data` is their note, as with a pause. */
+  /**
+   * Somebody lets a paused run go on. `data` is their note, as with a pause. Or a process that was counted as dead says that it
+   * lives, and the run has one crash less, whether it was paused for that or not: the engine's own note says so.
+   */
   | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
   /** Somebody lets a failed run go on: its attempts are counted anew from here. `data` is their note, as with a pause. */
   | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }

@@ -11,10 +11,18 @@
 //            a wish to pause                    → the wish is gone
 //   retry    failed                             → pending, with any repairs of its journal and without a bound on its time
 //   remove   any                                → deleted: leased no more, its keys free, its status as it was
+//
+// One thing is said by a process, not by people: that it lives, although it was counted as dead while it performed a suspect
+// apart (`worker/witness.ts`).
+//
+//   acquit   nobody holds it                    → one crash less, and due sooner; pending, if it was paused for its crashes
+//            somebody holds it                  refused: what becomes of it under that holder decides first
 
+import { acquittalNote } from './engine-notes.ts'
 import type { Draft } from './entry.ts'
 import { idle, over, ready, rewrite, type Rewrite } from './rewrite.ts'
 import { isTerminal, type Note, type PauseReason, type Run } from './run.ts'
+import { diedApart } from './suspect.ts'
 
 export type SteerRequest = {
   /** Client-made: repeating a request that took effect answers as the first time. */
@@ -27,6 +35,8 @@ export type Steer =
   | ({ readonly kind: 'pause'; readonly reason: PauseReason } & PauseNote)
   | ({ readonly kind: 'resume' | 'retry' } & Revival)
   | { readonly kind: 'remove'; readonly reason: string | null }
+  /** `seq` is that of the run whose journal says that the crash still counts, and that nobody but a takeover paused it. */
+  | { readonly kind: 'acquit'; readonly seq: number }
 
 /** A note that is encrypted stands in the entry of a run that nobody holds, and is asked of the holder of any other. */
 export interface PauseNote extends Note {
@@ -81,6 +91,8 @@ export function steer(run: Run, request: Steer, now: number, keyHolder: string |
       return retry(run, request, now, keyHolder)
     case 'remove':
       return remove(run, request.reason, now)
+    case 'acquit':
+      return acquit(run, request.seq, now)
   }
 }
 
@@ -127,7 +139,8 @@ export function cancelled(run: Run, reason: string | null, before: readonly Draf
 function pause(run: Run, request: Extract<Steer, { kind: 'pause' }>, now: number): Steering {
   if (isTerminal(run.status)) return refused(run, 'ended')
   if (run.status === 'cancelling') return refused(run, 'cancelling')
-  if (run.status === 'paused') return { answer: { outcome: 'done', run }, write: null }
+  // A pause for crashes may be taken back by a process that lives. Who pauses such a run now wants it to stay so.
+  if (run.status === 'paused' && !diedApart(run)) return { answer: { outcome: 'done', run }, write: null }
   const { reason, asked, seq } = request
   if (run.session === null) {
     return seq !== undefined && seq !== run.seq ? refused(run, 'changed') : done(paused(run, request, [], now))
@@ -180,6 +193,20 @@ function remove(run: Run, reason: string | null, now: number): Steering {
   // Whoever holds it may end it; nobody else ever gets it.
   const rest = run.session === null ? idle : {}
   return done(rewrite(run, [], { deletedAt: now, deleteReason: reason, ...rest }, now))
+}
+
+function acquit(run: Run, seq: number, now: number): Steering {
+  if (isTerminal(run.status)) return refused(run, 'ended')
+  if (run.deletedAt !== null) return refused(run, 'deleted')
+  if (run.session !== null || seq !== run.seq) return refused(run, 'changed')
+  const isStopped = run.status === 'paused'
+  // Only what was counted apart is taken back, and only while it counts.
+  if (!diedApart(run) || !(isStopped || run.readiness === 'apart')) {
+    return { answer: { outcome: 'done', run }, write: null }
+  }
+  const entry: Draft = { kind: 'resumed', name: null, meta: { note: acquittalNote }, data: null }
+  const less = { ...run, crashes: run.crashes - 1 }
+  return done(rewrite(less, [entry], { status: isStopped ? 'pending' : run.status, ...ready(less, now) }, now))
 }
 
 function done(write: Rewrite): Steering {

@@ -2,7 +2,8 @@
 //
 // A process that dies takes everything with it that it held, so that a death says little about a run. A run that was claimed
 // twice without a commit is a suspect: it is performed apart, in a process that does nothing else meanwhile. Only what
-// happens there decides about it. If it commits something it is innocent; if its process dies, that was one more crash.
+// happens there decides about it. If it commits something it is innocent; if its process dies, that was one more crash. A
+// process that lost the suspect and lives takes that crash back.
 
 import type { Run } from './run.ts'
 
@@ -18,6 +19,11 @@ const longestDelayMs = 60_000
 /** Tells whether a run that nobody holds must be performed apart. */
 export function isSuspect({ crashes }: Pick<Run, 'crashes'>): boolean {
   return crashes >= suspectFrom
+}
+
+/** Tells whether a death counts that a run died apart. */
+export function diedApart({ crashes }: Pick<Run, 'crashes'>): boolean {
+  return crashes > suspectFrom
 }
 
 /** How long a suspect waits for its next turn: not at all at first, then longer after each death apart, so that others go on. */

@@ -7,7 +7,8 @@
 //     its time is over   → failed, as below
 //     too many crashes   → paused, also in the middle of its undo work; or, if its workflow wants that, failed, or `failing`
 //                          and then pending if there is something to undo and that was not begun
-//     asked to pause     → paused
+//     asked to pause     → paused, for the reason of who asked, however many crashes there were: a process that lives takes
+//                          back a pause for crashes (`steering.ts`), and not that one
 //     otherwise          → pending, to be claimed by anyone, or apart if it is a suspect (`suspect.ts`)
 //   its time is over     → failed; or pending with `failing`, if there is something to undo
 //   given back           as if its holder had died, but that was no crash, and no entry tells of it
@@ -96,7 +97,7 @@ export function takeOver(run: Run, rules: TakeoverRules, now: number): Takeover 
   }
   if (run.status === 'running' && isOver(run.timeoutAt, now)) return fail(taken, 'timed-out', [entry], rules, now)
   if (isPoison && rule?.onCrashes === 'fail') return fail(taken, 'crashed', [entry], rules, now)
-  if (isPoison) {
+  if (isPoison && run.wish?.kind !== 'pause') {
     return {
       ...paused(taken, { reason: 'crashes', note: crashNote(crashes) }, [entry], now),
       reason: null,

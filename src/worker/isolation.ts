@@ -64,6 +64,8 @@ export interface IsolationOwner {
   readonly isFree: boolean
   /** The session is known to be alive. A lease under a session that has not opened yet is anybody's. */
   readonly mayLease: boolean
+  /** A suspect is about to be marked: if it is lost, that counts, unless this process lives to say otherwise. */
+  watch(run: Run): void
   /** Nothing new may be taken; or it may again. */
   pause(): void
   resume(): void
@@ -260,6 +262,7 @@ export class Isolation {
     try {
       if (this.stopped || session === null) throw new Error('The worker is shutting down.')
       const { leaseMs } = this.options
+      this.owner.watch(run)
       const { alive, lost, busy = [] } = await engine.store.beat({ session, leaseMs, held, seeksStrays: false })
       // What is lost, others begin.
       if (!alive || lost.length > 0) return this.leave()

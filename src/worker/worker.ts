@@ -19,6 +19,7 @@ import { Performer } from './performer.ts'
 import { Housekeeper } from './housekeeper.ts'
 import { Rescuer, type TookOver } from './rescuer.ts'
 import { Slots } from './slots.ts'
+import { Witness } from './witness.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
 /** How long the answer to a last commit may take to get here after the store has said that the run is not held here. */
@@ -42,6 +43,7 @@ export class Worker implements HeartbeatOwner {
   private readonly claimer: Claimer
   private readonly keys: KnownKeys
   private readonly isolation: Isolation
+  private readonly witness: Witness
   private readonly heartbeat: Heartbeat
   private readonly rescuer: Rescuer
   private readonly housekeeper: Housekeeper
@@ -122,9 +124,11 @@ export class Worker implements HeartbeatOwner {
       get mayLease() {
         return heartbeat.isHealthy
       },
+      watch: (run) => this.witness.watch(run),
       pause: () => this.close(),
       resume: () => this.reopen(),
     }
+    this.witness = new Witness(engine, { leaseMs })
     this.isolation = new Isolation(engine, this.slots, this.performer, owner, { selectors, leaseMs })
     this.housekeeper = new Housekeeper(engine)
     this.rescuer = new Rescuer(engine, {
@@ -347,6 +351,7 @@ export class Worker implements HeartbeatOwner {
       const runs = late === 1 ? '1 run' : `${late} runs`
       engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
     }
+    await within(clock, lastWordsMs, this.witness.stop())
     await farewell(engine.ports, this.heartbeat.stop(), 'The session could not be ended; it ends with its lease.')
   }
 

@@ -1,6 +1,7 @@
 // What is left after a chaos run, and all that its checker may look at: what the clients were told, what the sink saw, and
 // every run with its journal.
 
+import { acquittalNote } from '../../src/core/engine-notes.ts'
 import type { Holdfast, JournalEntry, RunStatus } from '../../src/index.ts'
 import type { StoreCall } from './account.ts'
 import type { Effect } from './field.ts'
@@ -59,9 +60,17 @@ export function traceOf(entry: Named<'step-succeeded'>): Trace {
   return entry.data as Trace
 }
 
-/** It was paused, or given up, because too many of its holders died. */
+/** It was paused, or given up, because too many of its holders died, and none of those took the pause back. */
 export function isBlamed(run: Pick<FinalRun, 'journal'>): boolean {
-  return entries(run, 'paused').some(({ meta }) => meta.reason === 'crashes') || isPoisoned(run)
+  const { journal } = run
+  return (
+    isPoisoned(run) ||
+    journal.some((entry, index) => {
+      if (entry.kind !== 'paused' || entry.meta.reason !== 'crashes') return false
+      const next = journal[index + 1]
+      return next?.kind !== 'resumed' || next.meta.note !== acquittalNote
+    })
+  )
 }
 
 /** Its holders died so often that it was given up: only a cancellation, which cannot be paused, is. */

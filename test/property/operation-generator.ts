@@ -255,6 +255,7 @@ export class OperationGenerator {
       { kind: 'resume', ...revival },
       { kind: 'retry', ...revival },
       { kind: 'remove', reason: note },
+      { kind: 'acquit', seq: seq ?? run?.seq ?? 1 },
     ]
     if (run?.status === 'failed' && this.chance(2)) {
       return this.chance(4) ? { kind: 'remove', reason: note } : { kind: 'retry', ...revival }

@@ -8,6 +8,7 @@ import type { StartOptions } from '../../src/client/start-options.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import type { Checker, Known } from './checker.ts'
 import { epoch, type SimProcess } from './process.ts'
+import { stepsOf } from './interpreter.ts'
 import { topics, type TopicName } from './node.ts'
 import type { Operation, Scenario, StartPlan } from './scenario.ts'
 import type { World } from './world.ts'
@@ -64,11 +65,16 @@ export class Operator {
     this.watch()
   }
 
-  /** Starts what was never answered, resumes what is paused, and answers who waits. */
+  /**
+   * Starts what was never answered, resumes what is paused, and answers who waits. Where no process has ever died, nobody resumes
+   * a run that is paused for crashes: those who were counted as dead must say so, or the run never ends.
+   */
   private watch(): void {
     for (const start of this.unanswered) if (start.at <= this.world.now) this.perform(start)
+    const nobodyDies = isBloodless(this.scenario)
     for (const known of this.checker.runs.values()) {
       const { run } = known
+      if (nobodyDies && isBlamed(known)) continue
       if (run.status === 'paused') this.up(0)?.resume(run.id).catch(this.expected)
       else if (run.status === 'waiting' && run.readiness === 'idle') this.answer(known)
     }
@@ -163,6 +169,17 @@ export class Operator {
     if (isHoldfastError(error) && error.code !== 'BUG' && error.code !== 'INPUT_CONFLICT') return
     this.checker.report({ name: 'callers_get_known_errors', runId: null, told: String(error) })
   }
+}
+
+/** Processes stand still, and that is all that happens to them. */
+function isBloodless({ blows, programs }: Scenario): boolean {
+  const kills = programs.flatMap(({ nodes }) => stepsOf(nodes)).some((step) => step.kills > 0)
+  return !kills && blows.every(({ kind }) => kind === 'stand-still')
+}
+
+function isBlamed({ run, entries }: Known): boolean {
+  const last = entries.at(-1)
+  return run.status === 'paused' && last?.kind === 'paused' && last.meta.reason === 'crashes'
 }
 
 /** The names of the signals that a run waits for. */

@@ -2,8 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { canaryNamed } from './canaries.ts'
+import { Witness } from '../../src/worker/witness.ts'
 import { drawScenario } from './nemesis.ts'
 import type { StepNode } from './node.ts'
+import { inPlaceOf } from './planting.ts'
 import type { Scenario, Skew } from './scenario.ts'
 import { simulate } from './simulate.ts'
 
@@ -167,6 +169,29 @@ describe('seeds that failed', () => {
     const { mutation } = canaryNamed('sibling-dropped')
     const { violations } = await simulate(scenario, { mutation })
     expect(violations.map(({ name }) => name)).toContain('nothing_is_dropped')
+  })
+
+  // Ten minutes of chaos on Postgres, seed 31: five losses in a row paused a run, the last three by a process that performed it
+  // apart, stood still each time and lived.
+  it('a process that stands still again and again blames no run for that', async () => {
+    const scenario: Scenario = {
+      ...calm,
+      swarm: { ...calm.swarm, workers: 1, leaseMs: 900, skews: [right, right] },
+      programs: [{ nodes: [step('s0', { ms: 900 })], ...plain }],
+      operations: [{ ...start, at: 10, by: 1 }],
+      // Awake for too short to end the step, and for long enough to begin it.
+      blows: Array.from({ length: 40 }, (_, n) => ({
+        kind: 'stand-still',
+        at: 500 + 2_300 * n,
+        process: 0,
+        ms: 1_500,
+      })),
+      chaosMs: 92_000,
+    }
+    for (let seed = 1; seed <= 5; seed += 1) expect(await violationsOf({ ...scenario, seed })).toEqual([])
+    const mutation = { engine: inPlaceOf(Witness.prototype, 'watch', () => undefined) }
+    const { violations } = await simulate(scenario, { mutation })
+    expect(violations.length).toBeGreaterThan(0)
   })
 
   // As long as seeds draw what they drew: these fell in the first simulation of 50,000 and the one after it. What they found

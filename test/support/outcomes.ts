@@ -48,7 +48,7 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
     retry done pending | retry with repairs | retry refused not-failed | retry refused undone |
     retry refused changed | retry refused deleted | retry key-taken | retry not-found |
     remove of a held run | remove of one that is over | remove of one that nobody holds | remove again |
-    remove not-found`),
+    remove not-found | acquit done pending | acquit refused ended | acquit refused changed | acquit not-found`),
   beat: listed('alive | not alive | lost | wished | timed out | extended | mail'),
   rescue: listed(`
     nothing | sessions ended | taken over | crashed | timed-out | expired | cancelled | to paused | to be undone |

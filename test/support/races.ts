@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import type { Run } from '../../src/core/run.ts'
 import type { Steer } from '../../src/core/steering.ts'
-import type { Committed, Delivered, NewRun, Started, Steered } from '../../src/store.ts'
+import type { Claimed, Committed, Delivered, NewRun, Started, Steered } from '../../src/store.ts'
 import { beatRaces } from './beat-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
@@ -183,6 +183,38 @@ const steerAgainstSteer: Race = async (world) => {
   await assertGapless(world, runId)
 }
 
+/** A process that lives says so, twice under one id, while another one claims the suspect that it has lost. */
+const wordAgainstClaim: Race = async (world) => {
+  const { store, start, beat, rescue, run, selector, clock } = world
+  const { id: runId } = await start()
+  for (const session of ['one', 'two', 'three']) {
+    const apart = session === 'three'
+    await beat(session)
+    const { runs } = await store.claim({ session, selectors: [selector], limit: 1, apart })
+    const token = runs[0]?.token ?? 0
+    if (apart) await beat(session, { held: [{ runId, token, extendMs: null, begun: 3 }] })
+    await beat(session, { end: true })
+    await rescue()
+  }
+  await clock.advance(10_000)
+  await beat('next')
+  const { seq } = await run(runId)
+  const word = () => store.steer([{ id: 'word', runId, kind: 'acquit', seq }])
+  const [claimed] = await world.atOnce<[Claimed, unknown, unknown]>(
+    () => store.claim({ session: 'next', selectors: [selector], limit: 1, apart: true }),
+    word,
+    word,
+  )
+  const said = (await kinds(world, runId)).filter((kind) => kind === 'resumed').length
+  const { crashes, session } = await run(runId)
+  assert.ok(said <= 1, 'a crash is taken back once')
+  assert.equal(crashes, 3 - said, 'as many are taken back as the journal says')
+  const known = claimed.runs[0]
+  assert.equal(session, known === undefined ? null : 'next')
+  if (known !== undefined) assert.equal(known.crashes, crashes, 'nothing is taken back behind the next holder')
+  await assertGapless(world, runId)
+}
+
 const retryAgainstRetry: Race = async (world) => {
   const { hold, commit, steer, start } = world
   const failed: string[] = []
@@ -338,6 +370,7 @@ export const races: Readonly<Record<string, Race>> = {
   'rescue against commit': rescueAgainstCommit,
   'rescue against a new holder': rescueAgainstNewcomer,
   'steer against steer': steerAgainstSteer,
+  'a word for a suspect against its next claim': wordAgainstClaim,
   'retry against retry': retryAgainstRetry,
   'continue against start': continueAgainstStart,
   'take against deliver': takeAgainstDeliver,

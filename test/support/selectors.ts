@@ -29,5 +29,5 @@ const workflows = [
 
 export function rescueRequest(chances: Chances): RescueRequest {
   const request = { limit: chances.pick([1, 2, 3, 1_000]), maxCrashes: chances.pick([2, 3, 3]), failures }
-  return chances.oneIn(3) ? { ...request, workflows } : request
+  return chances.oneIn(2) ? { ...request, workflows } : request
 }

@@ -2,6 +2,7 @@
 
 import type { Run, RunStatus } from '../../src/core/run.ts'
 import type { Revival, Steer, SteerRequest } from '../../src/core/steering.ts'
+import { diedApart } from '../../src/core/suspect.ts'
 import type { Chances } from './chances.ts'
 
 const whom: Readonly<Record<Steer['kind'], readonly RunStatus[]>> = {
@@ -10,6 +11,7 @@ const whom: Readonly<Record<Steer['kind'], readonly RunStatus[]>> = {
   resume: ['paused', 'running'],
   retry: ['failed'],
   remove: ['succeeded', 'failed', 'cancelled', 'running', 'waiting'],
+  acquit: ['pending', 'paused', 'cancelling'],
 }
 
 export function steerRequest(chances: Chances, rows: readonly Run[], nobody: string): SteerRequest {
@@ -19,8 +21,10 @@ export function steerRequest(chances: Chances, rows: readonly Run[], nobody: str
     [5, 'resume'],
     [5, 'retry'],
     [1, 'remove'],
+    [3, 'acquit'],
   ] as const)
-  const fitting = rows.filter(({ status }) => whom[kind].includes(status))
+  const isFitting = (run: Run): boolean => whom[kind].includes(run.status) && (kind !== 'acquit' || diedApart(run))
+  const fitting = rows.filter(isFitting)
   const among = fitting.length > 0 && !chances.oneIn(4) ? fitting : rows
   const run = among.length === 0 || chances.oneIn(25) ? null : chances.pick(among)
   return { id: chances.unique('r'), runId: run?.id ?? nobody, ...steerOf(chances, kind, run) }
@@ -37,6 +41,8 @@ function steerOf(chances: Chances, kind: Steer['kind'], run: Run | null): Steer 
       return { kind, ...revival(chances, run) }
     case 'remove':
       return { kind, reason: chances.maybe(2, ['no longer needed']) }
+    case 'acquit':
+      return { kind, seq: (run?.seq ?? 1) - (chances.oneIn(4) ? 1 : 0) }
   }
 }
 

@@ -5,7 +5,7 @@ import type { Run } from '../../core/run.ts'
 import { draftOf, failures, ids, type ContractBench } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import * as ask from './requests.ts'
-import { steered } from './requests.ts'
+import { expectSteerRefused, steered } from './requests.ts'
 
 /** Leases a suspect apart. */
 async function takeApart({ beat, store, selector }: ContractBench, session: string): Promise<Run> {
@@ -273,6 +273,100 @@ export const suspects: readonly ContractCase[] = [
         ended.map(({ runId, reason }) => [runId, reason]),
         [[held.runId, 'cancelled']],
       )
+    },
+  },
+  {
+    name: 'a process that lost a suspect and lives takes that crash back: once, and the journal says so',
+    async run(bench) {
+      const { clock, run, store, journal, rescue } = bench
+      const { id } = await suspect(bench)
+      for (const _ of [1, 2]) {
+        await dieApart(bench)
+        await clock.advance(10_000)
+      }
+      const { seq, crashes } = await run(id)
+      assert.equal(crashes, 4)
+      const request = { id: 'word', runId: id, kind: 'acquit', seq } as const
+      for (const time of ['first', 'again, because its answer was lost']) {
+        const [answer] = await store.steer([request])
+        assert.ok(answer?.outcome === 'done', time)
+        const row = await run(id)
+        assert.deepEqual(answer.run, row)
+        assert.deepEqual([row.status, row.readiness, row.crashes, row.seq], ['pending', 'apart', 3, seq + 1])
+        assert.deepEqual([row.due, (await rescue()).suspects], [clock.now() + 1_000, clock.now() + 1_000])
+      }
+      const last = (await journal(id)).at(-1)
+      assert.deepEqual([last?.kind, last?.transition], ['resumed', 'word'])
+      const late = { ...request, id: 'another' }
+      assert.deepEqual(await store.steer([late]), [{ outcome: 'refused', reason: 'changed', run: await run(id) }])
+    },
+  },
+  {
+    name: 'a pause for crashes of which one was none is taken back, and the crashes that are left still count',
+    async run(bench) {
+      const { clock, run, steer } = bench
+      const { id } = await suspect(bench)
+      for (const _ of [1, 2, 3]) {
+        await dieApart(bench)
+        await clock.advance(10_000)
+      }
+      const { status, seq } = await run(id)
+      assert.equal(status, 'paused')
+      const row = steered(await steer(id, { kind: 'acquit', seq }), 'done')
+      assert.deepEqual([row.status, row.readiness, row.crashes], ['pending', 'apart', 4])
+      assert.equal(row.due, clock.now() + 2_000)
+      await clock.advance(2_000)
+      assert.deepEqual((await dieApart(bench)).paused, [id], 'one more is one too many')
+    },
+  },
+  {
+    name: 'no crash is taken back that is not counted, while somebody holds the run, or once it is over',
+    async run(bench) {
+      const { clock, run, steer, beat, commit } = bench
+      const { id, seq } = await suspect(bench)
+      const before = await run(id)
+      assert.deepEqual(steered(await steer(id, { kind: 'acquit', seq }), 'done'), before, 'it did not die apart')
+      await dieApart(bench)
+      await clock.advance(10_000)
+      const taken = await takeApart(bench, 'me')
+      await expectSteerRefused(bench, id, { kind: 'acquit', seq: taken.seq }, 'changed')
+      await begin(bench, 'me', taken)
+      await expectSteerRefused(bench, id, { kind: 'acquit', seq: taken.seq }, 'changed')
+      await commit({ runId: id, lease: { session: 'me', token: taken.token }, seq: taken.seq })
+      await beat('me', { end: true })
+      await bench.rescue()
+      const free = await run(id)
+      assert.deepEqual([free.status, free.crashes], ['pending', 1])
+      assert.deepEqual(steered(await steer(id, { kind: 'acquit', seq: free.seq }), 'done'), free)
+      steered(await steer(id, ask.cancel), 'done')
+      await expectSteerRefused(bench, id, { kind: 'acquit', seq: free.seq + 1 }, 'ended')
+    },
+  },
+  {
+    name: 'who pauses a run that is paused for its crashes wants it to stay so, and the journal knows',
+    async run(bench) {
+      const { run, steer, journal } = bench
+      const { id } = await suspect(bench)
+      await dieApart(bench, { maxCrashes: 3 })
+      const row = steered(await steer(id, ask.pause), 'done')
+      assert.deepEqual([row.status, row.readiness], ['paused', 'idle'])
+      assert.deepEqual(await run(id), row)
+      const pauses = (await journal(id)).flatMap(({ kind, meta }) => (kind === 'paused' ? [meta.reason] : []))
+      assert.deepEqual(pauses, ['crashes', 'operator'])
+    },
+  },
+  {
+    name: 'a suspect that is to be paused, and whose process dies, is paused for who asked',
+    async run(bench) {
+      const { run, steer, journal, beat, rescue } = bench
+      const { id } = await suspect(bench)
+      await begin(bench, 'me', await takeApart(bench, 'me'))
+      steered(await steer(id, ask.pause), 'wished')
+      await beat('me', { end: true })
+      const { paused } = await rescue({ maxCrashes: 3 })
+      assert.deepEqual([paused, (await run(id)).status], [[], 'paused'])
+      const last = (await journal(id)).at(-1)
+      assert.deepEqual(last?.kind === 'paused' && last.meta.reason, 'operator')
     },
   },
 ]

@@ -86,8 +86,8 @@ export const crashesAreCounted: StepInvariant = {
   name: 'crashes_are_counted',
   kind: 'T',
   about:
-    'Each claim counts as a crash until its holder commits something; that of a suspect only once it has begun, which its ' +
-    'holder says.',
+    'A claim counts as a crash until its holder commits something; that of a suspect once it has begun, unless its process ' +
+    'lives and says so.',
   check(before, after, { method }) {
     const { crashes } = after.run
     const went = `crashes went from ${before.run.crashes} to ${crashes} with ${method}`
@@ -95,6 +95,12 @@ export const crashesAreCounted: StepInvariant = {
       return crashes === before.run.crashes + (before.run.readiness === 'apart' ? 0 : 1) ? null : went
     }
     if (method === 'beat') return crashes === before.run.crashes || isSuspect(after.run) ? null : went
+    if (method === 'steer') {
+      // While nobody holds it, people clear the count, and a process that lives takes one back.
+      const less = before.run.crashes - crashes
+      const isHeld = before.run.session !== null
+      return less === 0 || (!isHeld && (crashes === 0 || (less === 1 && isSuspect(after.run)))) ? null : went
+    }
     if (method !== 'commit' || isExchange(before, after, method)) return null
     return appended(before, after).length > 0 && crashes !== 0 ? `crashes are ${crashes}` : null
   },

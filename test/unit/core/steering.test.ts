@@ -91,6 +91,35 @@ describe('what comes of a request', () => {
   })
 })
 
+describe('a process that lives', () => {
+  const apart = { readiness: 'apart', due: now } as const
+  const word = { kind: 'acquit', seq: 1 } as const
+
+  it.each([
+    ['is a suspect and no more', { ...apart, crashes: 2 }, 'still pending'],
+    ['died apart', { ...apart, crashes: 3 }, 'pending'],
+    ['died apart as its undo work was done', { ...apart, status: 'cancelling', undo: 'due', crashes: 3 }, 'cancelling'],
+    ['is paused for that', { status: 'paused', readiness: 'idle', due: null, crashes: 5 }, 'pending'],
+    ['has another holder', { status: 'running', ...held, crashes: 4 }, 'changed'],
+    ['has moved on', { ...apart, crashes: 4, seq: 2 }, 'changed'],
+    ['was removed', { crashes: 4, deletedAt: 4 }, 'deleted'],
+    ['is over', { status: 'failed', endedAt: 9, crashes: 5 }, 'ended'],
+  ] as const)('speaks for a run that %s', (_, changes, expected) => {
+    const run = newRun({ seq: 1, ...changes })
+    const steering = steer(run, word, now)
+    expect(told(steering)).toBe(expected)
+    if (steering.write === null) return
+    expect(steering.write.run).toMatchObject({ crashes: run.crashes - 1, readiness: 'apart', session: null })
+    expect(steering.write.append.map(({ kind }) => kind)).toEqual(['resumed'])
+  })
+
+  it('does not take back what people pause: such a pause is written down beside that for crashes', () => {
+    const run = newRun({ status: 'paused', readiness: 'idle', due: null, crashes: 5 })
+    const { write } = steer(run, requests.pause, now)
+    expect([write?.run.status, write?.append[0]?.meta]).toEqual(['paused', { reason: 'operator', note: null }])
+  })
+})
+
 describe('whatever is asked', () => {
   const legal = (from: RunStatus, to: RunStatus): boolean => from === to || mayMove(from, to)
 

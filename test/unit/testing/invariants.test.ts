@@ -304,6 +304,9 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   crashes_are_counted: [
     [state(), state({ ...claimed, crashes: 0 }), { method: 'claim' }],
     [held, state({ ...leased, crashes: 1 }, [step('a')]), { method: 'commit', session: 's' }],
+    [state({ crashes: 4 }), state({ crashes: 2 }), { method: 'steer' }],
+    [state({ crashes: 2 }), state({ crashes: 1 }), { method: 'steer' }],
+    [state({ ...leased, crashes: 4 }), state({ ...leased, crashes: 3 }), { method: 'steer' }],
   ],
   status_machine: [
     [state(), state(leased), { method: 'deliver' }],
@@ -333,6 +336,8 @@ const soundSteps: readonly Pair[] = [
   [changed(held, { deadline: now }), state({ crashes: 1 }, [{ kind: 'crashed' }]), { method: 'rescue', ...alive }],
   [ended, state({ updatedAt: now }, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'steer' }],
   [ended, changed(ended, { deletedAt: now, deleteReason: 'old' }), { method: 'steer' }],
+  [state({ crashes: 4 }), state({ crashes: 3 }), { method: 'steer' }],
+  [state({ crashes: 4 }), state({ crashes: 0 }), { method: 'steer' }],
   [state(), state({ inbox: 1 }, [], [message(1)]), { method: 'deliver' }],
   // What another run's commit does to this one.
   [state(), state({ watched: true }), { method: 'commit', session: 'other' }],

@@ -19,6 +19,8 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
   const claims: Pick<ClaimRequest, 'limit' | 'apart'>[] = []
   const beats: BeatRequest[] = []
   const events: string[] = []
+  /** Whom its process may have to speak for. */
+  const watched: string[] = []
   const answers: (Partial<Claimed> | Error)[] = []
   const state = { isFree: true, mayLease: true, isAlive: true, isLost: false, isBusy: false, beatFails: false }
   const store = {
@@ -52,6 +54,7 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
     get mayLease() {
       return state.mayLease
     },
+    watch: (run: Run) => void watched.push(run.id),
     pause: () => void events.push('pause'),
     resume: () => void events.push('resume'),
   }
@@ -60,5 +63,5 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
     leaseMs: leaseOf,
   })
   lived = age
-  return { isolation, slots, clock, claims, beats, answers, state, happened: () => events.splice(0) }
+  return { isolation, slots, clock, claims, beats, watched, answers, state, happened: () => events.splice(0) }
 }

@@ -16,8 +16,9 @@ async function alone() {
 
 describe('a suspect that is due', () => {
   it('is claimed apart where nothing moves, and begins once the mark is written', async () => {
-    const { claims, beats } = await alone()
+    const { claims, beats, watched } = await alone()
     expect(claims).toEqual([{ limit: 1, apart: true }])
+    expect(watched).toEqual(['suspect'])
     const held = [{ runId: 'suspect', token: 7, extendMs: null, begun: 3 }]
     expect(beats).toEqual([{ session: 'me', leaseMs, held, seeksStrays: false }])
   })

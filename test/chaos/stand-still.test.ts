@@ -1,0 +1,39 @@
+// A process that stands still loses its leases, and lives. The run that it performed apart did not end it.
+
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Crew, until } from './crew.ts'
+
+let crew: Crew
+
+beforeEach(async () => {
+  crew = await Crew.gather()
+})
+afterEach(() => crew.dismiss())
+
+/** Two losses make a run a suspect. With those that follow it was performed apart, and three of them were enough to pause it. */
+const stops = 2 + 8
+const leaseMs = 500
+
+it(
+  'a process that is stopped past its lease again and again blames no run for that',
+  { timeout: 120_000 },
+  async () => {
+    const only = await crew.hired({ lease: leaseMs })
+    const run = await crew.client.start(crew.programs.two, { ms: 200 })
+    const begun = (): number => crew.executions.filter(({ run: id, step }) => id === run.id && step === 'first').length
+    for (let stop = 1; stop <= stops; stop += 1) {
+      await until(`the first step begins for the ${stop}. time`, () => begun() >= stop, 20_000)
+      only.signal('SIGSTOP')
+      await setTimeout(2 * leaseMs)
+      only.signal('SIGCONT')
+    }
+    await run.result({ timeout: '30s' })
+    const journal = await crew.client.journal(run)
+    const kinds = journal.map(({ kind }) => kind)
+    expect(kinds.filter((kind) => kind === 'crashed')).toHaveLength(stops)
+    expect(kinds).not.toContain('paused')
+    const most = Math.max(...journal.map((entry) => (entry.kind === 'crashed' ? entry.meta.crashes : 0)))
+    expect(most).toBeLessThan(5)
+  },
+)
