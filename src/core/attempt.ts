@@ -7,7 +7,7 @@
 import type { Host } from './definition.ts'
 import { formatMs } from './duration.ts'
 import { HoldfastError } from './error.ts'
-import type { Cancel } from './ports.ts'
+import type { Cancel, Scopes } from './ports.ts'
 import type { Run } from './run.ts'
 import { inspected } from './shown.ts'
 import { StopSignal } from './stop-signal.ts'
@@ -132,6 +132,11 @@ export class Attempt extends StopSignal implements StepTools {
   call(perform: (tools: StepTools) => unknown): unknown {
     const { scopes } = this.owner.host.ports
     if (scopes?.follows(this.owner.run.type, this.calledAs) !== true) return this.perform(perform)
+    return this.followed(scopes, perform)
+  }
+
+  /** Apart from `call`, which would make a scope for the closure with each of the many calls that nobody follows. */
+  private followed(scopes: Scopes, perform: (tools: StepTools) => unknown): unknown {
     return scopes.run(this, () => this.perform(perform))
   }
 

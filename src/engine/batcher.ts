@@ -7,6 +7,7 @@
 // that takes the store too long or that it leaves unanswered while it answers others, leave the way of the others: see
 // apart.ts.
 
+import { Deferred } from '../core/deferred.ts'
 import { bug, HoldfastError, isHoldfastError, isOfOneRow } from '../core/error.ts'
 import { growingPauses } from '../core/pause.ts'
 import type { Ports } from '../core/ports.ts'
@@ -102,7 +103,9 @@ export class Batcher<Item, Answer, Result> {
 
   /** Takes an item; settles when the store has answered for it. */
   submit(item: Item): Promise<Result> {
-    return new Promise((resolve, reject) => this.enter(item, { resolve, reject }))
+    const answered = new Deferred<Result>()
+    this.enter(item, answered)
+    return answered.promise
   }
 
   /** The same for somebody who has no use for a promise. */
@@ -137,7 +140,7 @@ export class Batcher<Item, Answer, Result> {
     this.closed = true
     const waiting = this.lanes.clear()
     fail(waiting, closedError())
-    this.settle(waiting)
+    this.settle(inOrder(waiting))
     for (const end of this.endPauses) end()
     this.apart.wake()
     this.makeRoom()
@@ -181,9 +184,12 @@ export class Batcher<Item, Answer, Result> {
   private land(units: readonly Unit<Item, Result>[]): void {
     this.lanes.land(units)
     if (this.lanes.hasReady) this.pumpSoon()
+    const [only] = units
+    // The members of one unit are in order.
+    if (only !== undefined && units.length === 1) return this.settle(only.members)
     const landed: Submission<Item, Result>[] = []
     for (const { members } of units) for (const member of members) landed.push(member)
-    this.settle(landed)
+    this.settle(inOrder(landed))
   }
 
   /** Sends units until each has an outcome, but for what is left. Never rejects. */
@@ -299,9 +305,8 @@ export class Batcher<Item, Answer, Result> {
     }
   }
 
-  /** Tells submitters in the order in which they came: that in which lanes became ready may be another. */
-  private settle(submissions: Submission<Item, Result>[]): void {
-    if (submissions.length > 1) submissions.sort((a, b) => a.order - b.order)
+  /** Tells submitters, in this order. */
+  private settle(submissions: readonly Submission<Item, Result>[]): void {
     this.settled += submissions.length
     for (const { failed, error, outcome, taker } of submissions) {
       if (failed) taker.reject(error)
@@ -335,6 +340,11 @@ export class Batcher<Item, Answer, Result> {
 
 function itemsOf<Item, Result>(units: readonly Unit<Item, Result>[]): readonly Item[] {
   return units.map(({ item }) => item)
+}
+
+/** Submitters are told in the order in which they came: that in which lanes became ready may be another. */
+function inOrder<Item, Result>(submissions: Submission<Item, Result>[]): readonly Submission<Item, Result>[] {
+  return submissions.sort((a, b) => a.order - b.order)
 }
 
 function fail<Item, Result>(submissions: readonly Submission<Item, Result>[], error: unknown): void {

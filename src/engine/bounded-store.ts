@@ -14,6 +14,7 @@
 // Left alone are transactions of users, which last as long as their work does; `migrate` and `check`, which read or write
 // everything; and `close`.
 
+import { Deferred } from '../core/deferred.ts'
 import { formatMs } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError, isOfOneRow } from '../core/error.ts'
 import type { Logger, Ports } from '../core/ports.ts'
@@ -82,30 +83,31 @@ export function boundedStore(
     const isBatch = batchMethods.has(name)
     // Journals are loaded for workers.
     const isWorkers = workersMethods.has(name) || name === 'load'
-    return (...given) =>
-      new Promise((resolve, reject) => {
-        const ms = isBatch ? Math.min(limitMs(), batchLimitMs(given)) : limitMs()
-        const call = new BoundedCall(name, ms, reject)
-        watch.begin(call, ms)
-        const answer = (value: unknown): void => {
-          if (call.isOver) return takeBack(name, value)
-          watch.answered(call)
-          refusals.answered(name)
-          if (!isWorkers && mustTurn()) turns.next(() => resolve(value))
-          else resolve(value)
-        }
-        const refuse = (error: unknown): void => {
-          watch.answered(call)
-          refusals.heard(name, error)
-          reject(error)
-        }
-        try {
-          // Looked up with every call: whoever has replaced a method of the store means all calls from then on.
-          methods[name](...given).then(answer, refuse)
-        } catch (error) {
-          refuse(error)
-        }
-      })
+    const resolveNext = (call: BoundedCall, value: unknown): void => turns.next(() => call.resolve(value))
+    return (...given) => {
+      const ms = isBatch ? Math.min(limitMs(), batchLimitMs(given)) : limitMs()
+      const call = new BoundedCall(name, ms)
+      watch.begin(call, ms)
+      const answer = (value: unknown): void => {
+        if (call.isOver) return takeBack(name, value)
+        watch.answered(call)
+        refusals.answered(name)
+        if (!isWorkers && mustTurn()) resolveNext(call, value)
+        else call.resolve(value)
+      }
+      const refuse = (error: unknown): void => {
+        watch.answered(call)
+        refusals.heard(name, error)
+        call.reject(error)
+      }
+      try {
+        // Looked up with every call: whoever has replaced a method of the store means all calls from then on.
+        methods[name](...given).then(answer, refuse)
+      } catch (error) {
+        refuse(error)
+      }
+      return call.promise
+    }
   }
 
   const others = new Proxy({} as Store, {
@@ -124,19 +126,18 @@ export function boundedStore(
   return facade
 }
 
-class BoundedCall implements WatchedCall {
+class BoundedCall extends Deferred<unknown> implements WatchedCall {
   overAt = 0
   before: WatchedCall | null = null
   behind: WatchedCall | null = null
   isOver = false
   private readonly name: string
   private readonly ms: number
-  private readonly reject: (error: unknown) => void
 
-  constructor(name: string, ms: number, reject: (error: unknown) => void) {
+  constructor(name: string, ms: number) {
+    super()
     this.name = name
     this.ms = ms
-    this.reject = reject
   }
 
   giveUp(): void {

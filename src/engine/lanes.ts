@@ -48,7 +48,10 @@ export interface Unit<Item, Result> {
   readonly members: readonly Submission<Item, Result>[]
 }
 
-/** What an empty queue is before its first member, which gets a queue of its own. */
+/**
+ * What an empty list is before its first member, which gets a list of its own size: one that grows takes room for 17, and a
+ * process that performs one run at a time never has a second.
+ */
 const none: never[] = []
 
 /** Idle lanes are kept for the next item of their key, until they are this many and most of all lanes. */
@@ -65,7 +68,7 @@ export class Lanes<Item, Result> {
   private byKey = new Map<string, Lane<Item, Result>>()
   private idle = 0
   /** Lanes that have a queue and are not in a flush. */
-  private ready: Lane<Item, Result>[] = []
+  private ready: Lane<Item, Result>[] = none
   /** Where those begin: what is before was taken. */
   private front = 0
 
@@ -90,15 +93,20 @@ export class Lanes<Item, Result> {
     }
     lane.queue = [submission]
     if (lane.flying) return
-    this.ready.push(lane)
+    this.becomesReady(lane)
     this.idle -= 1
+  }
+
+  private becomesReady(lane: Lane<Item, Result>): void {
+    if (this.ready.length === 0) this.ready = [lane]
+    else this.ready.push(lane)
   }
 
   /** As many of the ready lanes as fit into one batch; at least one, whatever it weighs. */
   take(): readonly Unit<Item, Result>[] {
-    const units: Unit<Item, Result>[] = []
+    let units: Unit<Item, Result>[] = none
     let bytes = 0
-    for (let at = this.front; at < this.ready.length; at++) {
+    for (let at = this.front; at < this.ready.length && units.length < this.maxItems; at++) {
       const lane = this.ready[at] as Lane<Item, Result>
       const unit = this.unitOf(lane, lane.queue)
       bytes += unit.bytes
@@ -106,11 +114,12 @@ export class Lanes<Item, Result> {
       lane.queue = unit.members === lane.queue ? none : lane.queue.slice(unit.members.length)
       lane.flying = true
       this.waiting -= unit.members.length
-      if (units.push(unit) >= this.maxItems) break
+      if (units.length === 0) units = [unit]
+      else units.push(unit)
     }
     this.front += units.length
     if (this.front >= this.ready.length / 2) {
-      this.ready = this.ready.slice(this.front)
+      this.ready = this.front === this.ready.length ? none : this.ready.slice(this.front)
       this.front = 0
     }
     return units
@@ -126,7 +135,7 @@ export class Lanes<Item, Result> {
   land(units: readonly Unit<Item, Result>[]): void {
     for (const { lane } of units) {
       lane.flying = false
-      if (lane.queue.length > 0) this.ready.push(lane)
+      if (lane.queue.length > 0) this.becomesReady(lane)
       else this.idle += 1
     }
     if (this.idle >= maxIdle && this.idle > this.byKey.size / 2) this.sweep()
@@ -142,7 +151,7 @@ export class Lanes<Item, Result> {
       }
     }
     this.idle += this.ready.length - this.front
-    this.ready = []
+    this.ready = none
     this.front = 0
     this.waiting = 0
     return waiting
