@@ -13,7 +13,7 @@ const sleeper = workflow('bench.sleeper', async (ctx, order: number) => {
 })
 
 const waiter = workflow('bench.waiter', async (ctx, order: number) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   return order
 })
 

@@ -13,11 +13,11 @@ const go = topic<number>('bench.go')
 let onResumed: () => void = () => undefined
 
 const bySignal = workflow('bench.wait-signal', async (ctx, _order: number) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   onResumed()
 })
 const byTopic = workflow('bench.wait-topic', async (ctx, _order: number) => {
-  await ctx.signal(go)
+  await ctx.receive(go)
   onResumed()
 })
 const byTime = workflow('bench.wait-time', async (ctx, at: number) => {

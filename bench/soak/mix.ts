@@ -44,7 +44,7 @@ const reminder = workflow('soak.reminder', async (ctx, { customer }: Order) => {
 
 const approval = workflow('soak.approval', async (ctx, { number }: Order) => {
   await ctx.step('ask', async () => number)
-  const by = await ctx.signal<string>('approved')
+  const by = await ctx.receive<string>('approved')
   return ctx.step('note', async () => ({ number, by }))
 })
 
@@ -74,7 +74,7 @@ const refund = workflow('soak.refund', async (ctx, { number }: Order) => {
 })
 
 const reader = workflow('soak.reader', async (ctx, { number }: Order) => {
-  const told = await ctx.signal(news)
+  const told = await ctx.receive(news)
   return ctx.step('read', async () => told + number)
 })
 

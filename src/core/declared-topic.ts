@@ -46,7 +46,7 @@ export const longestName = 200
  * @example
  * const priceChanged = topic('price-changed', { schema: z.object({ price: z.number() }), retain: '1h' })
  * await holdfast.broadcast(priceChanged, { price: 12 })
- * // in a workflow: const { price } = await ctx.signal(priceChanged)
+ * // in a workflow: const { price } = await ctx.receive(priceChanged)
  */
 export function topic<Payload = unknown>(name: string, options: TopicOptions<Payload> = {}): Topic<Payload> {
   checkSignalName(name, 'A topic')

@@ -156,11 +156,11 @@ export interface Context<Input = unknown> {
    * was sent to this run, and otherwise the first that the topic passed on. Nothing is taken before this is awaited.
    *
    * @example
-   * const { by } = await ctx.signal('approved', { schema: z.object({ by: z.string() }) })
+   * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
    */
-  signal<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
-  signal<Sent>(sender: Topic<Sent>): Wait<Sent>
-  signal<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
+  receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
+  receive<Sent>(sender: Topic<Sent>): Wait<Sent>
+  receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
 
   /**
    * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
@@ -168,7 +168,7 @@ export interface Context<Input = unknown> {
    * goes on. Steps cannot be raced, because they run to their end.
    *
    * @example
-   * const { tag, value } = await ctx.race({ approved: ctx.signal('approved'), late: ctx.sleep('2 days') })
+   * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
    */
   race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>>
 
@@ -275,7 +275,7 @@ export const contextMethods: readonly (keyof Context)[] = [
   'branch',
   'sleep',
   'sleepUntil',
-  'signal',
+  'receive',
   'race',
   'all',
   'waitFor',

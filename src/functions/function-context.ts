@@ -151,10 +151,10 @@ class FunctionContext<Input> implements Context<Input> {
     return this.wait('sleep', [timeWay({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
   }
 
-  signal<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
+  receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
     const name = isTopic(sender) ? sender.name : checkSignalName(sender, 'A signal')
     const schema = checkSchema(options, `signal "${name}"`)
-    return this.wait(name, [signalWay(sender, schema)], 'signal')
+    return this.wait(name, [signalWay(sender, schema)], 'receive')
   }
 
   race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>> {

@@ -39,7 +39,7 @@ export function notAFunction(what: string): HoldfastError {
 export function notAWait(what: string, key: string, given: unknown): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
-    `${what} takes waits: ctx.signal, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
+    `${what} takes waits: ctx.receive, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
       `${given instanceof Promise ? ' but a promise: a step cannot be raced, because it runs to its end; await it before or after' : ''}.`,
   )
 }

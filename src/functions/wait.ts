@@ -119,7 +119,7 @@ export type Raceable<Waits> = {
   readonly [Tag in keyof Waits]: Waits[Tag] extends Wait<unknown>
     ? Waits[Tag]
     : Waits[Tag] extends PromiseLike<unknown>
-      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.signal(…), ctx.sleep(…) and ctx.child(…)'
+      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
       : Wait<unknown>
 }
 

@@ -23,7 +23,7 @@ const failing = workflow('failing', { retry: 'none' }, async (ctx, text: string)
   throw new RangeError(text)
 })
 
-const waiting = workflow('waiting', async (ctx) => ctx.signal('end'))
+const waiting = workflow('waiting', async (ctx) => ctx.receive('end'))
 
 async function childrenOf(holdfast: Holdfast, run: { readonly id: string }): Promise<readonly string[]> {
   const { runs } = await holdfast.find({ parent: run })
@@ -278,7 +278,7 @@ test('WC-P5 a crash at every commit of parent and child leads to the same end, a
 test('a run that begins anew outlasts its children first, and learns of none of them later', async () => {
   const { open, after } = virtualWorld()
   const parent = workflow('parent', async (ctx, round: number): Promise<string> => {
-    if (round === 2) return (await ctx.race({ late: ctx.sleep('1 min'), go: ctx.signal('go') })).tag
+    if (round === 2) return (await ctx.race({ late: ctx.sleep('1 min'), go: ctx.receive('go') })).tag
     await ctx.start(double, 1, { onParentEnd: 'wait' })
     await ctx.race({ other: ctx.child(double, 2, { onParentEnd: 'abandon' }), soon: ctx.sleep('1 ms') })
     return ctx.continueAsNew(2)
@@ -363,7 +363,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     const news = topic('news', { retain: '1 h' })
     const parent = workflow('parent', async (ctx) => {
       const child = ctx.child(double, 2, { onParentEnd: 'wait' })
-      const { tag } = await ctx.race({ child, never: ctx.signal('never') })
+      const { tag } = await ctx.race({ child, never: ctx.receive('never') })
       const failed = await ctx
         .child(failing, 'no')
         .then(null, (error: unknown) => isHoldfastError(error, 'CHILD_FAILED'))
@@ -371,7 +371,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
       const refused = await ctx
         .child(waiting, undefined, { key: 'taken' })
         .then(null, (error: unknown) => (isHoldfastError(error) ? error.code : error))
-      return [tag, failed, await ctx.waitFor(id), refused, await ctx.signal(news)]
+      return [tag, failed, await ctx.waitFor(id), refused, await ctx.receive(news)]
     })
     const holdfast = await open({ workflows: [parent, double, failing, waiting] })
     await holdfast.work()

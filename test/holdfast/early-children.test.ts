@@ -76,10 +76,10 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
     const { open, after, until } = virtualWorld()
     let isWorking = false
     const parent = workflow('parent', async (ctx) => {
-      const mail = ctx.signal<string>('mail')
+      const mail = ctx.receive<string>('mail')
       isWorking = true
       await ctx.sleep('1 min')
-      const other = await ctx.race({ other: ctx.signal<string>('mail'), late: ctx.sleep('1 min') })
+      const other = await ctx.race({ other: ctx.receive<string>('mail'), late: ctx.sleep('1 min') })
       return [other.tag, await ctx.race({ mail, late: ctx.sleep('1s') })]
     })
     const holdfast = await open({ workflows: [parent] })
@@ -139,7 +139,7 @@ describe('a parent whose body throws while it must outlast a child', () => {
 })
 
 describe('a child that nobody awaits', () => {
-  const waiting = workflow('waiting', async (ctx) => ctx.signal('end'))
+  const waiting = workflow('waiting', async (ctx) => ctx.receive('end'))
 
   it.each([
     ['cancel', 'cancelled'],

@@ -41,9 +41,9 @@ const everything = workflow('everything', { retry: { maxAttempts: 2, base: 0 } }
     return round.secret
   })
   await ctx.step('never', () => Promise.reject(new Error(round.secret)), { retry: 'none' }).catch(() => undefined)
-  await ctx.signal('go')
-  await ctx.signal(news)
-  await ctx.signal(paid)
+  await ctx.receive('go')
+  await ctx.receive(news)
+  await ctx.receive(paid)
   await ctx.child(good, round.secret)
   await ctx.child(bad, round.secret).then(undefined, () => undefined)
   if (!round.isLast) return ctx.continueAsNew({ ...round, isLast: true })
@@ -65,10 +65,10 @@ const undone = workflow('undone', { retry: { maxAttempts: 2, base: 0 } }, async 
 
 const waiting = workflow('waiting', async (ctx, secret: string) => {
   const found = await ctx.step('found', () => secret)
-  return [found, await ctx.signal('never')]
+  return [found, await ctx.receive('never')]
 })
 
-const queued = workflow('queued', async (ctx, _input: string) => ctx.signal(jobs))
+const queued = workflow('queued', async (ctx, _input: string) => ctx.receive(jobs))
 
 export const workflows = [good, bad, everything, undone, waiting, queued]
 

@@ -253,7 +253,7 @@ describe('holdfast.replay()', () => {
       for (let at = 0; at < steps; at += 1) ctx.progress(at / steps)
       await ctx.step('round', () => round)
       if (round === 1) await ctx.continueAsNew(2)
-      await ctx.signal('end')
+      await ctx.receive('end')
     })
     const holdfast = await openWorking([long])
     const run = await holdfast.start(long, 1)

@@ -7,17 +7,17 @@ import { workflow, type Holdfast } from 'holdfast'
 import { EncryptedFile } from './encrypted-corpus.ts'
 import { until } from './gate.ts'
 
-const child = workflow('child', async (ctx, _input: string) => ctx.signal('end'))
+const child = workflow('child', async (ctx, _input: string) => ctx.receive('end'))
 const parent = workflow('parent', { retry: 'none' }, async (ctx, input: string) => [
   'saw',
   await ctx.child(child, input),
 ])
-const listener = workflow('listener', { retry: 'none' }, async (ctx) => ['got', await ctx.signal('pay')])
+const listener = workflow('listener', { retry: 'none' }, async (ctx) => ['got', await ctx.receive('pay')])
 const undone: unknown[] = []
 const steps = workflow('steps', { retry: 'none' }, async (ctx) => {
   const price = await ctx.step('price', () => 10, { undo: (result) => void undone.push(result) })
   const limit = await ctx.step('limit', () => 20)
-  if ((await ctx.signal('go')) === 'fail') throw new Error('failed')
+  if ((await ctx.receive('go')) === 'fail') throw new Error('failed')
   return { price, limit }
 })
 const other = workflow('other', async () => 'ok')

@@ -15,7 +15,7 @@ const stays = [
 
 const patient = workflow('patient', async (ctx, names: readonly string[]) => {
   const got: unknown[] = []
-  for (const name of names) got.push(await ctx.signal(name))
+  for (const name of names) got.push(await ctx.receive(name))
   return got
 })
 
@@ -36,7 +36,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const { open, after } = virtualWorld()
     const counting = workflow('counting', async (ctx) => {
       let sum = 0
-      for (let count = 0; count < 2_500; count += 1) sum += await ctx.signal<number>('number')
+      for (let count = 0; count < 2_500; count += 1) sum += await ctx.receive<number>('number')
       await ctx.sleep('1 s')
       return sum
     })
@@ -79,8 +79,8 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const parent = workflow('parent', async (ctx) => {
       const token = ctx.token()
       ctx.expose('token', token.token)
-      const small = await ctx.signal('small')
-      const first = await ctx.signal('large')
+      const small = await ctx.receive('small')
+      const first = await ctx.receive('large')
       await ctx.sleep('1 s')
       return [small, first, await ctx.child(child), await token]
     })
@@ -104,7 +104,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       const branch = (name: string) =>
         ctx.branch(name, async (inner) => {
           await inner.step('before', () => void steps.push(`before ${name}`))
-          const got = await inner.signal(name)
+          const got = await inner.receive(name)
           await inner.step('after', () => void steps.push(`after ${name}`))
           return got
         })
@@ -162,7 +162,7 @@ test('a mailbox that cannot be read for a while is read later, and the run is no
   })
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(1_000))
-    const got = await ctx.signal('go')
+    const got = await ctx.receive('go')
     await work
     return got
   })
@@ -201,7 +201,7 @@ test('what a body asks of others inside of a step is refused, because a replay w
   const wrong = workflow('wrong', { retry: 'none' }, async (ctx, what: string) =>
     ctx.step('inside', async () => {
       if (what === 'token') return ctx.token().token
-      return what === 'signal' ? ctx.signal('go') : ctx.start(patient, [])
+      return what === 'signal' ? ctx.receive('go') : ctx.start(patient, [])
     }),
   )
   const holdfast = await open({ workflows: [wrong, patient] })

@@ -208,7 +208,7 @@ describe('a pause that is taken back before the holder obeys it', () => {
       })
       await ctx.step('second', () => begun.push('second'))
       const { aborted } = ctx.abortSignal
-      await ctx.signal('end')
+      await ctx.receive('end')
       return aborted
     })
     const holdfast = await open({ workflows: [two] })

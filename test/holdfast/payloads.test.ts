@@ -106,7 +106,7 @@ describe('the offload port', () => {
         await ctx.step('work', () => input.repeat(what === 'what it has to undo' ? 200 : 1), {
           undo: (result) => void undone.push(result?.length),
         })
-        const mail = await ctx.signal<string>('mail')
+        const mail = await ctx.receive<string>('mail')
         if (what === 'what it has to undo') throw new Error('No')
         return input.length + mail.length
       })

@@ -23,7 +23,7 @@ const order = workflow('order', { retry: { maxAttempts: 1 } }, async (ctx, input
   ctx.log('booked', { place })
   await ctx.sleep(20)
   const made = await ctx.child(child, input)
-  const paid = await ctx.signal<string>('paid')
+  const paid = await ctx.receive<string>('paid')
   return `${place}, ${made}, ${paid}`
 })
 

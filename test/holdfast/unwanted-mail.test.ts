@@ -33,7 +33,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const world = counted(store)
     const sleeper = workflow('sleeper', async (ctx) => {
       await ctx.sleep('1h')
-      return ctx.all(Array.from({ length: unwanted }, () => ctx.signal<number>('noise')))
+      return ctx.all(Array.from({ length: unwanted }, () => ctx.receive<number>('noise')))
     })
     const holdfast = await open({ store: world.store, workflows: [sleeper] })
     await holdfast.work({ parked })
@@ -71,7 +71,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('is woken by the one that it waits for', async () => {
     const { open, store, clock, after } = virtualWorld()
     const world = counted(store)
-    const picky = workflow('picky', (ctx) => ctx.signal<string>('a'))
+    const picky = workflow('picky', (ctx) => ctx.receive<string>('a'))
     const holdfast = await open({ store: world.store, workflows: [picky] })
     await holdfast.work({ parked })
     const run = await holdfast.start(picky)

@@ -12,7 +12,7 @@ const sum = workflow('sum', async (ctx, of: readonly number[]) => {
   return squares.reduce((total, one) => total + one, 0)
 })
 const jobs = topic<number>('jobs', { delivery: 'queue' })
-const worker = workflow('worker', async (ctx) => ctx.signal(jobs))
+const worker = workflow('worker', async (ctx) => ctx.receive(jobs))
 
 test('parents and children end on two workers, and each of a queue is done once', async () => {
   const { url, schema } = await freshSchema()

@@ -4,7 +4,7 @@ import { Client, escapeIdentifier } from 'pg'
 import { workflow } from '../../src/index.ts'
 
 export const hoarder = workflow('hoarder', async (ctx) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   return 'over'
 })
 

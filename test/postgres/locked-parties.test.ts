@@ -127,8 +127,8 @@ describe('one of 500 meets the lock of a stranger', { timeout: 180_000 }, () => 
   it('signals to a locked run wait, in order: 499 others are delivered, and what they are for ends', async () => {
     const here = await place()
     const asking = workflow('asking', async (ctx, _input: number) => {
-      const first = await ctx.signal<number>('number')
-      const second = await ctx.signal<number>('number')
+      const first = await ctx.receive<number>('number')
+      const second = await ctx.receive<number>('number')
       return [first, second]
     })
     const holdfast = await here.at([asking])

@@ -12,7 +12,7 @@ const atOnce = 2_000
 const mostBytes = 300 * 1024 * 1024
 
 const hoarder = workflow('many.hoarder', async (ctx, read: number) => {
-  for (let count = 0; count < 200; count += 1) await ctx.signal('more')
+  for (let count = 0; count < 200; count += 1) await ctx.receive('more')
   ctx.expose('read', read + 200)
   return ctx.continueAsNew(read + 200)
 })

@@ -12,7 +12,7 @@ import { startOwnPostgres } from './restarts.ts'
 import { execute, underRole } from './under-role.ts'
 
 const echo = workflow('refused.echo', (ctx, n: number) => ctx.step('echo', () => n))
-const patient = workflow('refused.patient', (ctx) => ctx.signal<string>('word'))
+const patient = workflow('refused.patient', (ctx) => ctx.receive<string>('word'))
 // Its input is not what a policy forbids, its result may be.
 const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('tell', () => text.replace('-', '')))
 const workflows = [echo, patient, tell]

@@ -183,7 +183,7 @@ class Performance {
   }
 
   private async wait({ on, ms }: WaitNode, ctx: Context): Promise<unknown> {
-    const signal = on === 'news' || on === 'jobs' ? ctx.signal(topics[on]) : ctx.signal<Payload>(on)
+    const signal = on === 'news' || on === 'jobs' ? ctx.receive(topics[on]) : ctx.receive<Payload>(on)
     if (ms === null) return { w: (await signal).sent }
     const first = await ctx.race({ got: signal, late: ctx.sleep(ms) })
     return { w: first.tag === 'got' ? first.value.sent : 'late' }

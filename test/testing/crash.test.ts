@@ -51,7 +51,7 @@ it('nothing of the process that died is ever told: no rejection, no finally, no 
 })
 
 it('a run that waits survives, and so does what is sent while nobody is there', async () => {
-  const approval = workflow('approval', {}, async (ctx) => ctx.signal<string>('approved'))
+  const approval = workflow('approval', {}, async (ctx) => ctx.receive<string>('approved'))
   await using t = await createTest({ workflows: [approval] })
   const run = await t.start(approval)
   await t.drain()

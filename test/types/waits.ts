@@ -12,17 +12,17 @@ const tidy = workflow('tidy', async () => 'tidied')
 
 // Signals.
 
-const anything = ctx.signal('go')
+const anything = ctx.receive('go')
 expectType<Equal<typeof anything, Wait<unknown>>>(true)
-const named = ctx.signal<number>('go')
+const named = ctx.receive<number>('go')
 expectType<Equal<typeof named, Wait<number>>>(true)
-const checked = ctx.signal('go', { schema: z.object({ by: z.string() }) })
+const checked = ctx.receive('go', { schema: z.object({ by: z.string() }) })
 expectType<Equal<typeof checked, Wait<{ by: string }>>>(true)
-const fromTopic = ctx.signal(price)
+const fromTopic = ctx.receive(price)
 expectType<Equal<typeof fromTopic, Wait<{ price: number }>>>(true)
 
 // @ts-expect-error -- misspelt: schema
-ctx.signal('go', { shema: z.string() })
+ctx.receive('go', { shema: z.string() })
 
 // Races: the tag tells what the value is.
 

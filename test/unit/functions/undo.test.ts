@@ -387,7 +387,7 @@ describe('the end of the time for a run', () => {
         second.store.deliver(runId)
       },
     })
-    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.signal('go'))))
+    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.receive('go'))))
     await asleep.begin()
     expect(await asleep.story()).toEqual(['started', 'waiting go', 'failed'])
   })

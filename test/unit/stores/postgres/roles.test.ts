@@ -24,11 +24,11 @@ const asking = workflow('asking', async (ctx, name: string) => {
   const answer = ctx.token<string>()
   await ctx.step('greet', () => `canary of a result for ${name}`)
   handed.push(answer.token)
-  return `${await answer}, ${String(await ctx.signal('word'))}`
+  return `${await answer}, ${String(await ctx.receive('word'))}`
 })
 
 const news = topic<string>('news')
-const reading = workflow('reading', (ctx) => ctx.signal(news))
+const reading = workflow('reading', (ctx) => ctx.receive(news))
 
 async function roled() {
   const { url, schema } = await freshSchema()
