@@ -24,10 +24,10 @@ export interface Sent {
 }
 
 /** What nobody took in time is kept as a dead letter. */
-export const offers = topic<Sent>('chaos.offers', { onTargetTerminated: 'dead-letter' })
+export const offers = topic<Sent>('chaos.offers', { onUnread: 'dead-letter' })
 
 /** Each item goes to exactly one run. */
-export const items = topic<Sent>('chaos.items', { delivery: 'queue' })
+export const items = topic<Sent>('chaos.items', { delivery: 'one' })
 
 /** Everyone who reads an issue reads all that it says, from its beginning. */
 export const issue = (name: string): ReturnType<typeof topic<Sent>> => topic<Sent>(name, { retain: '1h' })

@@ -169,7 +169,7 @@ describe('the timeline of a run', () => {
 
   it('shows what ended a wait, and what was issued and exposed', () => {
     const other = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f71'
-    const topic = { name: 'news', delivery: 'topic', retainMs: 0 }
+    const topic = { name: 'news', delivery: 'all', retainMs: 0 }
     const woken = (winner: string, kind: string, name: string): object => ({
       winner,
       trueAt: 0,

@@ -10,7 +10,7 @@ import { RunHandle } from '../../src/client/run-handle.ts'
 import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
 
 const quick = workflow('quick', (_ctx, n: number) => n)
-const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const token = Buffer.from(`${id}.2.${'0'.repeat(40)}`).toString('base64url')
 const byKey = { type: 'quick', key: 'k' }

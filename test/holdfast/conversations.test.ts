@@ -9,7 +9,7 @@ import { memoryStore, open, openWorking } from './open.ts'
 import { virtualWorld } from './virtual-world.ts'
 
 const news = topic<string>('news')
-const jobs = topic<number>('jobs', { delivery: 'queue' })
+const jobs = topic<number>('jobs', { delivery: 'one' })
 
 const collector = workflow('collector', async (ctx, count: number) => {
   const got: unknown[] = []

@@ -7,7 +7,7 @@ import { encryptingCodec } from 'holdfast/encryption'
 import { everyStore } from './stores.ts'
 
 const order = workflow('order', (_ctx, id: string) => id)
-const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const codec = encryptingCodec({ keys: { a: randomBytes(32) }, current: 'a' })
 

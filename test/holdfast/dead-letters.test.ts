@@ -10,8 +10,8 @@ import { memoryStore, open } from './open.ts'
 import { changed } from './virtual-world.ts'
 
 const order = workflow('order', (_ctx, id: string) => id)
-const paid = topic<{ readonly amount: number }>('paid', { onTargetTerminated: 'dead-letter' })
-const jobs = topic<number>('jobs', { delivery: 'queue', onTargetTerminated: 'dead-letter' })
+const paid = topic<{ readonly amount: number }>('paid', { onUnread: 'dead-letter' })
+const jobs = topic<number>('jobs', { delivery: 'one', onUnread: 'dead-letter' })
 
 async function world(options: Partial<HoldfastOptions> = {}) {
   const store = memoryStore()

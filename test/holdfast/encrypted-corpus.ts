@@ -22,8 +22,8 @@ export const canary = 'correct-horse-battery-staple'
 
 const news = topic<string>('news', { retain: '1 day' })
 const nearNews = topic<string>('news:a', { retain: '1 day' })
-const jobs = topic<string>('jobs', { delivery: 'queue', onTargetTerminated: 'broadcast' })
-const paid = topic<string>('paid', { onTargetTerminated: 'dead-letter' })
+const jobs = topic<string>('jobs', { delivery: 'one', onUnread: 'broadcast' })
+const paid = topic<string>('paid', { onUnread: 'dead-letter' })
 
 const good = workflow('good', async (_ctx, input: string) => `${input} out`)
 const bad = workflow('bad', { retry: 'none' }, async (_ctx, input: string) => {

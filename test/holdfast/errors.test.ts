@@ -129,7 +129,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
   TOPIC_FULL: async () => {
     const holdfast = await open({ limits: { retained: 1 } })
-    const jobs = topic<number>('jobs', { delivery: 'queue' })
+    const jobs = topic<number>('jobs', { delivery: 'one' })
     await holdfast.broadcast(jobs, 1)
     return thrownBy(() => holdfast.broadcast(jobs, 2))
   },

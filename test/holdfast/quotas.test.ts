@@ -13,8 +13,8 @@ const reader = workflow('reader', async (ctx, count: number) => {
 })
 
 const prices = topic<number>('prices', { retain: '1h' })
-const jobs = topic<number>('jobs', { delivery: 'queue' })
-const go = topic<string>('go', { onTargetTerminated: 'dead-letter' })
+const jobs = topic<number>('jobs', { delivery: 'one' })
+const go = topic<string>('go', { onUnread: 'dead-letter' })
 
 const subscriber = workflow('subscriber', { retry: 'none' }, async (ctx) => {
   try {

@@ -123,7 +123,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
 
   test('two waits on one queue get one thing each, though a run is on its list only once', async () => {
     const { open, after, clock } = virtualWorld()
-    const jobs = topic('jobs', { delivery: 'queue' })
+    const jobs = topic('jobs', { delivery: 'one' })
     const taking = workflow('taking', async (ctx) => ctx.all([ctx.receive(jobs), ctx.receive(jobs)]))
     const holdfast = await open({ workflows: [taking] })
     await holdfast.work({ parked })
@@ -138,7 +138,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
   test('withdraws what its losers watched: a topic passes nothing on to a run that waits there no more', async () => {
     const { open, after, clock } = virtualWorld()
     const news = topic('news')
-    const jobs = topic('jobs', { delivery: 'queue' })
+    const jobs = topic('jobs', { delivery: 'one' })
     const racing = workflow('racing', async (ctx) => {
       const waits = { news: ctx.receive(news), jobs: ctx.receive(jobs), go: ctx.receive('go') }
       const { tag } = await ctx.race(waits)

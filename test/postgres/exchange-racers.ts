@@ -3,7 +3,7 @@
 import { topic } from '../../src/core/declared-topic.ts'
 import { workflow } from '../../src/functions/workflow.ts'
 
-export const jobs = topic<string>('jobs', { delivery: 'queue' })
+export const jobs = topic<string>('jobs', { delivery: 'one' })
 export const news = topic<string>('news')
 
 export interface Sending {

@@ -11,7 +11,7 @@ const sum = workflow('sum', async (ctx, of: readonly number[]) => {
   const squares = await ctx.all(of.map((one) => ctx.child(square, one)))
   return squares.reduce((total, one) => total + one, 0)
 })
-const jobs = topic<number>('jobs', { delivery: 'queue' })
+const jobs = topic<number>('jobs', { delivery: 'one' })
 const worker = workflow('worker', async (ctx) => ctx.receive(jobs))
 
 test('parents and children end on two workers, and each of a queue is done once', async () => {

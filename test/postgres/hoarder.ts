@@ -8,7 +8,7 @@ export const hoarder = workflow('hoarder', async (ctx) => {
   return 'over'
 })
 
-const policy = '{"onTargetTerminated":"dead-letter"}'
+const policy = '{"onUnread":"dead-letter"}'
 
 /** Puts messages into a mailbox, past the store: it would take its time. */
 export async function fill(url: string, schema: string, runId: string, count: number): Promise<void> {

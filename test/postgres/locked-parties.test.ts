@@ -108,7 +108,7 @@ describe('one of 500 meets the lock of a stranger', { timeout: 180_000 }, () => 
 
   it('a broadcast to a locked topic waits alone: 499 others are accepted', async () => {
     const here = await place()
-    const topics = numbers().map((number) => topic(`topic ${number}`, { delivery: 'queue' }))
+    const topics = numbers().map((number) => topic(`topic ${number}`, { delivery: 'one' }))
     const holdfast = await here.at([])
     await Promise.all(topics.map((one) => holdfast.broadcast(one, 'first')))
     await here.user.query('begin')

@@ -15,8 +15,8 @@ import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
-const news = { name: 'news', delivery: 'topic', retainMs: 0 } as const
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const news = { name: 'news', delivery: 'all', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 /** How long it may take until something that was refused is tried again. */
 const againMs = 40_000

@@ -295,9 +295,9 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     queue_not_stuck: `
       select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id
-      where w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+      where w.kind = 'topic' and w.delivery = 'one' and r.ended_at is null and r.deleted_at is null
         and exists (select 1 from ${schema}.broadcasts as b
-          where b.shard = w.shard and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+          where b.shard = w.shard and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
             and (b.expires_at is null or b.expires_at > ${now}))
         and not exists (
           select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,

@@ -209,9 +209,9 @@ export const checks: Readonly<Record<string, string>> = {
 
   queue_not_stuck: `
     select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.run_id
-    where w.shard = 0 and w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+    where w.shard = 0 and w.kind = 'topic' and w.delivery = 'one' and r.ended_at is null and r.deleted_at is null
       and exists (select 1 from broadcasts as b
-        where b.shard = 0 and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+        where b.shard = 0 and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
           and (b.expires_at is null or b.expires_at > :now))
       and not exists (select 1 from chores as c where c.shard = 0 and c.kind = 'late' and c.target = w.target)`,
 
