@@ -5,9 +5,9 @@ import { abortable, reading, type AbortOption } from './client/abort-option.ts'
 import { cancelRuns, pauseRuns, removeRuns, resumeRuns, retryRuns, type ResumeManyOptions } from './client/bulk.ts'
 import type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
-import { discardDeadLetter, listDeadLetters, replayDeadLetter } from './client/dead-letters.ts'
+import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/dead-letters.ts'
 import {
-  checkRuns,
+  checkInvariants,
   countRuns,
   findRuns,
   type Counted,
@@ -62,7 +62,7 @@ import {
   type HoldfastOptions,
 } from './holdfast-options.ts'
 import { checkStore, isPostgres, openStore } from './open-store.ts'
-import type { Checked, Store, StoreAdmin } from './store.ts'
+import type { InvariantCheck, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 import { closeOnSignal, createRandom, isProduction, systemClock, systemPorts } from './system.ts'
 import type { TookOver } from './worker/rescuer.ts'
@@ -150,7 +150,7 @@ export interface Holdfast extends Starts, Sends {
    */
   rekey(options?: RekeyOptions): Promise<Rekeyed>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
-  check(options?: AbortOption): Promise<readonly Checked[]>
+  doctor(options?: AbortOption): Promise<readonly InvariantCheck[]>
   /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
@@ -265,7 +265,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     pauseMany: (filter, options) => pauseRuns(engine, filter, options),
     removeMany: (filter, options) => removeRuns(engine, filter, options),
     rekey: (options) => rekeyRuns(engine, options),
-    check: (options) => checkRuns(engine, options),
+    doctor: (options) => checkInvariants(engine, options),
     async work(options) {
       if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
       if (worker !== null) {
@@ -321,7 +321,7 @@ function changes(engine: Engine, client: Client): Changes {
         : submit(asked)) as Sends['submit'],
     submitBatch,
     deadLetters: (options) => listDeadLetters(engine, options),
-    replayDeadLetter: (letter, options) => replayDeadLetter(engine, letter, options),
+    retryDeadLetter: (letter, options) => retryDeadLetter(engine, letter, options),
     discardDeadLetter: (letter, options) => discardDeadLetter(engine, letter, options),
     cancel: (run, options) => submit(operation.cancel(run, options)),
     pause: (run, options) => submit(operation.pause(run, options)),

@@ -40,8 +40,8 @@ export type {
   DeadLetterPage,
   DeadLetterReference,
   DeadLetterView,
-  ReplayOptions,
-  ReplayOutcome,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
 } from './client/dead-letters.ts'
 export { topic, type Topic, type TopicOptions } from './core/declared-topic.ts'
 export type { OwnTransaction } from './engine/transacting.ts'
@@ -80,5 +80,13 @@ export type { PauseReason, RunStatus } from './core/run.ts'
 export { compositeValue, type KeyScope } from './core/key.ts'
 export type { CancelMode } from './core/steering.ts'
 export type { Drift, EntryKind, FoundCall } from './core/entry.ts'
-export type { Checked, Delivered, Store, StoreAdmin, StoreTransactions, TransactOptions, Within } from './store.ts'
+export type {
+  InvariantCheck,
+  Delivered,
+  Store,
+  StoreAdmin,
+  StoreTransactions,
+  TransactOptions,
+  Within,
+} from './store.ts'
 export type { Schema } from './core/schema.ts'

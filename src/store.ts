@@ -21,7 +21,7 @@ export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
 export type { NewRun } from './core/new-run.ts'
 export type { NewBroadcast } from './core/topic.ts'
 export type {
-  Checked,
+  InvariantCheck,
   DeadLetter,
   DeadLetterFilter,
   KeyCount,

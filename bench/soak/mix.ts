@@ -56,7 +56,7 @@ const trip = workflow('soak.trip', async (ctx, { items }: Order) => {
   return ctx.step('confirm', async () => booked)
 })
 
-const retried = { maxAttempts: 3, kind: 'constant', base: retryMs, jitter: { mode: 'none' } } as const
+const retried = { maxAttempts: 3, kind: 'constant', initial: retryMs, jitter: { mode: 'none' } } as const
 
 const payment = workflow('soak.payment', { retry: retried }, (ctx, { number }: Order) =>
   ctx.step('pay', async ({ attempt }) => {

@@ -18,7 +18,7 @@ export interface Shop {
 }
 
 export function checkoutFor(shop: () => Shop) {
-  return workflow('shop.checkout', { retry: { maxAttempts: 4, base: '1 min' } }, async (ctx, order: Order) => {
+  return workflow('shop.checkout', { retry: { maxAttempts: 4, initial: '1 min' } }, async (ctx, order: Order) => {
     const receipt = await ctx.step('charge', ({ idempotencyKey }) => shop().charge(order.total, idempotencyKey), {
       timeout: '30s',
     })

@@ -82,5 +82,5 @@ async function once(
 async function exhume(engine: Engine, letters: readonly Letter[]): Promise<void> {
   if (letters.length === 0) return
   const admin = adminOf(engine)
-  for (const { runId, id } of letters) await admin.settleDeadLetter({ runId, id }, 'replayed')
+  for (const { runId, id } of letters) await admin.settleDeadLetter({ runId, id }, 'retried')
 }

@@ -8,8 +8,8 @@ import type {
   DeadLetterOptions,
   DeadLetterPage,
   DeadLetterReference,
-  ReplayOptions,
-  ReplayOutcome,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
 } from './dead-letters.ts'
 import type { AnswerOf, Operation, Settled, SignalOperation } from './operation.ts'
 import type { RunHandle } from './run-handle.ts'
@@ -73,7 +73,7 @@ export interface Sends {
   /** What was sent to runs that ended without having read it, and was to be kept; newest first, by pages. */
   deadLetters(options?: DeadLetterOptions): Promise<DeadLetterPage>
   /** Sends a dead letter again: to its topic, or to a run. Doing that twice is doing it once. */
-  replayDeadLetter(letter: DeadLetterReference, options: ReplayOptions): Promise<ReplayOutcome>
+  retryDeadLetter(letter: DeadLetterReference, options: RetryDeadLetterOptions): Promise<RetryDeadLetterOutcome>
   /** Lets go of a dead letter. */
   discardDeadLetter(
     letter: DeadLetterReference,

@@ -125,7 +125,7 @@ export function workflow(
       `The input of ${where} must be a schema that follows Standard Schema: of zod, valibot, arktype or another library.`,
     )
   }
-  const policy = retryPolicy(retry, retryPresets.simpleWorkflow, `${where}: retry`)
+  const policy = retryPolicy(retry, retryPresets.standard, `${where}: retry`)
   const places = new CallPlaces()
   const definition: Workflow<never, unknown> = {
     type,

@@ -58,7 +58,7 @@ export interface Inputs {
 
 export type Kind = keyof Inputs
 
-const often = { maxAttempts: 6, kind: 'constant', base: 60, jitter: { mode: 'none' } } as const
+const often = { maxAttempts: 6, kind: 'constant', initial: 60, jitter: { mode: 'none' } } as const
 
 /** Whoever only starts and reads runs needs no sink. */
 export function chaosWorkflows(sink: Sink | null, build: Version) {

@@ -58,7 +58,7 @@ describe('whatever ends a run, in one transaction', () => {
       expect((await mailbox(reader.runId)).map(({ kind, name }) => [kind, name])).toEqual([['broadcast', 'news']])
       expect((await run(child.id)).status).toBe('cancelling')
       expect(await mailbox(parent.runId)).toEqual([])
-      expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
   )
 })
@@ -74,11 +74,11 @@ describe('a letter to a run that is over', () => {
     await deliver(message(id, { id: 'late', policy }))
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['late', 'first'])
     const [one, other] = await Promise.all(
-      [1, 2].map(() => store.settleDeadLetter({ runId: id, id: 'late' }, 'replayed')),
+      [1, 2].map(() => store.settleDeadLetter({ runId: id, id: 'late' }, 'retried')),
     )
     expect([one, other].filter(Boolean)).toHaveLength(1)
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['first'])
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 

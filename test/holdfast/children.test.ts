@@ -383,6 +383,6 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await holdfast.signal(taken, 'end', 1)
     expect(await taken.result()).toBe(1)
     expect(await childrenOf(holdfast, run)).toHaveLength(3)
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })

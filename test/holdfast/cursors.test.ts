@@ -100,14 +100,14 @@ describe.each(everyStore)('a cursor that no page gave, on the $name store', ({ m
     const refused = { code: 'INVALID_OPTION', message: expect.stringContaining('{ runId, id }') as string }
     for (const letter of letters) {
       await expect(holdfast.discardDeadLetter(letter as never)).rejects.toMatchObject(refused)
-      await expect(holdfast.replayDeadLetter(letter as never, { to: id })).rejects.toMatchObject(refused)
+      await expect(holdfast.retryDeadLetter(letter as never, { to: id })).rejects.toMatchObject(refused)
     }
     for (const letter of [
       { runId: 'x', id: 'a' },
       { runId: id, id: 'a' },
     ]) {
       expect(await holdfast.discardDeadLetter(letter)).toEqual({ outcome: 'not-dead' })
-      expect(await holdfast.replayDeadLetter(letter, { to: id })).toEqual({ outcome: 'not-dead' })
+      expect(await holdfast.retryDeadLetter(letter, { to: id })).toEqual({ outcome: 'not-dead' })
     }
   })
 

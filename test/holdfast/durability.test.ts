@@ -62,7 +62,7 @@ describe('what is started', () => {
       if (status !== undefined && status !== moves.at(-1)) moves.push(status)
     }
     let attempts = 0
-    const winding = workflow('winding', { retry: { base: '1min' } }, async (ctx) => {
+    const winding = workflow('winding', { retry: { initial: '1min' } }, async (ctx) => {
       await ctx.step('look', () => note(ctx.run.id))
       await ctx.sleep('1min')
       attempts += 1
@@ -185,7 +185,7 @@ describe('what is started', () => {
   it('PQ-E2: is claimed by its id alone: the input is stored once, in the journal, and read from there', async () => {
     const { begin, after, rows } = machine(nextPath())
     const seen: string[] = []
-    const echo = workflow('echo', { retry: { base: '1min' } }, async (ctx, text: string) => {
+    const echo = workflow('echo', { retry: { initial: '1min' } }, async (ctx, text: string) => {
       await ctx.sleep('1min')
       if (seen.push(text) === 1) throw new Error('Once more')
     })
@@ -203,7 +203,7 @@ describe('what is started', () => {
   })
 
   it('PQ-S3: leaves the same journal in SQLite as in memory', async () => {
-    const trip = workflow('trip', { retry: { base: 1 } }, async (ctx, n: number) => {
+    const trip = workflow('trip', { retry: { initial: 1 } }, async (ctx, n: number) => {
       const legs = await Promise.all([ctx.step('one', () => n + 1), ctx.step('two', () => [n])])
       await ctx.sleep(1)
       return ctx.branch('leg', (leg) =>
@@ -227,7 +227,7 @@ describe('what is started', () => {
 })
 
 describe('a failure', () => {
-  const minutely = { maxAttempts: 3, kind: 'constant', base: '1min', jitter: { mode: 'none' } } as const
+  const minutely = { maxAttempts: 3, kind: 'constant', initial: '1min', jitter: { mode: 'none' } } as const
 
   it('SW-R2: gives the run back with its error, due after the delay and held by nobody; another process repeats it', async () => {
     const { begin, until, after, clock, rows } = machine(nextPath())

@@ -30,7 +30,7 @@ const bad = workflow('bad', { retry: 'none' }, async (_ctx, input: string) => {
   throw new Error(`${input} lost`)
 })
 
-const everything = workflow('everything', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, round: Round) => {
+const everything = workflow('everything', { retry: { maxAttempts: 2, initial: 0 } }, async (ctx, round: Round) => {
   ctx.log(`at ${round.secret}`, { secret: round.secret })
   ctx.progress(0.5, `half of ${round.secret}`)
   ctx.expose('shown', round.secret)
@@ -55,7 +55,7 @@ interface Round {
   readonly isLast: boolean
 }
 
-const undone = workflow('undone', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, secret: string) => {
+const undone = workflow('undone', { retry: { maxAttempts: 2, initial: 0 } }, async (ctx, secret: string) => {
   const stuck = (): never => {
     throw new Error(`not undone: ${secret}`)
   }

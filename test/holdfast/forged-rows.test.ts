@@ -260,7 +260,7 @@ describe('a row that the engine did not write', () => {
       expect(shown?.unreadable?.note).toContain(`The row of this run is damaged: ${column} is not`)
     expect(runs.find(({ id }) => id === well.id)?.unreadable).toBeNull()
     // The doctor looks at the others, and names this one.
-    const report = await holdfast.check()
+    const report = await holdfast.doctor()
     const named = report.filter(({ offenders }) => offenders.includes(damaged.id)).map(({ name }) => name)
     if (column !== 'wants') expect(named).toContain('rows_well_formed')
     await holdfast.signal(damaged, 'pay', 5)
@@ -274,7 +274,7 @@ describe('a row that the engine did not write', () => {
     const [one, two] = [await waiting(holdfast, 'steps'), await waiting(holdfast, 'listener')]
     file.attacker.prepare(`update journal set meta = '{x' where run_id = ? and kind = 'waiting'`).run(one)
     file.attacker.prepare(`update runs set due = 1 where id = ?`).run(two)
-    const report = await holdfast.check()
+    const report = await holdfast.doctor()
     const of = (id: string): readonly string[] =>
       report.filter(({ offenders }) => offenders.includes(id)).map(({ name }) => name)
     expect(of(one)).toEqual(['rows_well_formed'])

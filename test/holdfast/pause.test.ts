@@ -252,7 +252,7 @@ describe('a pause that is taken back before the holder obeys it', () => {
     const { open, until, after, clock } = virtualWorld()
     const { passed, open: letGo } = gate()
     let bodies = 0
-    const flaky = workflow('flaky', { retry: { maxAttempts: 2, kind: 'constant', base: '1 min' } }, async () => {
+    const flaky = workflow('flaky', { retry: { maxAttempts: 2, kind: 'constant', initial: '1 min' } }, async () => {
       bodies += 1
       if (bodies > 1) return 'done'
       await passed

@@ -92,7 +92,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     const run = await holdfast.start(reader, 2, { key: 'k' })
     await holdfast.signal(run, 'go', 1)
     const letter = { runId: gone.id, id: 'late' }
-    expect(await refusal(holdfast.replayDeadLetter(letter, { to: run }))).toMatchObject({ code: 'MAILBOX_FULL' })
+    expect(await refusal(holdfast.retryDeadLetter(letter, { to: run }))).toMatchObject({ code: 'MAILBOX_FULL' })
     expect((await holdfast.deadLetters()).letters).toMatchObject([letter])
     const again = holdfast.sendOrStart(reader, 'k', 'go', 2, 2)
     expect(await refusal(again)).toMatchObject({ code: 'MAILBOX_FULL', details: { runId: run.id } })

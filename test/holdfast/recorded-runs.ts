@@ -34,8 +34,8 @@ export interface Recorded {
 }
 
 const once = { retry: 'none' } as const
-const soon = { retry: { maxAttempts: 2, base: '1 s' } } as const
-const late = { retry: { maxAttempts: 2, base: '1 min' } } as const
+const soon = { retry: { maxAttempts: 2, initial: '1 s' } } as const
+const late = { retry: { maxAttempts: 2, initial: '1 min' } } as const
 
 type Body = (ctx: Context) => Promise<unknown>
 

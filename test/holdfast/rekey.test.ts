@@ -127,7 +127,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect(after.filter((text) => text.includes('enc1.a.'))).toEqual([])
     expect((await texts(shared)).length).toBe(before)
     expect(await shared.store.otherKeys(['b'], 10)).toEqual([])
-    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await shared.store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 
     const fresh = await shared.open({ codec: last, workflows })
     await fresh.work()
@@ -180,7 +180,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await rekeying.rekey()
     expect((await texts(shared)).filter((text) => text.includes('enc1.a.'))).toEqual([])
     expect([...booked.values()].every((times) => times === 1)).toBe(true)
-    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await shared.store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 

@@ -83,6 +83,6 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     expect(await holdfast.signal(run, 'a', 'at last')).toMatchObject({ outcome: 'delivered' })
     expect(await after(run.result())).toBe('at last')
     expect(await kindsOf(holdfast, run)).toEqual(['started', 'waiting', 'woken', 'succeeded'])
-    expect((await holdfast.check()).flatMap(({ offenders }) => offenders)).toEqual([])
+    expect((await holdfast.doctor()).flatMap(({ offenders }) => offenders)).toEqual([])
   })
 })

@@ -34,7 +34,7 @@ describe('a worker', () => {
   })
 
   it('with one slot finishes one run while another one waits for its next attempt', async () => {
-    const unlucky = workflow('unlucky', { retry: { base: '1h', cap: '1h' } }, (ctx) =>
+    const unlucky = workflow('unlucky', { retry: { initial: '1h', max: '1h' } }, (ctx) =>
       ctx.step('fail', () => Promise.reject(new Error('Not today'))),
     )
     const quick = workflow('quick', () => 'done')
@@ -218,7 +218,7 @@ describe('stopping', () => {
   it('between two attempts hands the count of attempts over', async () => {
     const store = memoryStore()
     const attempts: number[] = []
-    const second = workflow('second.try', { retry: { base: '100ms' } }, (ctx) =>
+    const second = workflow('second.try', { retry: { initial: '100ms' } }, (ctx) =>
       ctx.step('try', ({ attempt }) => {
         if (attempts.push(attempt) === 1) throw new Error('Once more')
       }),

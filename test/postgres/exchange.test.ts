@@ -72,7 +72,7 @@ async function deadlocksIn(url: string): Promise<number> {
 }
 
 async function unsound(store: PostgresStore): Promise<readonly unknown[]> {
-  return (await store.check()).filter(({ offenders }) => offenders.length > 0)
+  return (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
 }
 
 test('an end and who begins to watch it, at the same moment: nobody waits for what is over, 200 times', async () => {

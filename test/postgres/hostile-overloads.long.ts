@@ -138,7 +138,7 @@ describe('hostile overloads in public', () => {
     const store = await openPostgresStore({ url, schema: 'doctor', listen: false })
     onTestFinished(() => store.close())
     await store.migrate()
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('are picked by none of the statements that the contract has sent, also in what was never executed of them', async () => {

@@ -45,7 +45,7 @@ async function rig(shards = 1): Promise<Rig> {
   onTestFinished(() => client.end())
   await client.query('begin')
   onTestFinished(async () => {
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
   return {
     ...bench,
@@ -153,7 +153,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     await until('all children have ended', async () => (await ended()) === 3)
     await stranger.query('commit')
     expect(await Promise.all(parents.map((run) => run.result({ timeout: '60s' })))).toEqual([0, 1, 2])
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 

@@ -43,7 +43,7 @@ function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
 }
 
 async function expectSound(holdfast: Holdfast): Promise<void> {
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 }
 
 function numbers(): readonly number[] {

@@ -52,7 +52,7 @@ describe('a million signals to one run', { timeout: 1_200_000 }, () => {
     const unread = process.memoryUsage().rss
     await holdfast.cancel(run, { mode: 'now' })
     expect(process.memoryUsage().rss - unread).toBeLessThan(mostBytes)
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     await holdfast.close()
     await store.close()
   })

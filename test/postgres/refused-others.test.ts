@@ -37,7 +37,7 @@ async function rig(shards = 1): Promise<Rig> {
   const store = await openPostgresStore({ url, listen: false, connections: 4, logger })
   onTestFinished(() => store.close())
   onTestFinished(async () => {
-    const found = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+    const found = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
     // Runs of a bench are parked without an entry that says what they wait for.
     expect(found.filter(({ name }) => name !== 'waits_for_something')).toEqual([])
   })

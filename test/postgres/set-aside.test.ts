@@ -35,7 +35,7 @@ async function rig(shards = 1): Promise<Rig> {
   onTestFinished(() => client.end())
   await client.query('begin')
   onTestFinished(async () => {
-    const broken = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+    const broken = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
     expect(broken).toEqual([])
   })
   const stranger = {

@@ -331,7 +331,7 @@ export class OperationGenerator {
   private deadLetters(): Operation {
     const filter = this.chance(3) ? { name: 'go' } : {}
     const limit = 1 + this.below(4)
-    const fate = this.pick(['discarded', 'replayed'] as const)
+    const fate = this.pick(['discarded', 'retried'] as const)
     return async (store) => {
       const page = await store.deadLetters(filter, { limit })
       const last = page.at(-1)

@@ -149,7 +149,7 @@ describe('an effect', () => {
         fails -= 1
         if (fails >= 0) throw new Error('The mail server is down')
       },
-      options: { retry: { maxAttempts: 5, base: '500ms', factor: 10, jitter: { mode: 'none' } } },
+      options: { retry: { maxAttempts: 5, initial: '500ms', factor: 10, jitter: { mode: 'none' } } },
     })
     const holdfast = await work(order)
     const run = await holdfast.start('order', create)

@@ -69,7 +69,7 @@ const definitions = {
       () => {
         throw new Error('Not now')
       },
-      { retry: { maxAttempts: 10, base: '1h', jitter: { mode: 'none' } } },
+      { retry: { maxAttempts: 10, initial: '1h', jitter: { mode: 'none' } } },
     ),
   ),
   saga: workflow('saga', async (ctx, mode: 'ends' | 'sleeps' | 'fails' | 'stubborn') => {
@@ -78,7 +78,7 @@ const definitions = {
       undo: () => {
         if (mode === 'stubborn') throw new Error('Not yet')
       },
-      retry: { maxAttempts: 10, base: '1h', jitter: { mode: 'none' } },
+      retry: { maxAttempts: 10, initial: '1h', jitter: { mode: 'none' } },
     })
     if (mode === 'fails') throw fatal('The seat is gone')
     if (mode !== 'ends') await ctx.sleep('1 day')

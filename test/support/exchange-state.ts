@@ -38,7 +38,7 @@ export async function assertNothingLost(store: ReadCommittedStore, now: number):
   assertNobodySleeps(state)
   assertWaits(state, now)
   assertBroadcasts(state)
-  const wrong = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+  const wrong = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
   assert.deepEqual(wrong, [], 'the store finds nothing wrong with itself')
   return state
 }

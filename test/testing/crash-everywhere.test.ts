@@ -164,7 +164,7 @@ describe('what passes', () => {
   })
 
   it('attempts that fail, and are tried again', async () => {
-    const flaky = workflow('flaky', { retry: { base: '1 min' } }, async (ctx) =>
+    const flaky = workflow('flaky', { retry: { initial: '1 min' } }, async (ctx) =>
       ctx.step('call', ({ attempt, idempotencyKey }) => {
         if (attempt < 3) throw new Error('Not yet')
         return ledger.book(idempotencyKey, 'call')

@@ -74,7 +74,7 @@ it('crashes in a row and crashes of an idle process do no harm', async () => {
   for (let crash = 0; crash < 20; crash += 1) await t.crash()
   await t.advance('1 day')
   expect(await run.result()).toBe('up')
-  expect((await t.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await t.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 })
 
 it('a run that is replayed whenever it goes on sees the same', async () => {

@@ -48,7 +48,7 @@ it('after a second everything that is due within that second has happened: a sle
   const busy = workflow('busy', {}, async (ctx, kind: 'sleep' | 'retry' | 'timeout') => {
     if (kind === 'sleep') await ctx.sleep('1s')
     if (kind === 'retry') {
-      const retry = { base: '1s', jitter: { mode: 'none' } } as const
+      const retry = { initial: '1s', jitter: { mode: 'none' } } as const
       const fail = (): void => {
         attempts += 1
         if (attempts === 1) throw new Error('not yet')

@@ -132,7 +132,7 @@ workflow('misspelt.inside', { retry: { maxAttempt: 3 } }, () => 1)
 workflow('unknown.preset', { retry: 'temporal' }, () => 1)
 
 // @ts-expect-error -- a misspelt unit: seconds
-workflow('misspelt.unit', { retry: { base: '5 secnods' } }, () => 1)
+workflow('misspelt.unit', { retry: { initial: '5 secnods' } }, () => 1)
 
 // Inside of a body.
 

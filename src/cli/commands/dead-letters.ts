@@ -1,7 +1,12 @@
 // `holdfast dead-letters`: lists what runs had not read when they ended, sends one of it again, or discards it.
 
 import type { Command } from 'commander'
-import type { DeadLetterReference, DeadLetterView, ReplayOptions, ReplayOutcome } from '../../client/dead-letters.ts'
+import type {
+  DeadLetterReference,
+  DeadLetterView,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
+} from '../../client/dead-letters.ts'
 import { formatMs } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
 import type { Holdfast } from '../../holdfast.ts'
@@ -64,7 +69,7 @@ export function registerDeadLetters(program: Command, act: Act): void {
     const to = options.to === undefined ? null : checkRunId(options.to)
     const opened = await call.open({ store: 'existing' })
     if (options.discard === true) return discard(call, opened.holdfast, letter)
-    return replay(call, opened, letter, to)
+    return retry(call, opened, letter, to)
   })
 }
 
@@ -110,14 +115,14 @@ function letterLines(
   return table(columns, rows, width, paint)
 }
 
-async function replay(
+async function retry(
   { printer }: Call,
   { holdfast, module }: Opened,
   letter: DeadLetterReference,
   to: string | null,
 ): Promise<void> {
   const where = to === null ? { to: await topicOf(holdfast, module, letter) } : { to }
-  const sent: ReplayOutcome = await holdfast.replayDeadLetter(letter, where)
+  const sent: RetryDeadLetterOutcome = await holdfast.retryDeadLetter(letter, where)
   switch (sent.outcome) {
     case 'not-dead':
       throw notDead(letter)
@@ -138,7 +143,7 @@ async function topicOf(
   holdfast: Holdfast,
   module: Opened['module'],
   { runId, id }: DeadLetterReference,
-): Promise<ReplayOptions['to']> {
+): Promise<RetryDeadLetterOptions['to']> {
   for (let after: string | null = null; ;) {
     const page: Awaited<ReturnType<Holdfast['deadLetters']>> = await holdfast.deadLetters({
       run: runId,

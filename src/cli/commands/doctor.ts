@@ -20,7 +20,7 @@ export function registerDoctor(program: Command, act: Act): void {
   act(command, async (call) => {
     const { holdfast, store } = await call.open({ store: 'existing', onlyLooks: true })
     const { printer } = call
-    const checks = await holdfast.check()
+    const checks = await holdfast.doctor()
     const broken = checks.filter(({ offenders }) => offenders.length > 0)
     const width = Math.max(...checks.map(({ name }) => name.length))
     await printer.answer(

@@ -4,7 +4,7 @@
 // Every join is on the shard as well, so that a database which spread its rows by it has all that it joins in one place.
 
 import { mostOffenders } from '../../core/invariants/check.ts'
-import type { Checked } from '../../store.ts'
+import type { InvariantCheck } from '../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import { damagedRows } from './damaged-rows.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
@@ -16,7 +16,7 @@ export interface Checking {
    * In a transaction: outside of one, the storage timeout bounds each statement. Runs that are known to have damaged rows are
    * left out, and named.
    */
-  check(x: Execution, damaged?: readonly string[]): Promise<readonly Checked[]>
+  check(x: Execution, damaged?: readonly string[]): Promise<readonly InvariantCheck[]>
   /** The runs for whose rows a check fails because they hold no JSON. */
   damaged(x: Execution): Promise<readonly string[]>
 }
@@ -24,13 +24,13 @@ export interface Checking {
 export function checking({ schema, now }: Dialect): Checking {
   const made = (tables: Tables, adapt: (sql: string) => string): readonly (readonly [string, Statement])[] =>
     Object.entries(checksOf(schema, `(select ${now})`, tables)).map(
-      ([name, sql]) => [name, statement('check.read', checkQuery(adapt(sql)))] as const,
+      ([name, sql]) => [name, statement('doctor.read', checkQuery(adapt(sql)))] as const,
     )
   const usual = made({ runs: `${schema}.runs`, journal: `${schema}.journal` }, (sql) => sql)
   const withoutDamaged = (ids: readonly string[]): typeof usual =>
     made({ runs: 'sound_runs', journal: 'sound_journal' }, (sql) => withTables(schema, ids, sql))
   const suspicious = statement(
-    'check.read',
+    'doctor.read',
     `select id from ${schema}.runs where ${malformedRun} union select run_id from ${schema}.journal where ${malformedEntry}`,
   )
   // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
@@ -55,7 +55,7 @@ export function checking({ schema, now }: Dialect): Checking {
       // The plans are those of the user's settings; where names are looked for is not.
       await x.execute(safely, [])
       await x.execute(unhurried, [])
-      const checked: Checked[] = []
+      const checked: InvariantCheck[] = []
       const malformed = new Set([...damaged, ...(await x.execute(suspicious, [])).map(({ id }) => id as string)])
       for (const [name, query] of malformed.size === 0 ? usual : withoutDamaged([...malformed])) {
         const offenders = (await x.execute(query, [])).map(({ id }) => id as string)

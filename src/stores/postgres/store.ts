@@ -11,7 +11,7 @@ import type {
   Busy,
   Capabilities,
   Change,
-  Checked,
+  InvariantCheck,
   ChoresDone,
   Claimed,
   ClaimRequest,
@@ -273,7 +273,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     return this.parts.tokenKey()
   }
 
-  async check(): Promise<readonly Checked[]> {
+  async doctor(): Promise<readonly InvariantCheck[]> {
     // It reads everything, in plans and in a time of its own.
     const lent = <Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> =>
       this.db.lend(({ x }) => work(x), { patienceMs: longestCheckMs, inTime: true })

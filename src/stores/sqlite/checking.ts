@@ -6,7 +6,7 @@
 
 import { mostOffenders } from '../../core/invariants/check.ts'
 import type { Clock } from '../../core/ports.ts'
-import type { Checked } from '../../store.ts'
+import type { InvariantCheck } from '../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import type { Connection } from './connection.ts'
 import { nowExpression } from './settings.ts'
@@ -336,7 +336,7 @@ export function checkQuery(sql: string): string {
  * read by itself after it has begun: by an earlier one, what others made due meanwhile would not be due yet. A clock that a
  * test owns is read once.
  */
-export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly Checked[] {
+export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly InvariantCheck[] {
   const [asked, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]
   const { rows_well_formed: malformed = '', ...others } = checks
   const damaged = new Set(db.all(malformed, []).map(({ id }) => id as string))

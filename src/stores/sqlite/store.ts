@@ -15,7 +15,7 @@ import type {
   BeatRequest,
   Capabilities,
   Change,
-  Checked,
+  InvariantCheck,
   ChoresDone,
   Claimed,
   ClaimRequest,
@@ -291,7 +291,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.read(() => readTokenKey(this.db))
   }
 
-  async check(): Promise<readonly Checked[]> {
+  async doctor(): Promise<readonly InvariantCheck[]> {
     // Each check is one statement, and so sees one state; whoever writes is not held up.
     return this.read(() => checkTables(this.db, this.clock))
   }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isHoldfastError } from '../../../src/core/error.ts'
 import { checkOptions, closest, didYouMean, shown } from '../../../src/core/suggest.ts'
 
-const options = ['maxAttempts', 'kind', 'base', 'factor', 'cap', 'floor', 'jitter', 'retryable']
+const options = ['maxAttempts', 'kind', 'initial', 'factor', 'max', 'min', 'jitter', 'retryable']
 
 function messageOf(call: () => void): string {
   try {
@@ -25,7 +25,7 @@ describe('closest', () => {
     ['jiter', 'jitter'],
     ['fator', 'factor'],
     ['knid', 'kind'],
-    ['Cap', 'cap'],
+    ['Max', 'max'],
   ])('finds for %s what was meant: %s', (name, meant) => {
     expect(closest(name, options)).toBe(meant)
   })
@@ -78,7 +78,7 @@ describe('checkOptions', () => {
 
   it('accepts allowed options, an empty object, one without prototype and one of another copy of Object', () => {
     const otherRealm = Object.create(Object.create(null) as object) as object
-    for (const fine of [{ cap: 1, base: undefined }, {}, Object.create(null), otherRealm]) {
+    for (const fine of [{ max: 1, initial: undefined }, {}, Object.create(null), otherRealm]) {
       expect(() => checkOptions(fine, options, 'here')).not.toThrow()
     }
   })
@@ -94,7 +94,7 @@ describe('checkOptions', () => {
     [[], 'an array'],
     [new Map(), 'an object'],
     [() => 1, 'a function'],
-    ['ironflow', '"ironflow"'],
+    ['patient', '"patient"'],
     [3, '3'],
     [Symbol('s'), 'a symbol'],
   ])('refuses %s in place of a plain object', (value, name) => {

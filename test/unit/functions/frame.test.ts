@@ -8,7 +8,7 @@ import { createHoldfast } from '../../../src/holdfast.ts'
 import { MemoryStore } from '../../../src/stores/memory/store.ts'
 import { FunctionRig, VirtualClock } from '../../support/function-rig.ts'
 
-const constant = { maxAttempts: 3, base: 10, kind: 'constant', jitter: { mode: 'none' } } as const
+const constant = { maxAttempts: 3, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const
 
 /** Keeps large texts elsewhere, as long as it is up. */
 function createOffload(): Offload & { isUp: boolean; puts: number; gets: number } {

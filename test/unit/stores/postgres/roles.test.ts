@@ -118,7 +118,7 @@ describe('the roles of a schema', () => {
       `select data from ${schema}.messages`,
       `select metadata from ${schema}.runs`,
       `select * from ${schema}.secrets`,
-      `select * from ${viewSchema(schema, 'ironflow', 'payloads')}.events`,
+      `select * from ${viewSchema(schema, 'instances', 'payloads')}.events`,
       `insert into ${schema}.messages select * from ${schema}.messages`,
       `update ${schema}.runs set wish = null`,
     ]) {

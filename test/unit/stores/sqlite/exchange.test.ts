@@ -51,7 +51,7 @@ const nobody = { starts: [], watches: [], unwatches: [] } as const
 const success = { append: [{ kind: 'succeeded', name: null, meta: null, data: '1' }], status: 'succeeded' } as const
 
 async function broken(store: SqliteStore): Promise<readonly string[]> {
-  return (await store.check()).filter(({ offenders }) => offenders.length > 0).map(({ name }) => name)
+  return (await store.doctor()).filter(({ offenders }) => offenders.length > 0).map(({ name }) => name)
 }
 
 describe('the row of a run that ends', () => {
