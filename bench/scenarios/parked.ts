@@ -47,7 +47,7 @@ async function measure(
   runs: number,
   frames: number,
 ): Promise<readonly Reading[]> {
-  await holdfast.work({ concurrency: 1_000, parked: frames })
+  await holdfast.work({ concurrency: 1_000, cachedRuns: frames })
   await park(holdfast, waiting, 1_000)
   const before = await settledMemory()
   await park(holdfast, waiting, runs)

@@ -49,7 +49,7 @@ function wakeCase({ store, quick }: Settings, name: string, kept: boolean, measu
     isolated: true,
     sample: () =>
       withHoldfast(store, workflows, async (holdfast) => {
-        await holdfast.work({ concurrency: 1_000, parked: kept ? runs : 0 })
+        await holdfast.work({ concurrency: 1_000, cachedRuns: kept ? runs : 0 })
         const ms = await measure(holdfast, runs)
         return [{ metric: 'wakes', unit: 'per second', value: (runs / ms) * 1_000, goals }]
       }),

@@ -100,10 +100,10 @@ class Rows {
       if (stretch !== undefined) stretch.to = Math.max(stretch.to, end)
     }
     if (isTerminal(view.status) || view.status === 'waiting' || view.status === 'paused') return
-    const { dueAt, wish } = view
+    const { dueAt, controlRequest } = view
     const isLater = dueAt !== null && dueAt.getTime() > now
     const told = isLater ? `goes on in ${formatMs(dueAt.getTime() - now)}` : liveTold[view.status]
-    const asked = wish === null ? '' : `, asked to ${wish.kind}`
+    const asked = controlRequest === null ? '' : `, asked to ${controlRequest.kind}`
     const from = Math.min(this.lastAt ?? end, end)
     this.point(view.status, { from, to: end, mark: '▷', colour: 'cyan' }, told + asked)
   }

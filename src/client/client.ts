@@ -11,7 +11,7 @@ import { holds, type Lease, type Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
-import type { NewRun, Started, Within } from '../store.ts'
+import type { NewRun, Started, TransactionStore } from '../store.ts'
 import { abortable } from './abort-option.ts'
 import { FirstEntries, firstOf } from './first-entries.ts'
 import { RunHandle } from './run-handle.ts'
@@ -45,8 +45,8 @@ export type VersionFor = (choice: VersionChoice) => number | undefined
 /** A run that this process has in its memory. */
 export interface ActiveRun {
   readonly id: string
-  /** `moving`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
-  readonly state: 'moving' | 'parked'
+  /** `running`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
+  readonly state: 'running' | 'parked'
 }
 
 /** A start that has been checked and encoded. */
@@ -156,7 +156,7 @@ export class Client {
 
   /** Starts a run inside a transaction. It is never begun at once: it may yet never have existed. */
   async startWithin(
-    within: Within,
+    within: TransactionStore,
     workflow: Definition | string,
     input: unknown,
     options?: StartOptions,
@@ -279,7 +279,7 @@ export class Client {
   active(reference: RunReference): ActiveRun | null {
     const id = idOf(reference)
     const { desk } = this.engine
-    if (desk?.isMoving(id) === true) return { id, state: 'moving' }
+    if (desk?.isMoving(id) === true) return { id, state: 'running' }
     return desk?.isParked(id) === true ? { id, state: 'parked' } : null
   }
 

@@ -52,7 +52,7 @@ export interface CountOptions extends AbortOption {
   readonly atMost?: number
 }
 
-export interface Counted {
+export interface CountResult {
   readonly count: number
   /** There are more than were counted. */
   readonly isCapped: boolean
@@ -104,7 +104,7 @@ export async function listed(engine: Engine, runs: readonly Run[]): Promise<read
   return Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads)))
 }
 
-export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<Counted> {
+export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<CountResult> {
   checkOptions(options, ['atMost', 'abortSignal'], 'count()')
   const { atMost = countedAtMost } = options
   checkWhole(atMost, 'count({ atMost })', { least: 1, most: Number.MAX_SAFE_INTEGER - 1 })

@@ -13,7 +13,7 @@ import { isUnattended } from '../engine/unattended.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './sending.ts'
-import { cancelRun, type Cancelled, type CancelOptions } from './steering.ts'
+import { cancelRun, type CancelOutcome, type CancelOptions } from './steering.ts'
 
 export interface ResultOptions {
   /** Give up waiting when it fires, with RESULT_TIMEOUT; the run goes on. @default none */
@@ -86,7 +86,7 @@ export class RunHandle<Output> {
   }
 
   /** Stops the run; see `holdfast.cancel`. */
-  cancel(options?: CancelOptions): Promise<Cancelled> {
+  cancel(options?: CancelOptions): Promise<CancelOutcome> {
     return cancelRun(this.#engine, this.id, options)
   }
 

@@ -8,8 +8,8 @@ import type { KeyScope } from '../core/key.ts'
 import type { Retry } from '../core/retry.ts'
 import type { Schema } from '../core/schema.ts'
 import type { StepTools } from '../core/attempt.ts'
-import type { Gathered, Raceable, Raced, TokenWait, Wait } from './wait.ts'
-import type { OnParentEnd, RunOutcome, TimeReached } from './way.ts'
+import type { AllResult, Raceable, RaceResult, TokenWait, Wait } from './wait.ts'
+import type { OnParentEnd, RunOutcome, SleepResult } from './way.ts'
 
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
@@ -91,7 +91,7 @@ export interface ChildOptions {
 }
 
 export interface UntilOptions {
-  /** How long to wait between two checks. @default `pauseCheckInterval` of `createHoldfast`, 1 h */
+  /** How long to wait between two checks. @default `untilInterval` of `createHoldfast`, 1 h */
   readonly every?: Duration
 }
 
@@ -148,8 +148,8 @@ export interface Context<Input = unknown> {
    * Waits for a time, which counts from when this was called, whether it is awaited at once or later. The run holds no slot
    * and no lease meanwhile, and survives any restart.
    */
-  sleep(duration: Duration): Wait<TimeReached>
-  sleepUntil(time: Date | number): Wait<TimeReached>
+  sleep(duration: Duration): Wait<SleepResult>
+  sleepUntil(time: Date | number): Wait<SleepResult>
 
   /**
    * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
@@ -170,11 +170,11 @@ export interface Context<Input = unknown> {
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
    */
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>>
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
 
   /** Waits for all of these, and fails with the first that does. */
-  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<Gathered<Waits>>
-  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<Gathered<Waits>>
+  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<AllResult<Waits>>
+  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<AllResult<Waits>>
 
   /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>

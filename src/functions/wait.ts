@@ -124,9 +124,9 @@ export type Raceable<Waits> = {
 }
 
 /** What a race gives back: the tag of the wait that came true first, and what that gave. */
-export type Raced<Waits> = {
+export type RaceResult<Waits> = {
   [Tag in keyof Waits & string]: { readonly tag: Tag; readonly value: Waited<Waits[Tag]> }
 }[keyof Waits & string]
 
 /** What all of several waits give back. */
-export type Gathered<Waits> = { -readonly [Key in keyof Waits]: Waited<Waits[Key]> }
+export type AllResult<Waits> = { -readonly [Key in keyof Waits]: Waited<Waits[Key]> }

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { operation, topic, workflow, type AbortOption, type Holdfast, type HoldfastError } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import type { Settled } from '../../src/client/operation.ts'
+import type { SettledOperation } from '../../src/client/operation.ts'
 import { RunHandle } from '../../src/client/run-handle.ts'
 import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
 
@@ -69,7 +69,7 @@ const calls: Readonly<Record<string, Call>> = {
 const others = ['using', 'run', 'active', 'work', 'close']
 
 /** Of one operation the answer tells what a single call throws. */
-async function firstOf(answers: Promise<readonly Settled<unknown>[]>): Promise<unknown> {
+async function firstOf(answers: Promise<readonly SettledOperation<unknown>[]>): Promise<unknown> {
   const [answer] = await answers
   if (answer?.ok === false) throw answer.error
   return answer

@@ -88,7 +88,7 @@ describe('the context', () => {
       ctx.log('woke')
     })
     const holdfast = await open({ workflows: [chatty], logger })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(chatty)
     await run.result()
     expect(logger.lines.map(({ level, message }) => [level, message])).toEqual([

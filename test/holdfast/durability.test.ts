@@ -191,7 +191,7 @@ describe('what is started', () => {
     })
     const { holdfast } = await begin([echo])
     const run = await holdfast.start(echo, 'a marked input')
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     await after(run.result())
     expect(seen).toEqual(['a marked input', 'a marked input'])
     const tables = rows(`select name from sqlite_master where type = 'table'`).map(({ name }) => name as string)

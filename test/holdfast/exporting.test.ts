@@ -43,7 +43,7 @@ const fromFile = (exported: ExportedRun): ExportedRun => JSON.parse(JSON.stringi
 async function recordSealed({ workflow: one, others = [], options = {}, meanwhile }: Recorded): Promise<ExportedRun> {
   const world = virtualWorld()
   const holdfast = await world.open({ workflows: [one, ...others], ...sealed() })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(one, undefined, options)
   await world.clock.advance('1 ms')
   await meanwhile?.(holdfast, run, world)

@@ -50,7 +50,7 @@ test('a long journal and a large mailbox are read in parts, and nothing of eithe
   const holdfast = await open({ store: world.store, workflows: [collector] })
   const run = await holdfast.start(collector)
   for (let part = 0; part < 20; part += 1) await holdfast.signal(run, 'part', large)
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   await clock.advance('1s')
   for (let part = 0; part < 5; part += 1) await holdfast.signal(run, 'part', large)
   expect(await after(run.result())).toBe(25 * large.length)
@@ -76,7 +76,7 @@ test('one name with more mail than fits into a load hides no other name, and not
     for (let part = 0; part < 40; part += 1) await holdfast.signal(run, 'z-many', large)
     await holdfast.signal(run, 'a-one', 'last')
   }
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   for (const run of runs) expect(await after(run.result())).toEqual(['many', 'last', 40 * large.length])
   expect(Math.max(...world.loads.flat())).toBeLessThan(bound + mebi)
 })

@@ -9,8 +9,8 @@ import { settled, until } from './gate.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 const patient = workflow('patient', async (ctx, names: readonly string[]) => {
@@ -19,14 +19,14 @@ const patient = workflow('patient', async (ctx, names: readonly string[]) => {
   return got
 })
 
-describe.each(stays)('a run that is $how', ({ parked }) => {
+describe.each(stays)('a run that is $how', ({ cachedRuns }) => {
   test('finds a signal behind more than it reads at once, and others in their order', async () => {
     const { open, after } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
     const run = await holdfast.start(patient, ['last', 'noise', 'noise', 'late'])
     const noise = Array.from({ length: 1_500 }, (_, payload) => ({ to: run, name: 'noise', payload }))
     await holdfast.signals([...noise, { to: run, name: 'last', payload: 'found' }])
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await after(until(async () => (await holdfast.get(run)).status === 'waiting'))
     await holdfast.signal(run, 'late', 'came')
     expect(await after(run.result())).toEqual(['found', 0, 1, 'came'])
@@ -43,7 +43,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const holdfast = await open({ workflows: [counting] })
     const run = await holdfast.start(counting)
     await holdfast.signals(Array.from({ length: 2_500 }, () => ({ to: run, name: 'number', payload: 1 })))
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toBe(2_500)
   })
 
@@ -58,7 +58,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       return values.every((value, at) => value === at)
     })
     const holdfast = await open({ workflows: [parent, echo] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toBe(true)
   })
@@ -86,7 +86,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     })
     const codec = encryptingCodec({ keys: { only: randomBytes(32) }, current: 'only' })
     const holdfast = await open({ workflows: [parent, child], codec, offload })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await holdfast.signal(run, 'large', large)
     await holdfast.signal(run, 'small', 1)
@@ -111,7 +111,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       return Promise.all([branch('a'), branch('b')])
     })
     const holdfast = await open({ workflows: [branching] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(branching)
     await clock.advance('1 s')
     await holdfast.signal(run, 'b', 2)
@@ -125,7 +125,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('that gets what it does not wait for goes on waiting, and has it later (HE-E8)', async () => {
     const { open, after, clock } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(patient, ['first', 'second'])
     await clock.advance('1 s')
     await holdfast.signal(run, 'second', 2)
@@ -138,7 +138,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('that was paused finds what came meanwhile', async () => {
     const { open, after, clock } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(patient, ['go'])
     await clock.advance('1 s')
     await holdfast.pause(run)

@@ -6,11 +6,11 @@ import { dyingStore } from './dying-store.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
-describe.each(stays)('a race that is $how', ({ parked }) => {
+describe.each(stays)('a race that is $how', ({ cachedRuns }) => {
   test('is won by what came true first; the signal of a loser is there for the next wait (WC-A4)', async () => {
     const { open, after, clock } = virtualWorld()
     const racing = workflow('racing', async (ctx) => {
@@ -23,7 +23,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     await holdfast.signal(run, 'ok', 1)
     await clock.advance('1 s')
     await holdfast.signal(run, 'no', 2)
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toEqual([{ tag: 'ok', value: 1 }, 2])
   })
 
@@ -39,7 +39,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     const holdfast = await open({ workflows: [racing] })
     const run = await holdfast.start(racing)
     await holdfast.signals(['b', 'a', 'd', 'c'].map((name) => ({ to: run, name })))
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toEqual(['b', 'd', 'c'])
   })
 
@@ -51,7 +51,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
       return [first.tag, second.tag, second.value]
     })
     const holdfast = await open({ workflows: [racing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     await clock.advance('5 s')
     await holdfast.signal(run, 'go', 1)
@@ -75,13 +75,13 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     const run = await first.start(polling)
     for (let round = 0; round < 4; round += 1) {
       const holdfast = await open({ workflows: [polling] })
-      await holdfast.work({ parked })
+      await holdfast.work({ cachedRuns })
       await clock.advance('61 s')
       await after(holdfast.close())
     }
     const last = await open({ workflows: [polling] })
     await last.signal(run, 'go')
-    await last.work({ parked })
+    await last.work({ cachedRuns })
     expect(await after(last.run(run).result())).toEqual(['timeout', 'timeout', 'timeout', 'timeout', 'go'])
   })
 
@@ -93,7 +93,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
       return tag
     })
     const holdfast = await open({ workflows: [racing, child] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     expect(await after(run.result())).toBe('soon')
   })
@@ -110,7 +110,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
       return [all.one, all.two.tag, x, y]
     })
     const holdfast = await open({ workflows: [gathering] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(gathering)
     await holdfast.signals([
       { to: run, name: 'b', payload: 'B' },
@@ -126,7 +126,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     const jobs = topic('jobs', { delivery: 'one' })
     const taking = workflow('taking', async (ctx) => ctx.all([ctx.receive(jobs), ctx.receive(jobs)]))
     const holdfast = await open({ workflows: [taking] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(taking)
     await clock.advance('1 s')
     await holdfast.broadcast(jobs, 'first')
@@ -146,7 +146,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
       return tag
     })
     const holdfast = await open({ workflows: [racing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     await clock.advance('1 s')
     await holdfast.signal(run, 'go')

@@ -8,7 +8,7 @@ import type { Definition } from '../../src/core/definition.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import { Payloads } from '../../src/core/payload.ts'
 import type { Run } from '../../src/core/run.ts'
-import { replayRun, type Replayed } from '../../src/engine/replaying.ts'
+import { replayRun, type ReplayResult } from '../../src/engine/replaying.ts'
 import { systemPorts } from '../../src/system.ts'
 import { keepLines } from './open.ts'
 import { effects, recordedRuns, type Recorded } from './recorded-runs.ts'
@@ -29,7 +29,7 @@ async function journalOf({ store }: Pick<VirtualWorld, 'store'>, id: string): Pr
 async function record(world: VirtualWorld, recorded: Recorded): Promise<Journal> {
   const { workflow: one, others = [], options = {}, meanwhile } = recorded
   const holdfast = await world.open({ workflows: [one, ...others] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(one, undefined, options)
   await world.clock.advance('1 ms')
   await meanwhile?.(holdfast, run, world)
@@ -42,7 +42,7 @@ function replayed(
   one: Definition,
   journal: Journal,
   payloads = new Payloads(jsonCodec()),
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const ports = { ...systemPorts(keepLines()), clock: world.clock, random: createSeededRandom(1) }
   const lent = { ports, payloads, services: undefined }
   return world.after(replayRun(one, journal.run, journal.entries, lent))
@@ -125,7 +125,7 @@ async function deployed(
   after: Body,
   state: 'asleep' | 'ended' = 'asleep',
   world: VirtualWorld = virtualWorld(),
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const journal = await record(world, { workflow: order(before) })
   const asleep = journal.entries.slice(0, 4)
   const entries = state === 'asleep' ? asleep : journal.entries

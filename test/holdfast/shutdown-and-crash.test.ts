@@ -58,7 +58,7 @@ describe('a process that ends', () => {
 
     speed = 1_000
     const second = await begin([task])
-    expect((await second.holdfast.work()).tookOver).toEqual({ sessions: 0, runs: 0 })
+    expect((await second.holdfast.work()).recovered).toEqual({ sessions: 0, runs: 0 })
     expect(await after(second.holdfast.run(slow).result())).toBe('slow')
     expect(await after(second.holdfast.run(queued).result())).toBe('queued')
   })

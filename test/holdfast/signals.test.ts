@@ -10,21 +10,21 @@ const two = workflow('two', async (ctx) => [await ctx.receive('go'), await ctx.r
 
 /** Waiting runs stay in memory, or are replayed when they are woken. */
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 async function isWaiting(holdfast: Holdfast, run: { readonly id: string }): Promise<boolean> {
   return (await holdfast.get(run)).status === 'waiting'
 }
 
-describe.each(stays)('a body that is $how', ({ parked }) => {
+describe.each(stays)('a body that is $how', ({ cachedRuns }) => {
   test('finds a signal that was sent before it waited for it (WC-W1)', async () => {
     const { open, after } = virtualWorld()
     const holdfast = await open({ workflows: [two] })
     const run = await holdfast.start(two)
     expect(await holdfast.signal(run, 'go', 1)).toMatchObject({ outcome: 'queued' })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await after(
       until(async () => {
         if (await isWaiting(holdfast, run)) await holdfast.signal(run, 'go', 2, { id: 'second' })
@@ -45,7 +45,7 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
       return seen
     })
     const holdfast = await open({ workflows: [counting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(counting)
     for (let count = 0; count < 10; count += 1) {
       await holdfast.signal(run, 'other', count)
@@ -63,7 +63,7 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
       return [await ctx.receive(news), await ctx.receive(news)]
     })
     const holdfast = await open({ workflows: [reader] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await holdfast.broadcast(news, 'to all')
     const run = await holdfast.start(reader)
     await clock.advance('1 s')
@@ -80,13 +80,13 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
       return { first, noted, second: await ctx.receive('second') }
     })
     const holdfast = await open({ workflows: [waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(waiting)
     await after(until(() => isWaiting(holdfast, run)))
     expect(await holdfast.signal(run, 'first', new Date(0))).toMatchObject({ outcome: 'delivered', runId: run.id })
     await after(holdfast.close())
     const next = await open({ workflows: [waiting] })
-    await next.work({ parked })
+    await next.work({ cachedRuns })
     await next.signal(run, 'second', { at: 2 })
     const at = new Date(0)
     expect(await after(next.run(run).result())).toEqual({ first: at, noted: at, second: { at: 2 } })
@@ -109,7 +109,7 @@ test('an invalid payload fails the wait, the same on every replay, and the next 
     return [isHoldfastError(wrong, 'INVALID_INPUT'), await ctx.receive('number', { schema })]
   })
   const holdfast = await open({ workflows: [strict] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(strict)
   await holdfast.signals([
     { to: run, name: 'number', payload: 'one' },

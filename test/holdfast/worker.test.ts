@@ -109,7 +109,7 @@ describe('a worker', () => {
       return { before, first, second }
     })
     const holdfast = await open({ workflows: [nap] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(nap)
     const { before, ...steps } = await run.result()
     expect(steps).toEqual({ first: 1, second: 2 })
@@ -127,7 +127,7 @@ describe('a worker', () => {
       return sum
     })
     const holdfast = await open({ workflows: [long] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(long)
     expect(await run.result()).toBe(1_200)
     expect(performed).toBe(1_200)

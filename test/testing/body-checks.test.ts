@@ -138,7 +138,7 @@ describe('nothing is found of', () => {
       await ctx.sleepUntil(new Date('2030-01-01T02:00:00Z'))
       return first.tag
     })
-    await using t = await createTest({ workflows: [all, child], parked: 0 })
+    await using t = await createTest({ workflows: [all, child], cachedRuns: 0 })
     const run = await t.start(all)
     await t.drain({ time: true })
     expect(await run.result()).toBe('late')

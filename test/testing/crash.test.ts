@@ -85,7 +85,7 @@ it('a run that is replayed whenever it goes on sees the same', async () => {
     await ctx.sleep('1 day')
     return first
   })
-  await using t = await createTest({ workflows: [twice], parked: 0 })
+  await using t = await createTest({ workflows: [twice], cachedRuns: 0 })
   const run = await t.start(twice)
   await t.advance('1 day')
   expect(await run.result()).toBe(1)

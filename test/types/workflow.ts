@@ -7,7 +7,7 @@ import {
   type Context,
   type Duration,
   type StepTools,
-  type TimeReached,
+  type SleepResult,
   type Wait,
   type Workflow,
 } from 'holdfast'
@@ -156,12 +156,12 @@ workflow('inside', async (ctx) => {
   expectType<Equal<typeof tooled, Promise<AbortSignal>>>(true)
 
   const sleep = ctx.sleep('2 days')
-  expectType<Equal<typeof sleep, Wait<TimeReached>>>(true)
+  expectType<Equal<typeof sleep, Wait<SleepResult>>>(true)
   const { firedAt } = await sleep
   expectType<Equal<typeof firedAt, Date>>(true)
 
   const together = await Promise.all([sync, ctx.sleep(5), async])
-  expectType<Equal<typeof together, [number, TimeReached, { id: string }]>>(true)
+  expectType<Equal<typeof together, [number, SleepResult, { id: string }]>>(true)
 
   const branched = ctx.branch('eu', (eu) => eu.step('pay', () => 'paid'))
   expectType<Equal<typeof branched, Promise<string>>>(true)

@@ -44,7 +44,7 @@ import type {
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import { checking, type Checking } from './checking.ts'
 import { chores, type Chores } from './chores.ts'
@@ -290,13 +290,13 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     }
   }
 
-  within(handle: unknown): Within {
+  within(handle: unknown): TransactionStore {
     this.db.assertOpen()
     return new PostgresWithin(this, sqlHandleOf(handle), this.parts.hearing.tellWithin)
   }
 
   async transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     const { tellWithin } = this.parts.hearing

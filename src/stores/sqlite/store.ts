@@ -46,7 +46,7 @@ import type {
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './batch.ts'
@@ -303,12 +303,12 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     })
   }
 
-  within(handle: unknown): Within {
+  within(handle: unknown): TransactionStore {
     return this.users.within(handle)
   }
 
   transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     return this.users.transact(work, options)

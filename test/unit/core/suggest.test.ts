@@ -62,14 +62,14 @@ describe('closest', () => {
 
 describe('didYouMean', () => {
   it('is a sentence to put behind another, or nothing', () => {
-    expect(didYouMean('bse', options)).toBe(' Did you mean "base"?')
+    expect(didYouMean('initil', options)).toBe(' Did you mean "initial"?')
     expect(didYouMean('timeout', options)).toBe('')
   })
 })
 
 describe('checkOptions', () => {
   it('names the unknown option, the place, what was meant and what is allowed', () => {
-    const message = messageOf(() => checkOptions({ base: 1, maxAttempt: 3 }, options, 'retry of step "charge"'))
+    const message = messageOf(() => checkOptions({ initial: 1, maxAttempt: 3 }, options, 'retry of step "charge"'))
     expect(message).toContain('retry of step "charge"')
     expect(message).toContain('"maxAttempt"')
     expect(message).toContain('Did you mean "maxAttempts"?')
