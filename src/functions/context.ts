@@ -84,8 +84,10 @@ export interface ChildOptions {
   readonly maxAttempts?: number
   /** Higher goes first. @default 0 */
   readonly priority?: number
-  /** Not to be begun before this point in time, or this long from now. @default at once */
-  readonly runAt?: Date | Duration
+  /** Not begun before this point in time. @default at once */
+  readonly runAt?: Date
+  /** Not begun before this much time has passed, by the store's clock. Not together with `runAt`. @default none */
+  readonly delay?: Duration
   readonly timeout?: Duration
   readonly expiresIn?: Duration
 }

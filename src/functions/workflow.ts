@@ -36,8 +36,13 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
   readonly maxCrashes?: number
   /** What becomes of a run at that bound: it is paused until somebody resumes it, or fails. @default 'pause' */
   readonly onCrashes?: OnCrashes
-  /** What its runs are about, such as `{ key: 'orderid' }`: only one run of each value is live in that scope. */
-  readonly unique?: UniqueOptions
+  /**
+   * Reads the business key of each run from its input, so that only one run of each key is live in that scope.
+   *
+   * @example
+   * workflow('order', { input: z.object({ orderId: z.string() }), unique: { key: 'orderId' } }, async (ctx, order) => …)
+   */
+  readonly unique?: UniqueOptions<Validated>
   /** Each of its runs has these, besides those that its start gives. */
   readonly tags?: readonly string[]
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -73,7 +78,7 @@ export function workflow<Input, Validated, Returned>(
 ): Workflow<Input, Awaited<Returned>>
 export function workflow<Input = void, Returned = unknown>(
   type: string,
-  options: WorkflowOptions & { readonly input?: never },
+  options: WorkflowOptions<NoInfer<Input>> & { readonly input?: never },
   body: Body<Input, Returned> | Runnable<Input, Returned>,
 ): Workflow<Input, Awaited<Returned>>
 export function workflow<Input = void, Returned = unknown>(

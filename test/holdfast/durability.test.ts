@@ -128,7 +128,7 @@ describe('what is started', () => {
     const work = workflow('work', (ctx, n: number) => ctx.step('double', () => pause(1_000).then(() => 2 * n)))
     const { holdfast } = await begin([work])
     const startedAt = clock.now()
-    const run = await holdfast.start(work, 21, { runAt: '1h', timeout: '1 day', expiresIn: '2h' })
+    const run = await holdfast.start(work, 21, { delay: '1h', timeout: '1 day', expiresIn: '2h' })
     const row = (): Readonly<Record<string, unknown>> => rows('select * from runs')[0] ?? {}
     expect(run.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     const unheld = { id: run.id, type: 'work', version: 1, priority: 0, session: null, crashes: 0 }

@@ -98,7 +98,7 @@ describe('an exported run', () => {
     const run = await holdfast.start(approving, undefined, { key: 'k', tags: ['t'] })
     await expect.poll(async () => (await holdfast.get(run)).status).toBe('waiting')
     const token = String(await holdfast.query(run, 'token'))
-    const heir = await holdfast.start('approving', { token }, { tags: [token], metadata: { token }, runAt: '1 day' })
+    const heir = await holdfast.start('approving', { token }, { tags: [token], metadata: { token }, delay: '1 day' })
     for (const one of [run, heir]) {
       const text = JSON.stringify(await holdfast.export(one))
       expect(text).not.toContain(token)

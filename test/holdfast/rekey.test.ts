@@ -110,7 +110,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await old.remove(removed)
     const live = await old.start(order, 'Eve')
     await waits(old, live.id)
-    const early = await old.start(order, 'Mel', { runAt: '1h' })
+    const early = await old.start(order, 'Mel', { delay: '1h' })
     await old.signal(early.id, 'paid', 'early')
     await old.pause(early.id, { note: 'lunch' })
     await old.close()

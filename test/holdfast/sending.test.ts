@@ -143,9 +143,9 @@ describe('a signal by key', () => {
   })
 
   test('finds a run of a workflow that is unique by something by the value alone', async () => {
-    const account = workflow('account', { unique: { key: 'owner' } }, (_ctx, id: string) => id)
+    const account = workflow('account', { unique: { key: 'owner' } }, (_ctx, { owner }: { owner: string }) => owner)
     const holdfast = await open({ workflows: [account] })
-    const run = await holdfast.start(account, 'a', { key: 'ada' })
+    const run = await holdfast.start(account, { owner: 'ada' })
     expect(await holdfast.signal({ type: 'account', key: 'ada' }, 'x')).toMatchObject({ runId: run.id })
     expect(await holdfast.signal({ type: 'account', key: 'owner::ada' }, 'x')).toMatchObject({ runId: run.id })
   })

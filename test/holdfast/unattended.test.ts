@@ -58,7 +58,7 @@ describe('a run that nobody begins', () => {
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     const elsewhere = await open({ workflows: [greet] })
     await elsewhere.work()
-    await holdfast.start(other, 'Ada', { runAt: '1 day' })
+    await holdfast.start(other, 'Ada', { delay: '1 day' })
     const removed = await holdfast.start(other, 'Ada')
     await holdfast.remove(removed)
     for (let turn = 0; turn < 3; turn += 1) {
