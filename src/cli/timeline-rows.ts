@@ -125,7 +125,7 @@ class Rows {
   private addAbandoned({ name, meta: { attempt, ms, undo } }: Of<'abandoned'>, at: number): void {
     const row = this.named(name)
     row.stretches.push({ from: at - ms, to: at, mark: '░', colour: 'red' })
-    row.told = `attempt ${attempt} was abandoned${undo === true ? ': nobody knows what it did' : ''}`
+    row.told = `attempt ${attempt} was abandoned${undo === true ? ': its outcome is unknown' : ''}`
     row.isNotable = true
   }
 

@@ -53,15 +53,8 @@ export interface NoteOptions extends AbortOption {
   readonly note?: string
 }
 
-export interface ResumeOutcome {
-  readonly outcome: 'resumed'
-  readonly status: RunStatus
-}
-
-export interface RetryOutcome {
-  readonly outcome: 'retried'
-  readonly status: RunStatus
-}
+export type ResumeOutcome = { readonly outcome: 'resumed'; readonly status: RunStatus }
+export type RetryOutcome = { readonly outcome: 'retried'; readonly status: RunStatus }
 
 export interface RemoveOptions extends AbortOption {
   readonly reason?: string
@@ -240,7 +233,7 @@ async function steerOne(engine: Engine, request: SteerRequest, options: AbortOpt
   if (answer.outcome !== 'busy') return answer
   throw new HoldfastError(
     'STORE_UNAVAILABLE',
-    `Somebody else has locked run ${request.runId}, in a transaction that takes its time. Try again when it is over.`,
+    `Another transaction has locked run ${request.runId}. Try again when that transaction is over.`,
     { details: { runId: request.runId } },
   )
 }

@@ -71,7 +71,7 @@ export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: reado
   const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
   ports.logger.warn(
     `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
-      'ends, and a child is treated as its onParentEnd says; nobody gets what they return. Await every promise that the ' +
+      'ends, and a child is treated as its onParentEnd says; their results are lost. Await every promise that the ' +
       'body makes.',
     { run: id, type, forgotten: calls },
   )

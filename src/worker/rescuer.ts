@@ -86,7 +86,7 @@ export class Rescuer {
         new HoldfastError('RUN_TIMEOUT', 'This run had not ended when the time that its start allowed was over.'),
       ),
       expired: payloads.plain(
-        new HoldfastError('RUN_EXPIRED', 'Nobody had begun this run when the time that its start allowed was over.'),
+        new HoldfastError('RUN_EXPIRED', 'No worker began this run before its start expired.'),
       ),
     }
   }

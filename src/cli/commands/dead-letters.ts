@@ -32,10 +32,10 @@ interface DeadLettersOptions {
 export function registerDeadLetters(program: Command, act: Act): void {
   const command = program
     .command('dead-letters')
-    .summary('list what ended runs had not read; send it again')
+    .summary('list messages that ended runs had not read; retry or discard one')
     .description(
-      'Lists what was sent to runs that ended without having read it and is kept, newest first. With the run and the id of ' +
-        'one it is sent again, or discarded.',
+      'Lists the dead letters, newest first: messages to runs that ended without reading them, and whose topic keeps them. ' +
+        'With the run and the id of one letter, sends it again or discards it.',
     )
     .argument('[run]', 'the run that the letter was for')
     .argument('[id]', 'the id of the letter')
@@ -64,7 +64,7 @@ export function registerDeadLetters(program: Command, act: Act): void {
       return list(call, options)
     }
     if (id === undefined) throw usage(`Which letter? Name its id, too; or list them with --run ${runId}.`)
-    if (wishes !== 1) throw usage('What is to become of it? Say one of --to <run>, --to-topic and --discard.')
+    if (wishes !== 1) throw usage('Say what to do with the letter: one of --to <run>, --to-topic and --discard.')
     const letter = { runId: checkRunId(runId), id }
     const to = options.to === undefined ? null : checkRunId(options.to)
     const opened = await call.open({ store: 'existing' })

@@ -14,7 +14,7 @@ export function registerDoctor(program: Command, act: Act): void {
     .description(
       'Checks what must be true of every run in a store, whatever crashed or raced, and prints each invariant with ok or the ' +
         'runs that break it. Reads everything once and changes nothing; runs may go on meanwhile. Exits with code 70 if an ' +
-        'invariant does not hold: then Holdfast has a defect, or somebody changed the tables.',
+        'invariant does not hold: then Holdfast has a defect, or the tables were changed by hand.',
     )
     .addHelpText('after', examples('doctor --store sqlite:app.db', 'doctor --store sqlite:app.db --json'))
   act(command, async (call) => {

@@ -53,7 +53,7 @@ export function registerStart(program: Command, act: Act): void {
     .option('--run-at <time>', 'not before this time (2026-11-16T08:00:00Z)')
     .option('--delay <duration>', 'not before this much time has passed (10m)', duration('--delay'))
     .option('--timeout <duration>', 'it fails if it has not ended by then', duration('--timeout'))
-    .option('--expires-in <duration>', 'it fails if nobody has begun it by then', duration('--expires-in'))
+    .option('--expires-in <duration>', 'it fails if no worker has begun it by then', duration('--expires-in'))
     .addHelpText(
       'after',
       examples(

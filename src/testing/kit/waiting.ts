@@ -145,6 +145,6 @@ export function inWords(waited: WaitCondition, now: number): string {
     case 'step':
       return `step "${waited.name}", whose function has not returned`
     case 'resume':
-      return `somebody to resume it (${waited.reason})`
+      return `a resume (${waited.reason})`
   }
 }
