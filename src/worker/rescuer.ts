@@ -85,9 +85,7 @@ export class Rescuer {
       'timed-out': payloads.plain(
         new HoldfastError('RUN_TIMEOUT', 'This run had not ended when the time that its start allowed was over.'),
       ),
-      expired: payloads.plain(
-        new HoldfastError('RUN_EXPIRED', 'No worker began this run before its start expired.'),
-      ),
+      expired: payloads.plain(new HoldfastError('RUN_EXPIRED', 'No worker began this run before its start expired.')),
     }
   }
 
