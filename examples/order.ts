@@ -7,7 +7,7 @@ export interface Order {
   readonly total: number
 }
 
-export const order = workflow('shop.order', { retry: { base: '400ms' } }, async (ctx, { id, total }: Order) => {
+export const order = workflow('shop.order', { retry: { initial: '400ms' } }, async (ctx, { id, total }: Order) => {
   const receipt = await ctx.step('charge', async ({ attempt, idempotencyKey }) => {
     say(`charge    asks the bank for ${total} euros, attempt ${attempt}`)
     await takesAbout(300)

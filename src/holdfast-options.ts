@@ -9,7 +9,7 @@ import type { Limits } from './core/limits.ts'
 import type { Offload } from './core/payload.ts'
 import type { Logger, Ports } from './core/ports.ts'
 import { shown } from './core/suggest.ts'
-import { transactionsOf, type OwnTransaction } from './engine/transacting.ts'
+import { transactionsOf, type TransactionRunner } from './engine/transacting.ts'
 import type { Services } from './functions/context.ts'
 import type { Store } from './store.ts'
 
@@ -28,14 +28,14 @@ export type HoldfastOptions = {
    * once, with what the library calls a transaction, and commit if and only if `work` is fulfilled. It must be a transaction of
    * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
    */
-  readonly transaction?: OwnTransaction
+  readonly transaction?: TransactionRunner
   /**
    * How many transactions of your own library may be open at once. The others wait in order, and hold nothing meanwhile.
    * @default as many as the store lends by itself (on Postgres all connections but three), or 10
    */
   readonly transactions?: number
   /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
-  readonly pauseCheckInterval?: Duration
+  readonly untilInterval?: Duration
   /**
    * How long this process waits at most before it looks by itself for work and for the ends of runs: stores tell of both,
    * but what they tell may be lost. @default 3 s for work, 1 s for ends
@@ -76,7 +76,7 @@ export const holdfastOptionNames = [
   'versionFor',
   'transaction',
   'transactions',
-  'pauseCheckInterval',
+  'untilInterval',
   'poll',
   'codec',
   'offload',
@@ -97,7 +97,7 @@ export function checkTokenKey(key: unknown): string | undefined {
   )
 }
 
-export function checkTransaction(transaction: unknown, store: Store): OwnTransaction | undefined {
+export function checkTransaction(transaction: unknown, store: Store): TransactionRunner | undefined {
   if (transaction === undefined) return undefined
   if (typeof transaction !== 'function') {
     throw new HoldfastError(
@@ -105,7 +105,7 @@ export function checkTransaction(transaction: unknown, store: Store): OwnTransac
       `createHoldfast({ transaction }) needs a function such as (work) => db.transaction(work). Got ${shown(transaction)}.`,
     )
   }
-  if (transactionsOf(store) !== null) return transaction as OwnTransaction
+  if (transactionsOf(store) !== null) return transaction as TransactionRunner
   throw new HoldfastError(
     'INVALID_OPTION',
     'createHoldfast({ transaction }) needs a store that can take part in your transactions; this one cannot.',

@@ -5,12 +5,12 @@ import { abortable, reading, type AbortOption } from './client/abort-option.ts'
 import { cancelRuns, pauseRuns, removeRuns, resumeRuns, retryRuns, type ResumeManyOptions } from './client/bulk.ts'
 import type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
-import { discardDeadLetter, listDeadLetters, replayDeadLetter } from './client/dead-letters.ts'
+import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/dead-letters.ts'
 import {
-  checkRuns,
+  checkInvariants,
   countRuns,
   findRuns,
-  type Counted,
+  type CountResult,
   type CountOptions,
   type Filter,
   type FindOptions,
@@ -18,29 +18,30 @@ import {
 } from './client/finding.ts'
 import { exportRun, type ExportedRun } from './client/exporting.ts'
 import { journalPages, readJournal, type JournalOptions, type JournalPagesOptions } from './client/journal.ts'
-import { operation, type AnswerOf, type Operation } from './client/operation.ts'
+import { operation, type OperationResult, type Operation } from './client/operation.ts'
 import { replayHere } from './client/replaying.ts'
 import type { RunHandle } from './client/run-handle.ts'
 import type { RunReference } from './client/run-reference.ts'
-import { rekeyRuns, type Rekeyed, type RekeyOptions } from './client/rekeying.ts'
+import { rekeyRuns, type RekeyResult, type RekeyOptions } from './client/rekeying.ts'
 import type { JournalEntry, RunView } from './client/run-view.ts'
 import type { SignalOptions } from './client/sending.ts'
-import type { Sends } from './client/sends.ts'
+import type { Sender } from './client/sends.ts'
 import type {
-  Cancelled,
+  CancelOutcome,
   CancelOptions,
   NoteOptions,
-  Paused,
+  PauseOutcome,
   PauseOptions,
   RemoveOptions,
   ResumeOptions,
-  Revived,
+  ResumeOutcome,
+  RetryOutcome,
 } from './client/steering.ts'
-import type { Starts } from './client/starts.ts'
+import type { Starter } from './client/starts.ts'
 import { Submission } from './client/submission.ts'
 import { Submitter } from './client/submitting.ts'
 import type { Target } from './client/target.ts'
-import { usingTransaction, type Using } from './client/using.ts'
+import { usingTransaction, type TransactionClient } from './client/using.ts'
 import { jsonCodec } from './core/codec.ts'
 import type { Topic } from './core/declared-topic.ts'
 import { pollBounds, someTime, toMs } from './core/duration.ts'
@@ -53,7 +54,7 @@ import { checkOptions } from './core/suggest.ts'
 import { newTokenKey } from './core/token.ts'
 import { Engine } from './engine/engine.ts'
 import { collectDefinitions } from './engine/registry.ts'
-import type { Replayed } from './engine/replaying.ts'
+import type { ReplayResult } from './engine/replaying.ts'
 import {
   checkTokenKey,
   checkTransaction,
@@ -62,16 +63,16 @@ import {
   type HoldfastOptions,
 } from './holdfast-options.ts'
 import { checkStore, isPostgres, openStore } from './open-store.ts'
-import type { Checked, Store, StoreAdmin } from './store.ts'
+import type { InvariantCheck, Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 import { closeOnSignal, createRandom, isProduction, systemClock, systemPorts } from './system.ts'
-import type { TookOver } from './worker/rescuer.ts'
+import type { RecoveryCount } from './worker/rescuer.ts'
 import type { WorkOptions } from './worker/work-options.ts'
 import { Worker } from './worker/worker.ts'
 
 export type { HoldfastOptions }
 
-export interface Holdfast extends Starts, Sends {
+export interface Holdfast extends Starter, Sender {
   /**
    * Holdfast inside a transaction of yours: what is started, sent or cancelled with it takes effect if and only if your
    * transaction commits. `tx` is what your library calls a transaction; `docs/transactions.md` has an example for each.
@@ -82,7 +83,7 @@ export interface Holdfast extends Starts, Sends {
    * const run = await holdfast.using(client).start(checkout, { order: 42 })
    * await client.query('commit')
    */
-  using(tx: unknown): Using
+  using(tx: unknown): TransactionClient
   /** A handle on a run that exists. */
   run<Output = unknown>(reference: RunReference): RunHandle<Output>
   /** How a run stands, with its output or error once it has ended. */
@@ -104,22 +105,22 @@ export interface Holdfast extends Starts, Sends {
    * Shows the journal of a run, of this store or exported, to the code that is registered here, and tells whether the two
    * agree. No step is performed, and nothing is written or sent. What a body does outside of steps takes place.
    */
-  replay(run: RunReference | ExportedRun, options?: AbortOption): Promise<Replayed>
+  replay(run: RunReference | ExportedRun, options?: AbortOption): Promise<ReplayResult>
   /** Runs that match, newest first, by pages. */
   find(options?: FindOptions): Promise<RunPage>
   /** How many runs match, counted no further than to `atMost`. @default atMost 10,000 */
-  count(filter?: Filter, options?: CountOptions): Promise<Counted>
+  count(filter?: Filter, options?: CountOptions): Promise<CountResult>
   /**
    * Stops a run for good. One that is being performed is asked to: its abort signals fire, what it is doing may end and is
    * recorded, and its steps are undone, last first. One that has ended is left as it is.
    */
-  cancel(reference: RunReference, options?: CancelOptions): Promise<Cancelled>
+  cancel(reference: RunReference, options?: CancelOptions): Promise<CancelOutcome>
   /** Stops a run until it is resumed: at once, or at its next checkpoint if it is being performed. */
-  pause(reference: RunReference, options?: PauseOptions): Promise<Paused>
+  pause(reference: RunReference, options?: PauseOptions): Promise<PauseOutcome>
   /** Lets a paused run go on, if need be with repairs of its journal. */
-  resume(reference: RunReference, options?: ResumeOptions): Promise<Revived<'resumed'>>
+  resume(reference: RunReference, options?: ResumeOptions): Promise<ResumeOutcome>
   /** Lets a failed run go on where it failed. */
-  retry(reference: RunReference, options?: NoteOptions): Promise<Revived<'retried'>>
+  retry(reference: RunReference, options?: NoteOptions): Promise<RetryOutcome>
   /** Removes a run from sight: it is performed no more and its keys are free. Its status and its journal stay. */
   remove(reference: RunReference, options?: RemoveOptions): Promise<void>
   /**
@@ -148,9 +149,9 @@ export interface Holdfast extends Starts, Sends {
    * Encrypts anew what was written with another key than the current one of the codec, run by run. Runs that are being performed
    * are passed over: call it again until none is left, then the other keys can be put away.
    */
-  rekey(options?: RekeyOptions): Promise<Rekeyed>
+  rekey(options?: RekeyOptions): Promise<RekeyResult>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
-  check(options?: AbortOption): Promise<readonly Checked[]>
+  doctor(options?: AbortOption): Promise<readonly InvariantCheck[]>
   /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
@@ -162,7 +163,7 @@ export interface Holdfast extends Starts, Sends {
 
 export interface RunningWorker {
   /** What was taken over at the start from workers that had died. */
-  readonly tookOver: TookOver
+  readonly recovered: RecoveryCount
   /**
    * Settles when it has stopped: with null, or with the reason if it did so by itself, because a newer Holdfast has migrated
    * the store and this one is no longer admitted.
@@ -186,7 +187,7 @@ export interface RunningWorker {
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, holdfastOptionNames, 'createHoldfast()')
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
-  const pauseCheckMs = toMs(options.pauseCheckInterval ?? '1h', 'createHoldfast({ pauseCheckInterval })', someTime)
+  const pauseCheckMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
   const limits = checkLimits(options.limits ?? {})
   const mostTransactions = checkTransactions(options)
@@ -265,7 +266,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
     pauseMany: (filter, options) => pauseRuns(engine, filter, options),
     removeMany: (filter, options) => removeRuns(engine, filter, options),
     rekey: (options) => rekeyRuns(engine, options),
-    check: (options) => checkRuns(engine, options),
+    doctor: (options) => checkInvariants(engine, options),
     async work(options) {
       if (closing !== null) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
       if (worker !== null) {
@@ -276,13 +277,13 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
       }
       const working = new Worker(engine, services, options)
       worker = working
-      const tookOver = await working.start().catch((error: unknown) => {
+      const recovered = await working.start().catch((error: unknown) => {
         worker = null
         throw error
       })
       if (options?.signals !== false) ignoreSignals = closeOnSignal(closeOnce)
       return {
-        tookOver,
+        recovered,
         ended: working.ended,
         beat: () => working.beat(),
         async stop() {
@@ -296,32 +297,32 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
   }
 }
 
-type Changes = Starts & Sends & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
+type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
 
 /** All that changes something: each method submits its operation, or does at once what that would. */
 function changes(engine: Engine, client: Client): Changes {
   const submitter = new Submitter(engine, client)
   const submit = submitter.submit.bind(submitter) as <const Asked extends Operation>(
     asked: Asked,
-  ) => Promise<AnswerOf<Asked>>
-  const submitBatch = submitter.submitBatch.bind(submitter) as Sends['submitBatch']
+  ) => Promise<OperationResult<Asked>>
+  const submitBatch = submitter.submitBatch.bind(submitter) as Sender['submitBatch']
   return {
-    start: client.start.bind(client) as Starts['start'],
+    start: client.start.bind(client) as Starter['start'],
     signal: (to: Target, name: string | Topic, payload?: unknown, options?: SignalOptions) =>
       submit(operation.signal(to, name, payload, options)),
-    signals: (signals, options) => submitter.submitAll('signal', signals, options) as ReturnType<Sends['signals']>,
+    signals: (signals, options) => submitter.submitAll('signal', signals, options) as ReturnType<Sender['signals']>,
     broadcast: (to, payload, options) => submit(operation.broadcast(to, payload, options)),
     sendOrStart: (workflow, key, name, payload, input, options) =>
       submit(operation.sendOrStart(workflow, key, name, payload, input, options)),
-    startMany: ((starts, options) => submitter.submitAll('start', starts, options)) as Sends['startMany'],
+    startMany: ((starts, options) => submitter.submitAll('start', starts, options)) as Sender['startMany'],
     complete: (token, value, options) => submit(operation.complete(token, value, options)),
     submit: ((asked: Operation | string, payload?: unknown) =>
       typeof asked === 'string'
         ? new Submission((options) => client.start(asked, payload, options))
-        : submit(asked)) as Sends['submit'],
+        : submit(asked)) as Sender['submit'],
     submitBatch,
     deadLetters: (options) => listDeadLetters(engine, options),
-    replayDeadLetter: (letter, options) => replayDeadLetter(engine, letter, options),
+    retryDeadLetter: (letter, options) => retryDeadLetter(engine, letter, options),
     discardDeadLetter: (letter, options) => discardDeadLetter(engine, letter, options),
     cancel: (run, options) => submit(operation.cancel(run, options)),
     pause: (run, options) => submit(operation.pause(run, options)),

@@ -20,17 +20,23 @@ export type {
   UntilOptions,
 } from './functions/context.ts'
 export type { StepTools } from './core/attempt.ts'
-export type { Gathered, Raced, TokenWait, Wait } from './functions/wait.ts'
-export type { OnParentEnd, RunOutcome, TimeReached } from './functions/way.ts'
+export type { AllResult, RaceResult, TokenWait, Wait } from './functions/wait.ts'
+export type { OnParentEnd, RunOutcome, SleepResult } from './functions/way.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
 export type { ActiveRun, VersionChoice, VersionFor } from './client/client.ts'
 export type { JournalOptions, JournalPagesOptions } from './client/journal.ts'
 export type { RunReference } from './client/run-reference.ts'
 export type { StartOptions } from './client/start-options.ts'
-export type { Starts } from './client/starts.ts'
-export type { Using } from './client/using.ts'
-export type { Sends } from './client/sends.ts'
-export { operation, type AnswerOf, type Operation, type OperationKind, type Settled } from './client/operation.ts'
+export type { Starter } from './client/starts.ts'
+export type { TransactionClient } from './client/using.ts'
+export type { Sender } from './client/sends.ts'
+export {
+  operation,
+  type OperationResult,
+  type Operation,
+  type OperationKind,
+  type SettledOperation,
+} from './client/operation.ts'
 export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/sending.ts'
 export type { SendOrStartOptions, SendOrStartOutcome } from './client/send-or-start.ts'
 export type { CompleteOptions, CompleteOutcome } from './client/completing.ts'
@@ -40,32 +46,33 @@ export type {
   DeadLetterPage,
   DeadLetterReference,
   DeadLetterView,
-  ReplayOptions,
-  ReplayOutcome,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
 } from './client/dead-letters.ts'
 export { topic, type Topic, type TopicOptions } from './core/declared-topic.ts'
-export type { OwnTransaction } from './engine/transacting.ts'
+export type { TransactionRunner } from './engine/transacting.ts'
 export type { ExportedRun } from './client/exporting.ts'
-export type { BodyEnd, Replayed, Unended } from './engine/replaying.ts'
-export type { Rekeyed, RekeyOptions } from './client/rekeying.ts'
-export type { JournalEntry, PauseView, RunView, UnreadableView, WishView } from './client/run-view.ts'
+export type { BodyOutcome, ReplayResult, UnfinishedBody } from './engine/replaying.ts'
+export type { RekeyResult, RekeyOptions } from './client/rekeying.ts'
+export type { JournalEntry, PauseView, RunView, UnreadableView, ControlRequestView } from './client/run-view.ts'
 export type { AbortOption } from './client/abort-option.ts'
-export type { Counted, CountOptions, Filter, FindOptions, RunPage } from './client/finding.ts'
+export type { CountResult, CountOptions, Filter, FindOptions, RunPage } from './client/finding.ts'
 export type { ResumeManyOptions } from './client/bulk.ts'
 export type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
 export type {
-  Cancelled,
+  CancelOutcome,
   CancelOptions,
   NoteOptions,
-  Paused,
+  PauseOutcome,
   PauseOptions,
   RemoveOptions,
   ResumeOptions,
-  Revived,
+  ResumeOutcome,
+  RetryOutcome,
 } from './client/steering.ts'
 export type { Amendment } from './client/amending.ts'
 export type { Submission } from './client/submission.ts'
-export type { TookOver } from './worker/rescuer.ts'
+export type { RecoveryCount } from './worker/rescuer.ts'
 export type { WorkOptions } from './worker/work-options.ts'
 export { fatal, retryAfter } from './core/verdict.ts'
 export { retryPresets, type Jitter, type Retry, type RetryOptions } from './core/retry.ts'
@@ -80,5 +87,13 @@ export type { PauseReason, RunStatus } from './core/run.ts'
 export { compositeValue, type KeyScope } from './core/key.ts'
 export type { CancelMode } from './core/steering.ts'
 export type { Drift, EntryKind, FoundCall } from './core/entry.ts'
-export type { Checked, Delivered, Store, StoreAdmin, StoreTransactions, TransactOptions, Within } from './store.ts'
+export type {
+  InvariantCheck,
+  Delivered,
+  Store,
+  StoreAdmin,
+  StoreTransactions,
+  TransactOptions,
+  TransactionStore,
+} from './store.ts'
 export type { Schema } from './core/schema.ts'

@@ -21,7 +21,7 @@ export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
 export type { NewRun } from './core/new-run.ts'
 export type { NewBroadcast } from './core/topic.ts'
 export type {
-  Checked,
+  InvariantCheck,
   DeadLetter,
   DeadLetterFilter,
   KeyCount,
@@ -166,7 +166,7 @@ export interface BatchOptions {
  */
 export interface StoreTransactions {
   /** This store inside a transaction that a user has begun. `handle` is whatever their library calls a transaction. */
-  within(handle: unknown): Within
+  within(handle: unknown): TransactionStore
 
   /**
    * Begins a transaction, lets `work` write with its handle and through `within`, and commits it when `work` is fulfilled; if
@@ -175,7 +175,7 @@ export interface StoreTransactions {
    * writer, waits in order, before `work` is called and before it holds anything.
    */
   transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result>
 
@@ -199,7 +199,7 @@ export interface TransactOptions {
 }
 
 /** The parts of a store that can take place inside a user's transaction. They bypass every batch, and never lease. */
-export interface Within extends Pick<Store, 'commit' | 'load'>, TransactionMark {
+export interface TransactionStore extends Pick<Store, 'commit' | 'load'>, TransactionMark {
   // Whoever has a transaction of their own waits in it: nothing is answered as busy.
   start(runs: readonly NewRun[]): Promise<readonly Started[]>
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>

@@ -11,7 +11,7 @@ import { withHoldfast, type Case, type Goal, type Reading, type Scenario } from 
 import { storeKindOf, withSqliteFile } from '../stores.ts'
 
 const oneStep = workflow('bench.one-step', (ctx, order: number) => ctx.step('charge', async () => order))
-const mailbox = workflow('bench.mailbox', (ctx) => ctx.signal('end'))
+const mailbox = workflow('bench.mailbox', (ctx) => ctx.receive('end'))
 
 const unreadOfEach = { usual: 60_000, quick: 6_000 }
 const writesMs = 3_000

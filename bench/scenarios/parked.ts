@@ -13,7 +13,7 @@ const sleeper = workflow('bench.sleeper', async (ctx, order: number) => {
 })
 
 const waiter = workflow('bench.waiter', async (ctx, order: number) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   return order
 })
 
@@ -47,7 +47,7 @@ async function measure(
   runs: number,
   frames: number,
 ): Promise<readonly Reading[]> {
-  await holdfast.work({ concurrency: 1_000, parked: frames })
+  await holdfast.work({ concurrency: 1_000, cachedRuns: frames })
   await park(holdfast, waiting, 1_000)
   const before = await settledMemory()
   await park(holdfast, waiting, runs)

@@ -25,7 +25,7 @@ export const replay: Scenario = {
 
 async function measure(holdfast: Holdfast): Promise<readonly Reading[]> {
   calls = 0
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(sleeper)
   await run.result()
   if (calls !== 2) throw new Error(`The run was to be replayed once, but its body was called ${calls} times.`)

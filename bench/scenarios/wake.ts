@@ -13,11 +13,11 @@ const go = topic<number>('bench.go')
 let onResumed: () => void = () => undefined
 
 const bySignal = workflow('bench.wait-signal', async (ctx, _order: number) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   onResumed()
 })
 const byTopic = workflow('bench.wait-topic', async (ctx, _order: number) => {
-  await ctx.signal(go)
+  await ctx.receive(go)
   onResumed()
 })
 const byTime = workflow('bench.wait-time', async (ctx, at: number) => {
@@ -49,7 +49,7 @@ function wakeCase({ store, quick }: Settings, name: string, kept: boolean, measu
     isolated: true,
     sample: () =>
       withHoldfast(store, workflows, async (holdfast) => {
-        await holdfast.work({ concurrency: 1_000, parked: kept ? runs : 0 })
+        await holdfast.work({ concurrency: 1_000, cachedRuns: kept ? runs : 0 })
         const ms = await measure(holdfast, runs)
         return [{ metric: 'wakes', unit: 'per second', value: (runs / ms) * 1_000, goals }]
       }),

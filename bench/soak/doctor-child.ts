@@ -19,7 +19,7 @@ await serveParent(async (task) => {
   const holdfast = await createHoldfast({ store, logger, migrate: false })
   return {
     async answer(): Promise<Diagnosis> {
-      const checked = await holdfast.check()
+      const checked = await holdfast.doctor()
       return checked.filter(({ offenders }) => offenders.length > 0)
     },
     async close() {

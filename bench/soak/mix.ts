@@ -44,7 +44,7 @@ const reminder = workflow('soak.reminder', async (ctx, { customer }: Order) => {
 
 const approval = workflow('soak.approval', async (ctx, { number }: Order) => {
   await ctx.step('ask', async () => number)
-  const by = await ctx.signal<string>('approved')
+  const by = await ctx.receive<string>('approved')
   return ctx.step('note', async () => ({ number, by }))
 })
 
@@ -56,7 +56,7 @@ const trip = workflow('soak.trip', async (ctx, { items }: Order) => {
   return ctx.step('confirm', async () => booked)
 })
 
-const retried = { maxAttempts: 3, kind: 'constant', base: retryMs, jitter: { mode: 'none' } } as const
+const retried = { maxAttempts: 3, kind: 'constant', initial: retryMs, jitter: { mode: 'none' } } as const
 
 const payment = workflow('soak.payment', { retry: retried }, (ctx, { number }: Order) =>
   ctx.step('pay', async ({ attempt }) => {
@@ -74,7 +74,7 @@ const refund = workflow('soak.refund', async (ctx, { number }: Order) => {
 })
 
 const reader = workflow('soak.reader', async (ctx, { number }: Order) => {
-  const told = await ctx.signal(news)
+  const told = await ctx.receive(news)
   return ctx.step('read', async () => told + number)
 })
 

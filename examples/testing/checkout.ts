@@ -18,7 +18,7 @@ export interface Shop {
 }
 
 export function checkoutFor(shop: () => Shop) {
-  return workflow('shop.checkout', { retry: { maxAttempts: 4, base: '1 min' } }, async (ctx, order: Order) => {
+  return workflow('shop.checkout', { retry: { maxAttempts: 4, initial: '1 min' } }, async (ctx, order: Order) => {
     const receipt = await ctx.step('charge', ({ idempotencyKey }) => shop().charge(order.total, idempotencyKey), {
       timeout: '30s',
     })
@@ -27,7 +27,7 @@ export function checkoutFor(shop: () => Shop) {
         ctx.step(`reserve-${item}`, ({ idempotencyKey }) => shop().reserve(item, idempotencyKey)),
       ),
     )
-    const answer = await ctx.race({ approved: ctx.signal<{ by: string }>('approved'), late: ctx.sleep('2 days') })
+    const answer = await ctx.race({ approved: ctx.receive<{ by: string }>('approved'), late: ctx.sleep('2 days') })
     if (answer.tag === 'late') {
       await ctx.step('refund', ({ idempotencyKey }) => shop().refund(receipt, idempotencyKey))
       return { state: 'expired' as const }

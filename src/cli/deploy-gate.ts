@@ -2,7 +2,7 @@
 // build would harm. Nothing is begun, written or sent.
 
 import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import type { Replayed } from '../engine/replaying.ts'
+import type { ReplayResult } from '../engine/replaying.ts'
 import type { Call } from './call.ts'
 import { findingLines, Findings } from './findings.ts'
 import { Progress } from './progress.ts'
@@ -89,7 +89,7 @@ function number(count: number): string {
   return count.toLocaleString('en-GB')
 }
 
-async function outcomeOf(run: RecordedRun): Promise<Replayed | HoldfastError> {
+async function outcomeOf(run: RecordedRun): Promise<ReplayResult | HoldfastError> {
   try {
     return await run.replay()
   } catch (error) {

@@ -2,13 +2,13 @@
 // there are, what is kept is bounded.
 
 import { isHoldfastError, messageOf, type HoldfastError } from '../core/error.ts'
-import type { BodyEnd, Replayed, Unended } from '../engine/replaying.ts'
+import type { BodyOutcome, ReplayResult, UnfinishedBody } from '../engine/replaying.ts'
 import { disagreementOf } from '../engine/disagreement.ts'
 import { visible } from '../core/printable.ts'
 import { amount } from './text.ts'
 
 /** What is wrong: as `holdfast.replay` tells it, or that there is no such workflow, or that a payload cannot be read. */
-export type FindingKind = Exclude<Replayed['outcome'], 'same'> | 'unknown-workflow' | 'unreadable'
+export type FindingKind = Exclude<ReplayResult['outcome'], 'same'> | 'unknown-workflow' | 'unreadable'
 
 export interface Finding {
   readonly kind: FindingKind
@@ -44,7 +44,7 @@ export class Findings {
   }
 
   /** Takes what a replay came to. */
-  add(run: Judged, replayed: Replayed | HoldfastError): void {
+  add(run: Judged, replayed: ReplayResult | HoldfastError): void {
     const found = findingOf(run, replayed)
     if (found === null) return
     this.runs += 1
@@ -67,7 +67,7 @@ interface Found {
   readonly message: string
 }
 
-function findingOf(run: Judged, replayed: Replayed | HoldfastError): Found | null {
+function findingOf(run: Judged, replayed: ReplayResult | HoldfastError): Found | null {
   if (isHoldfastError(replayed)) return { kind: 'unknown-workflow', sameAs: '', message: replayed.message }
   switch (replayed.outcome) {
     case 'same':
@@ -87,7 +87,7 @@ function findingOf(run: Judged, replayed: Replayed | HoldfastError): Found | nul
   }
 }
 
-function thrown(run: Judged, replayed: Extract<Replayed, { outcome: 'throws' }>): Found {
+function thrown(run: Judged, replayed: Extract<ReplayResult, { outcome: 'throws' }>): Found {
   const { error } = replayed
   const message = disagreement(run, replayed)
   const isUnreadable = isHoldfastError(error, 'PAYLOAD_CORRUPT') || isHoldfastError(error, 'STORE_UNAVAILABLE')
@@ -95,12 +95,12 @@ function thrown(run: Judged, replayed: Extract<Replayed, { outcome: 'throws' }>)
   return { kind: 'unreadable', sameAs: JSON.stringify([error.code, error.details['reason']]), message }
 }
 
-function disagreement(run: Judged, replayed: Replayed): string {
+function disagreement(run: Judged, replayed: ReplayResult): string {
   return disagreementOf(run, replayed)?.message ?? ''
 }
 
 /** Outputs differ from run to run; how a run ends does not. */
-function endsOf(recorded: BodyEnd, now: BodyEnd | Unended): string {
+function endsOf(recorded: BodyOutcome, now: BodyOutcome | UnfinishedBody): string {
   return `${recorded.status} ${now.status}`
 }
 

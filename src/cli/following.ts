@@ -45,7 +45,7 @@ export async function follow(
 }
 
 function removed({ id, status }: RunView): HoldfastError {
-  const message = `Run ${id} was removed while it was ${status}: nobody performs it any more.`
+  const message = `Run ${id} was removed while it was ${status}: no worker performs it any more.`
   return new HoldfastError('WRONG_STATUS', message, { details: { runId: id, status } })
 }
 

@@ -26,25 +26,27 @@ export function duration(name: string): (text: string) => Duration {
 
 /** A point in time, or how long ago it was: `2026-11-16T00:00:00Z`, `1h`. */
 export function pastTime(text: string, name: string, now: number): Date {
-  return pointOf(text, name, (ms) => new Date(now - ms))
-}
-
-/** A point in time, or how long from now: the latter is left to the store's clock. */
-export function futureTime(text: string, name: string): Date | Duration {
-  return pointOf<Date | Duration>(text, name, (ms) => ms)
-}
-
-function pointOf<Point>(text: string, name: string, fromMs: (ms: number) => Point): Point | Date {
-  if (/^\d{4}-\d\d-\d\d/.test(text)) {
-    const at = new Date(text)
-    if (!Number.isNaN(at.getTime())) return at
-  }
+  const at = dateOf(text)
+  if (at !== null) return at
   try {
-    return fromMs(parseDuration(text, name))
+    return new Date(now - parseDuration(text, name))
   } catch (error) {
     if (!isHoldfastError(error)) throw error
     throw usage(`${name} takes a time such as 2026-11-16T08:00:00Z, or a duration such as 1h. Got ${quoted(text)}.`)
   }
+}
+
+/** A point in time: `2026-11-16T00:00:00Z`. */
+export function pointInTime(text: string, name: string): Date {
+  const at = dateOf(text)
+  if (at !== null) return at
+  throw usage(`${name} takes a time such as 2026-11-16T08:00:00Z. Got ${quoted(text)}.`)
+}
+
+function dateOf(text: string): Date | null {
+  if (!/^\d{4}-\d\d-\d\d/.test(text)) return null
+  const at = new Date(text)
+  return Number.isNaN(at.getTime()) ? null : at
 }
 
 /** `--meta region=eu --meta team=shop` as an object. */

@@ -7,7 +7,7 @@ import type { Filter, RunPage } from '../client/finding.ts'
 import { HoldfastError, messageOf } from '../core/error.ts'
 import { isTerminal, runStatuses } from '../core/run.ts'
 import { checkExported, type ExportedRun } from '../client/exporting.ts'
-import type { Replayed } from '../engine/replaying.ts'
+import type { ReplayResult } from '../engine/replaying.ts'
 import type { Holdfast } from '../holdfast.ts'
 import type { Call } from './call.ts'
 import { shownStore } from './store-address.ts'
@@ -18,7 +18,7 @@ export interface RecordedRun {
   readonly id: string
   readonly type: string
   readonly version: number
-  readonly replay: () => Promise<Replayed>
+  readonly replay: () => Promise<ReplayResult>
 }
 
 export interface RecordedRuns {

@@ -100,10 +100,10 @@ class Rows {
       if (stretch !== undefined) stretch.to = Math.max(stretch.to, end)
     }
     if (isTerminal(view.status) || view.status === 'waiting' || view.status === 'paused') return
-    const { dueAt, wish } = view
+    const { dueAt, controlRequest } = view
     const isLater = dueAt !== null && dueAt.getTime() > now
     const told = isLater ? `goes on in ${formatMs(dueAt.getTime() - now)}` : liveTold[view.status]
-    const asked = wish === null ? '' : `, asked to ${wish.kind}`
+    const asked = controlRequest === null ? '' : `, asked to ${controlRequest.kind}`
     const from = Math.min(this.lastAt ?? end, end)
     this.point(view.status, { from, to: end, mark: '▷', colour: 'cyan' }, told + asked)
   }
@@ -125,7 +125,7 @@ class Rows {
   private addAbandoned({ name, meta: { attempt, ms, undo } }: Of<'abandoned'>, at: number): void {
     const row = this.named(name)
     row.stretches.push({ from: at - ms, to: at, mark: '░', colour: 'red' })
-    row.told = `attempt ${attempt} was abandoned${undo === true ? ': nobody knows what it did' : ''}`
+    row.told = `attempt ${attempt} was abandoned${undo === true ? ': its outcome is unknown' : ''}`
     row.isNotable = true
   }
 

@@ -48,7 +48,10 @@ function header(view: RunView, entries: readonly JournalEntry[], options: Timeli
     ['due', view.dueAt === null ? null : pointInTime(view.dueAt)],
     [
       'asked to',
-      view.wish === null ? null : view.wish.kind + (view.wish.reason === null ? '' : `: ${visible(view.wish.reason)}`),
+      view.controlRequest === null
+        ? null
+        : view.controlRequest.kind +
+          (view.controlRequest.reason === null ? '' : `: ${visible(view.controlRequest.reason)}`),
     ],
     ['journal', amount(entries.length, 'entry', 'entries')],
     ['removed', view.deletedAt === null ? null : pointInTime(view.deletedAt) + reasonOf(view)],

@@ -11,7 +11,7 @@ import { holds, type Lease, type Run } from '../core/run.ts'
 import { shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
-import type { NewRun, Started, Within } from '../store.ts'
+import type { NewRun, Started, TransactionStore } from '../store.ts'
 import { abortable } from './abort-option.ts'
 import { FirstEntries, firstOf } from './first-entries.ts'
 import { RunHandle } from './run-handle.ts'
@@ -45,8 +45,8 @@ export type VersionFor = (choice: VersionChoice) => number | undefined
 /** A run that this process has in its memory. */
 export interface ActiveRun {
   readonly id: string
-  /** `moving`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
-  readonly state: 'moving' | 'parked'
+  /** `running`: it is being performed here. `parked`: it waits, and will go on without replay if it is claimed here. */
+  readonly state: 'running' | 'parked'
 }
 
 /** A start that has been checked and encoded. */
@@ -95,30 +95,37 @@ export class Client {
     if (typeof workflow !== 'string') checkWorkflow(workflow)
     if (options !== undefined) checkStartOptions(options, typeof workflow === 'string' ? workflow : workflow.type)
     const definition = this.choose(workflow, input, options)
-    const described = describeRun(options, definition, engine.limits)
-    const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
-    const meta = options === undefined ? null : startedMeta(options)
     const value = definition.validate(input)
     // Without a closure, which every start would pay for.
-    if (value instanceof Promise) return this.readyLater({ definition, described, id, meta, options }, value)
-    const { payloads } = engine
-    const place = this.engine.payloads.place(id, 1, 'started', null)
+    if (value instanceof Promise) return this.readyLater(definition, value, options, parentId)
+    return this.readyWith(definition, value, options, parentId)
+  }
+
+  private async readyLater(
+    definition: Definition,
+    checked: Promise<unknown>,
+    options: StartOptions | undefined,
+    parentId: string | null,
+  ): Promise<ReadyStart> {
+    return this.readyWith(definition, await checked, options, parentId)
+  }
+
+  private readyWith(
+    definition: Definition,
+    value: unknown,
+    options: StartOptions | undefined,
+    parentId: string | null,
+  ): ReadyStart | Promise<ReadyStart> {
+    const { payloads, limits } = this.engine
+    const described = describeRun(options, definition, value, limits)
+    const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
+    const meta = options === undefined ? null : startedMeta(options)
+    const place = payloads.place(id, 1, 'started', null)
     const text = payloads.encode(value, place)
     const keyId = payloads.keyOf(text)
     const data = payloads.keep(text, place)
     if (typeof data === 'string') return { definition, described, id, meta, options, value, data, keyId }
     return data.then((kept) => ({ definition, described, id, meta, options, value, data: kept, keyId }))
-  }
-
-  private async readyLater(
-    start: Omit<ReadyStart, 'value' | 'data' | 'keyId'>,
-    checked: Promise<unknown>,
-  ): Promise<ReadyStart> {
-    const { payloads } = this.engine
-    const place = this.engine.payloads.place(start.id, 1, 'started', null)
-    const value = await checked
-    const text = payloads.encode(value, place)
-    return { ...start, value, data: await payloads.keep(text, place), keyId: payloads.keyOf(text) }
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
@@ -156,7 +163,7 @@ export class Client {
 
   /** Starts a run inside a transaction. It is never begun at once: it may yet never have existed. */
   async startWithin(
-    within: Within,
+    within: TransactionStore,
     workflow: Definition | string,
     input: unknown,
     options?: StartOptions,
@@ -280,7 +287,7 @@ export class Client {
   active(reference: RunReference): ActiveRun | null {
     const id = idOf(reference)
     const { desk } = this.engine
-    if (desk?.isMoving(id) === true) return { id, state: 'moving' }
+    if (desk?.isMoving(id) === true) return { id, state: 'running' }
     return desk?.isParked(id) === true ? { id, state: 'parked' } : null
   }
 

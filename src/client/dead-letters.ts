@@ -4,7 +4,7 @@
 
 import { checkSignalName, isTopic, type Topic } from '../core/declared-topic.ts'
 import { HoldfastError } from '../core/error.ts'
-import { replayedId } from '../core/message.ts'
+import { retriedId } from '../core/message.ts'
 import { isPrintable } from '../core/printable.ts'
 import type { Payloads } from '../core/payload.ts'
 import { mailPlace, messagePlace, topicPlace, type Place } from '../core/place.ts'
@@ -55,13 +55,13 @@ export interface DeadLetterPage {
   readonly next: string | null
 }
 
-export interface ReplayOptions extends AbortOption {
+export interface RetryDeadLetterOptions extends AbortOption {
   /** Where it goes: to its topic, or to a run. */
   readonly to: Topic | RunReference
 }
 
 /** What became of a letter that was sent again. It is dead no more if, and only if, it was delivered or queued. */
-export type ReplayOutcome = SignalOutcome | BroadcastOutcome | { readonly outcome: 'not-dead' }
+export type RetryDeadLetterOutcome = SignalOutcome | BroadcastOutcome | { readonly outcome: 'not-dead' }
 
 export async function listDeadLetters(engine: Engine, options: DeadLetterOptions = {}): Promise<DeadLetterPage> {
   checkOptions(options, ['name', 'run', 'limit', 'after', 'abortSignal'], 'deadLetters()')
@@ -86,25 +86,25 @@ export async function listDeadLetters(engine: Engine, options: DeadLetterOptions
 }
 
 /** Sends a dead letter again, to its topic or to a run. */
-export async function replayDeadLetter(
+export async function retryDeadLetter(
   engine: Engine,
   reference: DeadLetterReference,
-  options: ReplayOptions,
-): Promise<ReplayOutcome> {
-  checkOptions(options, ['to', 'abortSignal'], 'replayDeadLetter()')
+  options: RetryDeadLetterOptions,
+): Promise<RetryDeadLetterOutcome> {
+  checkOptions(options, ['to', 'abortSignal'], 'retryDeadLetter()')
   const { to, abortSignal } = options
   const target = isTopic(to) ? to : idOf(to)
   engine.assertOpen()
   const named = checkReference(reference)
   // Given up at any place, it is dead still or has arrived: doing it again is doing it once.
-  return abortable('replayDeadLetter()', abortSignal, async () => {
+  return abortable('retryDeadLetter()', abortSignal, async () => {
     const letter = await letterOf(engine, named)
     if (letter === null) return { outcome: 'not-dead' }
-    assertWanted('replayDeadLetter()', abortSignal)
+    assertWanted('retryDeadLetter()', abortSignal)
     const outcome =
       typeof target === 'string' ? await toRun(engine, letter, target) : await toTopic(engine, letter, target)
     const isSent = outcome.outcome === 'delivered' || outcome.outcome === 'queued'
-    if (isSent) await lettersOf(engine).settleDeadLetter(named, 'replayed')
+    if (isSent) await lettersOf(engine).settleDeadLetter(named, 'retried')
     return outcome
   })
 }
@@ -129,7 +129,7 @@ async function toTopic(engine: Engine, letter: DeadLetter, topic: Topic): Promis
       `This letter is of the topic ${shown(letter.name)}, and cannot go to ${shown(topic.name)}.`,
     )
   }
-  const id = replayedId(letter)
+  const id = retriedId(letter)
   const data = await movedTo(engine, letter, topicPlace(engine.payloads.namespace, letter.name, id))
   const { rules, policy } = topic
   const mail = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
@@ -142,13 +142,13 @@ async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise
   // Sent there, it would be a dead letter once more.
   if (isTerminal(run.status)) return { outcome: 'target-terminated', runId, status: run.status }
   const { name, policy } = letter
-  const to = { kind: 'topic-signal', runId, name, id: replayedId(letter) } as const
+  const to = { kind: 'topic-signal', runId, name, id: retriedId(letter) } as const
   const data = await movedTo(engine, letter, mailPlace(engine.payloads.namespace, to))
   const { limits } = engine
   const delivered = await engine.send({ ...to, data, policy, mostUnread: limits.mailbox })
   const outcome = signalOutcome(limits, runId, to.id, delivered)
   // It ended meanwhile, and has the letter now: one of them is enough.
-  if (outcome.outcome === 'target-terminated') await lettersOf(engine).settleDeadLetter(letter, 'replayed')
+  if (outcome.outcome === 'target-terminated') await lettersOf(engine).settleDeadLetter(letter, 'retried')
   return outcome
 }
 

@@ -6,7 +6,7 @@ import { runStatuses, type Run, type RunStatus } from '../core/run.ts'
 import { checkOptions, didYouMean, shown } from '../core/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
 import { noMail } from '../engine/mail.ts'
-import type { Checked, RunFilter, StoreAdmin } from '../store.ts'
+import type { InvariantCheck, RunFilter, StoreAdmin } from '../store.ts'
 import { abortable, reading, type AbortOption } from './abort-option.ts'
 import { checkRunCursor, checkWhole, mostOnPage } from './paging.ts'
 import { idOf, type RunReference } from './run-reference.ts'
@@ -52,7 +52,7 @@ export interface CountOptions extends AbortOption {
   readonly atMost?: number
 }
 
-export interface Counted {
+export interface CountResult {
   readonly count: number
   /** There are more than were counted. */
   readonly isCapped: boolean
@@ -104,7 +104,7 @@ export async function listed(engine: Engine, runs: readonly Run[]): Promise<read
   return Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads)))
 }
 
-export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<Counted> {
+export async function countRuns(engine: Engine, filter: Filter = {}, options: CountOptions = {}): Promise<CountResult> {
   checkOptions(options, ['atMost', 'abortSignal'], 'count()')
   const { atMost = countedAtMost } = options
   checkWhole(atMost, 'count({ atMost })', { least: 1, most: Number.MAX_SAFE_INTEGER - 1 })
@@ -149,12 +149,12 @@ function yesOrNo(value: unknown, name: string): boolean {
   throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be true or false. Got ${shown(value)}.`)
 }
 
-/** What must be true of all runs, by name, with those of which it is not. */
-export async function checkRuns({ store }: Engine, options?: AbortOption): Promise<readonly Checked[]> {
-  const { check } = store as Partial<StoreAdmin>
-  if (check === undefined)
-    throw new HoldfastError('INVALID_OPTION', 'This store cannot check itself: it has no check().')
-  return reading('check()', options, () => check.call(store))
+/** Every invariant of the store by name, with the runs that break it. */
+export async function checkInvariants({ store }: Engine, options?: AbortOption): Promise<readonly InvariantCheck[]> {
+  const { doctor } = store as Partial<StoreAdmin>
+  if (doctor === undefined)
+    throw new HoldfastError('INVALID_OPTION', 'This store cannot check its invariants: it has no doctor().')
+  return reading('doctor()', options, () => doctor.call(store))
 }
 
 /** A store that somebody made may have no queries for people. */

@@ -11,14 +11,15 @@ import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
 import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
 import type { StartOptions } from './start-options.ts'
 import type {
-  Cancelled,
+  CancelOutcome,
   CancelOptions,
   NoteOptions,
-  Paused,
+  PauseOutcome,
   PauseOptions,
   RemoveOptions,
   ResumeOptions,
-  Revived,
+  ResumeOutcome,
+  RetryOutcome,
 } from './steering.ts'
 import type { Target } from './target.ts'
 
@@ -76,10 +77,10 @@ interface Operations {
   readonly broadcast: readonly [BroadcastOperation, BroadcastOutcome]
   readonly sendOrStart: readonly [SendOrStartOperation, SendOrStartOutcome]
   readonly complete: readonly [CompleteOperation, CompleteOutcome]
-  readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, Cancelled]
-  readonly pause: readonly [RunOperation<'pause', PauseOptions>, Paused]
-  readonly resume: readonly [RunOperation<'resume', ResumeOptions>, Revived<'resumed'>]
-  readonly retry: readonly [RunOperation<'retry', NoteOptions>, Revived<'retried'>]
+  readonly cancel: readonly [RunOperation<'cancel', CancelOptions>, CancelOutcome]
+  readonly pause: readonly [RunOperation<'pause', PauseOptions>, PauseOutcome]
+  readonly resume: readonly [RunOperation<'resume', ResumeOptions>, ResumeOutcome]
+  readonly retry: readonly [RunOperation<'retry', NoteOptions>, RetryOutcome]
   readonly remove: readonly [RunOperation<'remove', RemoveOptions>, void]
 }
 
@@ -91,7 +92,7 @@ export type Operation<Answer = unknown> = {
 }[OperationKind]
 
 /** What an operation answers with. */
-export type AnswerOf<Asked extends Operation> = Asked extends {
+export type OperationResult<Asked extends Operation> = Asked extends {
   readonly kind: 'start'
   readonly workflow: TypedDefinition<infer _Input, infer Output>
 }
@@ -99,7 +100,7 @@ export type AnswerOf<Asked extends Operation> = Asked extends {
   : Operations[Asked['kind']][1]
 
 /** What became of one operation of several: a failing one harms no other. */
-export type Settled<Answer> =
+export type SettledOperation<Answer> =
   { readonly ok: true; readonly value: Answer } | { readonly ok: false; readonly error: unknown }
 
 /** The names that an operation of each kind has besides `kind`. */

@@ -33,10 +33,10 @@ export interface RekeyOptions {
    */
   readonly abortSignal?: AbortSignal
   /** Called after each page, with what was done so far. */
-  readonly onProgress?: (sofar: Rekeyed) => void
+  readonly onProgress?: (sofar: RekeyResult) => void
 }
 
-export interface Rekeyed {
+export interface RekeyResult {
   /** How many runs were looked at. */
   readonly runs: number
   /** How many of them had payloads of another key. */
@@ -65,7 +65,7 @@ const mostNamed = 20
 /** In front of the id, for runs that were removed. */
 const removedMark = 'removed:'
 
-export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Promise<Rekeyed> {
+export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Promise<RekeyResult> {
   checkOptions(options, ['after', 'rate', 'onProgress', 'abortSignal'], 'rekey()')
   const { rate = 500, after } = options
   if (!(rate > 0)) throw new HoldfastError('INVALID_OPTION', `rekey({ rate }) is a number over 0. Got ${shown(rate)}.`)
@@ -91,7 +91,7 @@ class Rekeying {
   private written = 0
   private skipped = 0
   private unreadable = 0
-  private readonly named: Rekeyed['unreadableRuns'][number][] = []
+  private readonly named: RekeyResult['unreadableRuns'][number][] = []
   /** Where to go on if it is stopped now; null if that is from the beginning. */
   private next: string | null
 
@@ -105,7 +105,7 @@ class Rekeying {
     this.next = options.after ?? null
   }
 
-  async walk(): Promise<Rekeyed> {
+  async walk(): Promise<RekeyResult> {
     try {
       return await abortable('rekey()', this.signal, () => this.walkThrough())
     } catch (error) {
@@ -114,7 +114,7 @@ class Rekeying {
     }
   }
 
-  private async walkThrough(): Promise<Rekeyed> {
+  private async walkThrough(): Promise<RekeyResult> {
     const { after } = this.options
     const isRemoved = after?.startsWith(removedMark) === true
     for (const deleted of isRemoved ? [true] : [false, true]) {
@@ -281,7 +281,7 @@ class Rekeying {
     }
   }
 
-  private sofar(next: string | null): Rekeyed {
+  private sofar(next: string | null): RekeyResult {
     const { runs, rewritten, written: payloads, unreadable } = this
     const held = this.held.length + this.skipped
     const [unreadableRuns, missingKeys] = [[...this.named], [...this.missing].toSorted()]

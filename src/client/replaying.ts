@@ -5,7 +5,7 @@ import { isHoldfastError } from '../core/error.ts'
 import { deepest, mostBigintDigits } from '../core/json-decode.ts'
 import { Payloads } from '../core/payload.ts'
 import type { Engine } from '../engine/engine.ts'
-import { replayRun, type Replayed } from '../engine/replaying.ts'
+import { replayRun, type ReplayResult } from '../engine/replaying.ts'
 import { reading, type AbortOption } from './abort-option.ts'
 import { checkExported, type ExportedRun } from './exporting.ts'
 import type { RunReference } from './run-reference.ts'
@@ -16,7 +16,7 @@ export async function replayHere(
   services: unknown,
   replayed: RunReference | ExportedRun,
   options?: AbortOption,
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   engine.assertOpen()
   const { registry, ports } = engine
   const isExported = typeof replayed === 'object' && replayed !== null && 'entries' in replayed

@@ -14,7 +14,7 @@ import { isUnattended } from '../engine/unattended.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
 import { signalRun, type SignalOptions, type SignalOutcome } from './sending.ts'
-import { cancelRun, type Cancelled, type CancelOptions } from './steering.ts'
+import { cancelRun, type CancelOutcome, type CancelOptions } from './steering.ts'
 
 export interface ResultOptions {
   /** Give up waiting when it fires, with RESULT_TIMEOUT; the run goes on. @default none */
@@ -87,7 +87,7 @@ export class RunHandle<Output> {
   }
 
   /** Stops the run; see `holdfast.cancel`. */
-  cancel(options?: CancelOptions): Promise<Cancelled> {
+  cancel(options?: CancelOptions): Promise<CancelOutcome> {
     return cancelRun(this.#engine, this.id, options)
   }
 
@@ -109,7 +109,7 @@ export class RunHandle<Output> {
   }
 
   private abortError(abortSignal: AbortSignal): HoldfastError {
-    const message = `Nobody waits for the end of run ${this.id} any more: the abortSignal fired. It goes on; ask again later.`
+    const message = `Stopped waiting for the end of run ${this.id}: the abortSignal fired. The run goes on; ask again later.`
     return new HoldfastError('RESULT_TIMEOUT', message, {
       cause: abortSignal.reason as unknown,
       details: { runId: this.id },
@@ -130,7 +130,7 @@ export class RunHandle<Output> {
     const told =
       run === undefined || begun
         ? ''
-        : `, and nobody has ${run.token === 0 ? 'begun it' : 'gone on with it since it was due'}. ${here}Check that a worker ` +
+        : `, and no worker has ${run.token === 0 ? 'begun it' : 'gone on with it since it was due'}. ${here}Check that a worker ` +
           `for "${run.type}", version ${run.version}, is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
@@ -142,7 +142,7 @@ export class RunHandle<Output> {
 
 function hopeOf(status: RunStatus | 'of unknown status'): string {
   return status === 'paused'
-    ? 'It goes on when somebody resumes it: holdfast.get() and `holdfast show` tell why it was paused.'
+    ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` tell why it was paused.'
     : 'It goes on; ask again later.'
 }
 

@@ -32,7 +32,7 @@ export interface RunView {
   /** Claims since a holder last committed anything. */
   readonly crashes: number
   /** What its holder is asked to do. */
-  readonly wish: WishView | null
+  readonly controlRequest: ControlRequestView | null
   /** Why it is paused; null if it is not. */
   readonly pause: PauseView | null
   readonly deletedAt: Date | null
@@ -70,7 +70,7 @@ export type PauseView =
   | { readonly reason: 'unreadable'; readonly note: string; readonly at: Date }
   | ({ readonly reason: 'drift'; readonly note: string; readonly at: Date } & Pick<Drift, 'recorded' | 'found'>)
 
-export interface WishView {
+export interface ControlRequestView {
   readonly kind: Wish['kind']
   readonly reason: string | null
   readonly at: Date
@@ -183,7 +183,7 @@ function rowView(run: Run): RunView {
     endedAt: dateOf(run.endedAt),
     dueAt: isTerminal(status) ? null : dateOf(run.due),
     crashes,
-    wish: wish === null ? null : { kind: wish.kind, reason: wish.reason, at: new Date(wish.at) },
+    controlRequest: wish === null ? null : { kind: wish.kind, reason: wish.reason, at: new Date(wish.at) },
     pause: null,
     deletedAt: dateOf(run.deletedAt),
     deleteReason: run.deleteReason,

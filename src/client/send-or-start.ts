@@ -72,7 +72,7 @@ async function once(
   const outcome = signalOutcome(engine.limits, run.id, signalId, delivered)
   // Its key is free by now. What its topic has passed on to others must not be sent a second time.
   const isFree = taken === 'key' && outcome.outcome === 'target-terminated'
-  if (isFree && letter.policy?.onTargetTerminated !== 'broadcast') return { again: true, letter }
+  if (isFree && letter.policy?.onUnread !== 'broadcast') return { again: true, letter }
   // Removed in between: as good as ended.
   if (outcome.outcome === 'target-not-found') return { again: true, letter }
   return { again: false, outcome }
@@ -82,5 +82,5 @@ async function once(
 async function exhume(engine: Engine, letters: readonly Letter[]): Promise<void> {
   if (letters.length === 0) return
   const admin = adminOf(engine)
-  for (const { runId, id } of letters) await admin.settleDeadLetter({ runId, id }, 'replayed')
+  for (const { runId, id } of letters) await admin.settleDeadLetter({ runId, id }, 'retried')
 }

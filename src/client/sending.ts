@@ -32,7 +32,7 @@ export type SignalOutcome =
   | { readonly outcome: 'delivered'; readonly runId: string; readonly repeated?: true }
   /** It lies in the mailbox, for when the run waits for it. */
   | { readonly outcome: 'queued'; readonly runId: string; readonly signalId: string; readonly repeated?: true }
-  /** The run is over. Sent in the name of a topic, it does what that says: `onTargetTerminated`. */
+  /** The run is over. Sent in the name of a topic, it does what that says: `onUnread`. */
   | {
       readonly outcome: 'target-terminated'
       readonly runId: string

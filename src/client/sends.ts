@@ -8,10 +8,10 @@ import type {
   DeadLetterOptions,
   DeadLetterPage,
   DeadLetterReference,
-  ReplayOptions,
-  ReplayOutcome,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
 } from './dead-letters.ts'
-import type { AnswerOf, Operation, Settled, SignalOperation } from './operation.ts'
+import type { OperationResult, Operation, SettledOperation, SignalOperation } from './operation.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
 import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
@@ -19,7 +19,7 @@ import type { OutputOf, StartOf } from './starts.ts'
 import type { Submission } from './submission.ts'
 import type { Target } from './target.ts'
 
-export interface Sends {
+export interface Sender {
   /**
    * Sends a signal to a run. It is never too early: a run finds it when it comes to wait for it. Sent in the name of a topic,
    * its payload is checked, and the topic says what becomes of it if the run ends without having read it.
@@ -34,7 +34,7 @@ export interface Sends {
   signals(
     signals: readonly Omit<SignalOperation, 'kind'>[],
     options?: AbortOption,
-  ): Promise<readonly Settled<SignalOutcome>[]>
+  ): Promise<readonly SettledOperation<SignalOutcome>[]>
   /** Sends something to a topic: to every run that waits on it, or to one, as the topic says. */
   broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): Promise<BroadcastOutcome>
   /**
@@ -53,12 +53,12 @@ export interface Sends {
   startMany<const Workflows extends readonly (Definition | string)[]>(
     starts: { readonly [At in keyof Workflows]: StartOf<Workflows[At]> },
     options?: AbortOption,
-  ): Promise<{ readonly [At in keyof Workflows]: Settled<RunHandle<OutputOf<Workflows[At]>>> }>
+  ): Promise<{ readonly [At in keyof Workflows]: SettledOperation<RunHandle<OutputOf<Workflows[At]>>> }>
   /** Completes the wait of a token that a run has issued with `ctx.token`. */
   complete(token: string, value?: unknown, options?: CompleteOptions): Promise<CompleteOutcome>
 
   /** Performs an operation. Every method that changes something is exactly this. */
-  submit<const Asked extends Operation>(operation: Asked): Promise<AnswerOf<Asked>>
+  submit<const Asked extends Operation>(operation: Asked): Promise<OperationResult<Asked>>
   /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
   submit(type: string, payload?: unknown): Submission
   /**
@@ -68,12 +68,12 @@ export interface Sends {
   submitBatch<const Asked extends readonly Operation[]>(
     operations: Asked,
     options?: AbortOption,
-  ): Promise<{ readonly [At in keyof Asked]: Settled<AnswerOf<Asked[At]>> }>
+  ): Promise<{ readonly [At in keyof Asked]: SettledOperation<OperationResult<Asked[At]>> }>
 
   /** What was sent to runs that ended without having read it, and was to be kept; newest first, by pages. */
   deadLetters(options?: DeadLetterOptions): Promise<DeadLetterPage>
   /** Sends a dead letter again: to its topic, or to a run. Doing that twice is doing it once. */
-  replayDeadLetter(letter: DeadLetterReference, options: ReplayOptions): Promise<ReplayOutcome>
+  retryDeadLetter(letter: DeadLetterReference, options: RetryDeadLetterOptions): Promise<RetryDeadLetterOutcome>
   /** Lets go of a dead letter. */
   discardDeadLetter(
     letter: DeadLetterReference,

@@ -4,7 +4,7 @@ import type { Definition } from '../core/definition.ts'
 import { someTime, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError } from '../core/error.ts'
 import { isRunId } from '../core/id.ts'
-import { checkKey, checkScope, compositeKey, type KeyScope } from '../core/key.ts'
+import { checkKey, checkScope, type KeyScope } from '../core/key.ts'
 import { checkMetadata, checkTags } from '../core/labels.ts'
 import { atMost, type Limits } from '../core/limits.ts'
 import { checkOptions, shown } from '../core/suggest.ts'
@@ -16,7 +16,10 @@ import { idOf, type RunReference } from './run-reference.ts'
 export interface StartOptions extends AbortOption {
   /** The id of the run: a UUID of version 7. Starting the same id again gives the run that exists. @default a new one */
   readonly id?: string
-  /** The business key: what the world outside calls this run. A live run that has it keeps others from starting. */
+  /**
+   * The business key: what the world outside calls this run. A live run that has it keeps others from starting. A workflow with
+   * `unique` reads it from the input; another one given here is INVALID_OPTION.
+   */
   readonly key?: string
   /** Among which live runs the key is unique. @default what the workflow says, or 'workflow' */
   readonly scope?: KeyScope
@@ -39,8 +42,10 @@ export interface StartOptions extends AbortOption {
   readonly maxAttempts?: number
   /** Higher goes first. @default 0 */
   readonly priority?: number
-  /** Not to be begun before this point in time, or this long from now. @default at once */
-  readonly runAt?: Date | Duration
+  /** Not begun before this point in time. @default at once */
+  readonly runAt?: Date
+  /** Not begun before this much time has passed, by the store's clock. Not together with `runAt`. @default none */
+  readonly delay?: Duration
   /** The run fails with RUN_TIMEOUT if it has not ended by then. @default no limit */
   readonly timeout?: Duration
   /** The run fails with RUN_EXPIRED if nobody has begun it by then. @default never */
@@ -60,6 +65,7 @@ export const startOptionNames: readonly string[] = [
   'maxAttempts',
   'priority',
   'runAt',
+  'delay',
   'timeout',
   'expiresIn',
   'abortSignal',
@@ -109,7 +115,12 @@ const plain = {
 export type Described = Pick<NewRun, keyof typeof plain>
 
 /** The part of the row that the options and the workflow's own say. Throws INVALID_OPTION or INVALID_NAME. */
-export function describeRun(options: StartOptions | undefined, definition: Definition, limits: Limits): Described {
+export function describeRun(
+  options: StartOptions | undefined,
+  definition: Definition,
+  input: unknown,
+  limits: Limits,
+): Described {
   const isPlain = definition.unique === null && definition.tags.length === 0 && definition.metadata === null
   if (options === undefined && isPlain) return plain
   const { priority = 0, timeout, expiresIn, idempotencyKey, parent, onConflict = 'error' } = options ?? {}
@@ -124,13 +135,13 @@ export function describeRun(options: StartOptions | undefined, definition: Defin
     throw new HoldfastError('INVALID_OPTION', `onConflict must be 'error' or 'return'. Got ${shown(onConflict)}.`)
   }
   return {
-    ...keyOf(options ?? {}, definition),
+    ...keyOf(options ?? {}, definition, input),
     idempotencyKey: idempotencyKey === undefined ? null : checkKey(idempotencyKey, 'An idempotency key'),
     parentId: parent === undefined ? null : checkParent(idOf(parent)),
     tags: tagsOf(options?.tags, definition, limits),
     metadata: metadataOf(options?.metadata, definition),
     priority,
-    due: dueOf(options?.runAt),
+    due: dueOf(options ?? {}),
     timeoutMs: timeout === undefined ? null : toMs(timeout, 'start(…, { timeout })', someTime),
     expiresInMs: expiresIn === undefined ? null : toMs(expiresIn, 'start(…, { expiresIn })', someTime),
   }
@@ -150,16 +161,22 @@ function metadataOf(given: unknown, { metadata }: Definition): string | null {
   return checkMetadata({ ...metadata, ...(given as object | undefined) }, what)
 }
 
-function keyOf({ key, scope }: StartOptions, { type, unique }: Definition): Pick<NewRun, 'key' | 'keyScope'> {
+function keyOf(
+  { key, scope }: StartOptions,
+  { type, unique }: Definition,
+  input: unknown,
+): Pick<NewRun, 'key' | 'keyScope'> {
   const keyScope = checkScope(scope ?? unique?.scope ?? 'workflow', 'The scope of a key')
-  if (unique !== null) {
-    if (key !== undefined) return { key: compositeKey(unique.key, key), keyScope }
-    throw new HoldfastError(
-      'INVALID_OPTION',
-      `A run of "${type}" is unique by "${unique.key}": say which with start(…, { key }).`,
-    )
-  }
-  return { key: key === undefined ? null : checkKey(key, 'The key of a run'), keyScope }
+  if (unique === null) return { key: key === undefined ? null : checkKey(key, 'The key of a run'), keyScope }
+  const own = unique.keyOf(input)
+  // Neither may win silently: the one names another run than the other.
+  if (key === undefined || key === own || (unique.field !== null && own === `${unique.field}::${key}`))
+    return { key: own, keyScope }
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `The key of a run of "${type}" is read from its input: ${shown(own)}. The key ${shown(key)} says something else: leave it out.`,
+    { details: { type, key, own } },
+  )
 }
 
 /** What the first entry says of the run. */
@@ -183,10 +200,19 @@ function checkParent(id: string): string {
   throw new HoldfastError('INVALID_OPTION', `start(…, { parent }) takes a run, or its id. Got ${shown(id)}.`)
 }
 
-function dueOf(runAt: Date | Duration | undefined): Due | null {
+function dueOf({ runAt, delay }: StartOptions): Due | null {
+  if (runAt !== undefined && delay !== undefined) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      'A start takes runAt or delay, not both: a point in time, or a duration from now.',
+    )
+  }
+  if (delay !== undefined) return { at: null, afterMs: toMs(delay, 'start(…, { delay })') }
   if (runAt === undefined) return null
-  if (!(runAt instanceof Date)) return { at: null, afterMs: toMs(runAt, 'start(…, { runAt })') }
-  const at = runAt.getTime()
+  const at = (runAt as unknown) instanceof Date ? runAt.getTime() : Number.NaN
   if (!Number.isNaN(at)) return { at, afterMs: null }
-  throw new HoldfastError('INVALID_OPTION', 'runAt must be a valid Date, or how long to wait.')
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `runAt must be a valid Date. Got ${shown(runAt)}. For a duration from now there is delay.`,
+  )
 }

@@ -23,7 +23,7 @@ export type StartOf<Started> = {
 
 export type OutputOf<Started> = [Started] extends [TypedDefinition<infer _Input, infer Output>] ? Output : unknown
 
-export interface Starts {
+export interface Starter {
   // One signature and no overloads: of two, the compiler would explain a missing input by the one that takes a name.
   /** Starts a run of a workflow, or by its name: when this returns, the run is stored and will be performed, now or after any crash. */
   start<Started extends Definition | string>(

@@ -24,7 +24,7 @@ export interface CancelOptions extends AbortOption {
   readonly reason?: string
 }
 
-export interface Cancelled {
+export interface CancelOutcome {
   /** `cancelling`: its holder stops it and undoes what there is to undo. */
   readonly outcome: 'cancelled' | 'cancelling' | 'already-ended'
   readonly status: RunStatus
@@ -37,7 +37,7 @@ export interface PauseOptions extends AbortOption {
   readonly note?: string
 }
 
-export interface Paused {
+export interface PauseOutcome {
   /** `pausing`: it is being performed, and stops at its next checkpoint. */
   readonly outcome: 'paused' | 'pausing'
   readonly status: RunStatus
@@ -53,11 +53,8 @@ export interface NoteOptions extends AbortOption {
   readonly note?: string
 }
 
-/** What became of a run that was let go on. */
-export interface Revived<Outcome> {
-  readonly outcome: Outcome
-  readonly status: RunStatus
-}
+export type ResumeOutcome = { readonly outcome: 'resumed'; readonly status: RunStatus }
+export type RetryOutcome = { readonly outcome: 'retried'; readonly status: RunStatus }
 
 export interface RemoveOptions extends AbortOption {
   readonly reason?: string
@@ -65,13 +62,13 @@ export interface RemoveOptions extends AbortOption {
 
 const longestText = 1_000
 
-export async function cancelRun(engine: Engine, id: string, options: CancelOptions = {}): Promise<Cancelled> {
+export async function cancelRun(engine: Engine, id: string, options: CancelOptions = {}): Promise<CancelOutcome> {
   const request = { ...cancelRequest(options), ...named(engine, id) }
   return cancelledOf(id, await steerOne(engine, request, options))
 }
 
 /** What the answer to a cancellation means. Throws RUN_NOT_FOUND. */
-export function cancelledOf(id: string, given: Steered): Cancelled {
+export function cancelledOf(id: string, given: Steered): CancelOutcome {
   const answer = found(id, given)
   const { status } = answer.run
   if (answer.outcome === 'refused') return { outcome: 'already-ended', status }
@@ -87,7 +84,7 @@ export function cancelRequest(options: CancelOptions): Steer {
   return { kind: 'cancel', mode, reason: textOf(reason, 'reason') }
 }
 
-export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<Paused> {
+export async function pauseRun(engine: Engine, id: string, options: PauseOptions = {}): Promise<PauseOutcome> {
   checkOptions(options, ['reason', 'note', 'abortSignal'], 'pause()')
   const { reason, text } = pauseAsked(options)
   const steered = await steerAt(engine, id, text, options, (seq) => ({
@@ -159,7 +156,7 @@ async function steerAt(
   }
 }
 
-export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<Revived<'resumed'>> {
+export async function resumeRun(engine: Engine, id: string, options: ResumeOptions = {}): Promise<ResumeOutcome> {
   checkOptions(options, ['note', 'amend', 'abortSignal'], 'resume()')
   const note = textOf(options.note, 'note')
   const { amend, seq } = await abortable('resume()', options.abortSignal, () =>
@@ -191,7 +188,7 @@ export function resumeRequests(
     })
 }
 
-export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<Revived<'retried'>> {
+export async function retryRun(engine: Engine, id: string, options: NoteOptions = {}): Promise<RetryOutcome> {
   checkOptions(options, ['note', 'abortSignal'], 'retry()')
   const { abortSignal } = options
   const [run] = await abortable('retry()', abortSignal, () => engine.store.get([id]))
@@ -236,7 +233,7 @@ async function steerOne(engine: Engine, request: SteerRequest, options: AbortOpt
   if (answer.outcome !== 'busy') return answer
   throw new HoldfastError(
     'STORE_UNAVAILABLE',
-    `Somebody else has locked run ${request.runId}, in a transaction that takes its time. Try again when it is over.`,
+    `Another transaction has locked run ${request.runId}. Try again when that transaction is over.`,
     { details: { runId: request.runId } },
   )
 }

@@ -44,7 +44,7 @@ export class Submission {
 
   /** Not before this much time has passed. */
   runIn(delay: Duration): Submission {
-    return this.with({ runAt: delay })
+    return this.with({ delay })
   }
 
   /** Starts the run and gives back its id; that of the run that exists, if it was submitted before. */

@@ -9,7 +9,7 @@ import type { Engine } from '../engine/engine.ts'
 import { checkAbortSignal, type AbortOption } from './abort-option.ts'
 import type { Client, ReadyStart } from './client.ts'
 import { completeToken } from './completing.ts'
-import { operationFields, type Operation, type OperationKind, type Settled } from './operation.ts'
+import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
 import { idOf } from './run-reference.ts'
 import { sendOrStart } from './send-or-start.ts'
 import { checkedSignal, readyBroadcast, send, type Ready } from './sending.ts'
@@ -58,7 +58,7 @@ export class Submitter {
     kind: 'signal' | 'start',
     given: readonly object[],
     options?: AbortOption,
-  ): Promise<readonly Settled<unknown>[]> {
+  ): Promise<readonly SettledOperation<unknown>[]> {
     const where = kind === 'signal' ? 'signals()' : 'startMany()'
     this.checkList(given, where)
     // A text has a member for each of its letters, and what is no operation is refused as it is.
@@ -66,13 +66,16 @@ export class Submitter {
     return heeding(operations, options, where, (heedful) => this.perform(heedful))
   }
 
-  async submitBatch(operations: readonly Operation[], options?: AbortOption): Promise<readonly Settled<unknown>[]> {
+  async submitBatch(
+    operations: readonly Operation[],
+    options?: AbortOption,
+  ): Promise<readonly SettledOperation<unknown>[]> {
     this.checkList(operations, 'submitBatch()')
     return heeding(operations, options, 'submitBatch()', (heedful) => this.perform(heedful))
   }
 
-  private async perform(operations: readonly Operation[]): Promise<readonly Settled<unknown>[]> {
-    const answers: Settled<unknown>[] = []
+  private async perform(operations: readonly Operation[]): Promise<readonly SettledOperation<unknown>[]> {
+    const answers: SettledOperation<unknown>[] = []
     while (answers.length < operations.length) {
       const from = answers.length
       const sends = neighbours(operations, from, isSending)
@@ -101,7 +104,7 @@ export class Submitter {
     return this.client.ready(workflow, input, options)
   }
 
-  private async sendAll(operations: readonly Sending[]): Promise<readonly Settled<unknown>[]> {
+  private async sendAll(operations: readonly Sending[]): Promise<readonly SettledOperation<unknown>[]> {
     const ready = await Promise.all(
       operations.map((operation) => settled(attempt(operation, () => this.ready(operation)))),
     )
@@ -109,11 +112,11 @@ export class Submitter {
     return Promise.all(ready.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
   }
 
-  private async startAll(operations: readonly Starting[]): Promise<readonly Settled<unknown>[]> {
+  private async startAll(operations: readonly Starting[]): Promise<readonly SettledOperation<unknown>[]> {
     const ready = await Promise.all(
       operations.map((operation) => settled(attempt(operation, async () => this.readyStart(operation)))),
     )
-    const answers: Settled<unknown>[] = []
+    const answers: SettledOperation<unknown>[] = []
     // Of two that want the same for themselves the first must have got it, or not, before the second asks.
     while (answers.length < ready.length) {
       const together = withoutRivals(ready.slice(answers.length))
@@ -132,8 +135,8 @@ async function heeding(
   operations: readonly Operation[],
   options: AbortOption | undefined,
   where: string,
-  perform: (operations: readonly Operation[]) => Promise<readonly Settled<unknown>[]>,
-): Promise<readonly Settled<unknown>[]> {
+  perform: (operations: readonly Operation[]) => Promise<readonly SettledOperation<unknown>[]>,
+): Promise<readonly SettledOperation<unknown>[]> {
   if (options !== undefined) checkOptions(options, ['abortSignal'], where)
   const signal = checkAbortSignal(options?.abortSignal)
   if (signal === undefined) return perform(operations)
@@ -161,7 +164,7 @@ async function attempt<Value>(operation: Operation, work: () => Promise<Value>):
   return work()
 }
 
-async function settled<Value>(promise: Promise<Value>): Promise<Settled<Value>> {
+async function settled<Value>(promise: Promise<Value>): Promise<SettledOperation<Value>> {
   try {
     return { ok: true, value: await promise }
   } catch (error) {
@@ -193,7 +196,7 @@ function neighbours<Part extends Operation>(
 }
 
 /** The foremost of which no two want the same id, key or idempotency key; at least one. */
-function withoutRivals(starts: readonly Settled<ReadyStart>[]): readonly Settled<ReadyStart>[] {
+function withoutRivals(starts: readonly SettledOperation<ReadyStart>[]): readonly SettledOperation<ReadyStart>[] {
   const wanted = new Set<string>()
   for (const [at, start] of starts.entries()) {
     if (!start.ok) continue

@@ -46,11 +46,11 @@ export async function resolve(engine: Engine, target: Target): Promise<string | 
   return last?.id ?? null
 }
 
-/** The key as rows have it: that of a workflow which is unique by something begins with what it is unique by. */
+/** The key as rows have it: that of a workflow which is unique by a field begins with the field. */
 function storedKey({ registry }: Engine, type: string, key: string): string {
-  const unique = registry.all().find((definition) => definition.type === type)?.unique ?? null
-  if (unique === null || key.startsWith(`${unique.key}::`)) return checkKey(key, 'The key of a run')
-  return compositeKey(unique.key, key)
+  const field = registry.all().find((definition) => definition.type === type)?.unique?.field ?? null
+  if (field === null || key.startsWith(`${field}::`)) return checkKey(key, 'The key of a run')
+  return compositeKey(field, checkKey(key, 'The key of a run'))
 }
 
 function unnamed(target: unknown): HoldfastError {

@@ -26,11 +26,11 @@ import {
   type SignalOutcome,
 } from './sending.ts'
 import type { StartOptions } from './start-options.ts'
-import type { Starts } from './starts.ts'
-import { cancelledOf, cancelRequest, type Cancelled, type CancelOptions } from './steering.ts'
+import type { Starter } from './starts.ts'
+import { cancelledOf, cancelRequest, type CancelOutcome, type CancelOptions } from './steering.ts'
 
 /** Holdfast inside a transaction of yours. A handle that it gives back can be asked for its result after the commit. */
-export interface Using extends Starts {
+export interface TransactionClient extends Starter {
   /** Sends a signal to a run; see `holdfast.signal`. A run that is being performed learns of it after the commit. */
   signal<Payload>(
     reference: RunReference,
@@ -42,11 +42,11 @@ export interface Using extends Starts {
   /** Sends something to a topic; see `holdfast.broadcast`. The topic is locked until the commit. */
   broadcast<Payload>(topic: Topic<Payload>, payload: Payload, options?: BroadcastOptions): Promise<BroadcastOutcome>
   /** Stops a run for good; see `holdfast.cancel`. One that is being performed learns of it with its next heartbeat. */
-  cancel(reference: RunReference, options?: CancelOptions): Promise<Cancelled>
+  cancel(reference: RunReference, options?: CancelOptions): Promise<CancelOutcome>
 }
 
 /** Throws INVALID_OPTION if the store has no transactions, or does not know this kind. */
-export function usingTransaction(engine: Engine, client: Client, tx: unknown): Using {
+export function usingTransaction(engine: Engine, client: Client, tx: unknown): TransactionClient {
   engine.assertOpen()
   const transactions = transactionsOf(engine.store)
   if (transactions === null) {
@@ -66,7 +66,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): U
     return client.startWithin(within, workflow, input, options)
   }
   return {
-    start: start as Starts['start'],
+    start: start as Starter['start'],
     async signal(
       reference: RunReference,
       named: string | Topic,

@@ -90,7 +90,7 @@ export interface Books {
   isCrowded(topic: string, runId: string, most: number): boolean
   /** Those who wait on a topic and are late: the first `most` after that place. */
   lateOf(topic: string, after: Subscribed | null, most: number): Waiters
-  /** The first `most` with `topic` delivery from that position on. */
+  /** The first `most` with `all` delivery from that position on. */
   broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[]
   /** What a topic keeps of that delivery and nobody has taken, and that has not expired; the oldest first. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[]

@@ -22,7 +22,7 @@ export function broadcast(
   const known = books.broadcast(name, sent.id)
   if (known !== undefined) return { ...outcomeOf(known.told), repeated: true }
   const row = { ...sent, topic: name, position: books.topicPosition(name) + 1, delivery, at: books.now }
-  const told = delivery === 'queue' ? toQueue(books, row) : toSubscribers(books, row, most)
+  const told = delivery === 'one' ? toQueue(books, row) : toSubscribers(books, row, most)
   // Nothing that somebody has still to get may be forgotten, however old it is.
   const isOwed = (['topic', 'late'] as const).some((kind) => books.chore(kind, name) !== undefined)
   if (!isOwed) books.forgetBroadcasts(name, books.now - Math.max(retainMs, rememberedMs))
@@ -32,7 +32,7 @@ export function broadcast(
 function toSubscribers(books: Books, row: New, most: number): number {
   // What was sent before has not gone to all yet: it comes first, everywhere.
   const isBehind = books.chore('topic', row.topic) !== undefined
-  const { waits, more } = isBehind ? noWaiters : books.waitersOf(row.topic, 'topic', null, most)
+  const { waits, more } = isBehind ? noWaiters : books.waitersOf(row.topic, 'all', null, most)
   const live = punctual(books, waits, row)
   books.addBroadcast({ ...row, takenBy: null, told: live.length })
   for (const { runId } of live) books.put(broadcastLetter(runId, row))
@@ -73,7 +73,7 @@ const noWaiters: Waiters = { waits: [], more: false }
 /** To the longest waiting one that can be had; what was sent before and is still there goes first. */
 function toQueue(books: Books, row: New): number {
   const isLate = books.chore('late', row.topic) !== undefined
-  const [oldest] = isLate ? books.backlog(row.topic, 'queue') : []
+  const [oldest] = isLate ? books.backlog(row.topic, 'one') : []
   const { taker, isSomeoneLeft } = firstLive(books, row.topic)
   const isTaken = taker !== undefined && oldest === undefined
   books.addBroadcast({ ...row, takenBy: isTaken ? taker.runId : null, told: isTaken ? 1 : 0 })
@@ -106,7 +106,7 @@ function firstLive(books: Books, topic: string): Taker {
   let after: Subscribed | null = null
   let isSomeoneLeft = false
   for (;;) {
-    const { waits, more }: Waiters = books.waitersOf(topic, 'queue', after, 1)
+    const { waits, more }: Waiters = books.waitersOf(topic, 'one', after, 1)
     const had = waits.filter(({ runId }) => books.canHave(runId))
     isSomeoneLeft ||= had.length < waits.length
     const [taker] = liveOf(books, had)
@@ -121,7 +121,7 @@ export function passOn(books: Books, chore: Chore): void {
   const { target: topic, position, after } = chore
   const [sent, next] = books.broadcastsFrom(topic, position, 2)
   if (sent?.position === position && !hasExpired(sent, books.now)) {
-    const { waits, more } = books.waitersOf(topic, 'topic', after, books.pages.subscribers)
+    const { waits, more } = books.waitersOf(topic, 'all', after, books.pages.subscribers)
     // One that has subscribed again may have got it from what the topic retains.
     const isMeant = ({ runId, since }: WaitRow): boolean =>
       since < position && !books.hasMessage(runId, broadcastMessageId(sent))
@@ -160,7 +160,7 @@ export function catchUp(books: Books, chore: Chore): void {
 
 /** The oldest that a queue keeps goes to who waits for it. `left`: to nobody, because those who wait cannot be had. */
 function handOut(books: Books, topic: string): 'given' | 'left' | 'done' {
-  const [oldest] = books.backlog(topic, 'queue')
+  const [oldest] = books.backlog(topic, 'one')
   if (oldest === undefined) return 'done'
   const { taker, isSomeoneLeft } = firstLive(books, topic)
   if (taker === undefined) return isSomeoneLeft ? 'left' : 'done'

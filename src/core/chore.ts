@@ -22,7 +22,7 @@
 //            position   → position    a page was settled
 //            position   → (none)      nothing unread is left; or the run lives again, because somebody retried it: then what is
 //                                     left is unread mail of a live run, and it may still take it
-// `topic`  A broadcast with `topic` delivery goes to more subscribers than one transaction may write to. They are walked in the
+// `topic`  A broadcast with `all` delivery goes to more subscribers than one transaction may write to. They are walked in the
 //          order in which they subscribed, `after` the last one who got it.
 //            (none)     → p, after    the broadcast at position p went to the first page of subscribers
 //            p, after   → p, after    it went to another page

@@ -13,15 +13,15 @@ import type { Delivery, TopicRules } from './topic.ts'
 export interface TopicOptions<Payload> {
   /** What is sent is checked by it, and what is received. @default anything goes */
   readonly schema?: Schema<Payload>
-  /** To every run that waits on it, or to the one that has waited longest. @default 'topic' */
+  /** To every run that waits on it, or to the one that has waited longest. @default 'all' */
   readonly delivery?: Delivery
-  /** For how long runs that come later still get what was sent; of meaning only for `topic` delivery. @default 0 */
+  /** For how long runs that come later still get what was sent; of meaning only for `all` delivery. @default 0 */
   readonly retain?: Duration
   /**
    * What becomes of something that was sent to a run, or passed on to it, and that it has not read when it ends.
-   * @default 'broadcast' for a queue, so that another one gets it; otherwise 'discard'
+   * @default 'broadcast' with `delivery: 'one'`, so that another run gets it; otherwise 'discard'
    */
-  readonly onTargetTerminated?: 'discard' | 'broadcast' | 'dead-letter'
+  readonly onUnread?: 'discard' | 'broadcast' | 'dead-letter'
 }
 
 export interface Topic<Payload = unknown> {
@@ -35,7 +35,7 @@ export interface Topic<Payload = unknown> {
   readonly types?: { readonly payload: Payload }
 }
 
-const deliveries: readonly Delivery[] = ['topic', 'queue']
+const deliveries: readonly Delivery[] = ['all', 'one']
 const policies = ['discard', 'broadcast', 'dead-letter'] as const
 
 export const longestName = 200
@@ -46,24 +46,24 @@ export const longestName = 200
  * @example
  * const priceChanged = topic('price-changed', { schema: z.object({ price: z.number() }), retain: '1h' })
  * await holdfast.broadcast(priceChanged, { price: 12 })
- * // in a workflow: const { price } = await ctx.signal(priceChanged)
+ * // in a workflow: const { price } = await ctx.receive(priceChanged)
  */
 export function topic<Payload = unknown>(name: string, options: TopicOptions<Payload> = {}): Topic<Payload> {
   checkSignalName(name, 'A topic')
   const where = `Topic "${name}"`
-  checkOptions(options, ['schema', 'delivery', 'retain', 'onTargetTerminated'], where)
-  const { schema, delivery = 'topic', retain = 0 } = options
+  checkOptions(options, ['schema', 'delivery', 'retain', 'onUnread'], where)
+  const { schema, delivery = 'all', retain = 0 } = options
   if (schema !== undefined && !isSchema(schema)) {
     throw new HoldfastError('INVALID_OPTION', `${where}: schema must be a Standard Schema, such as one of zod.`)
   }
   checkOneOf(delivery, deliveries, `${where}: delivery`)
-  const onTargetTerminated = options.onTargetTerminated ?? (delivery === 'queue' ? 'broadcast' : 'discard')
-  checkOneOf(onTargetTerminated, policies, `${where}: onTargetTerminated`)
+  const onUnread = options.onUnread ?? (delivery === 'one' ? 'broadcast' : 'discard')
+  checkOneOf(onUnread, policies, `${where}: onUnread`)
   const retainMs = toMs(retain, `${where}: retain`)
   return {
     name,
     rules: { name, delivery, retainMs },
-    policy: policyOf(onTargetTerminated, delivery, retainMs),
+    policy: policyOf(onUnread, delivery, retainMs),
     validate: (payload) => (schema === undefined ? payload : validate(schema, payload, `What is sent to ${where}`)),
   }
 }
@@ -90,13 +90,9 @@ export function isTopic(value: unknown): value is Topic {
   return typeof value === 'object' && value !== null && typeof (value as Partial<Topic>).rules === 'object'
 }
 
-function policyOf(
-  onTargetTerminated: (typeof policies)[number],
-  delivery: Delivery,
-  retainMs: number,
-): MessagePolicy | null {
-  if (onTargetTerminated === 'discard') return null
-  return onTargetTerminated === 'broadcast' ? { onTargetTerminated, delivery, retainMs } : { onTargetTerminated }
+function policyOf(onUnread: (typeof policies)[number], delivery: Delivery, retainMs: number): MessagePolicy | null {
+  if (onUnread === 'discard') return null
+  return onUnread === 'broadcast' ? { onUnread, delivery, retainMs } : { onUnread }
 }
 
 function checkOneOf(value: string, known: readonly string[], what: string): void {

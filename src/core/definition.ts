@@ -11,6 +11,16 @@ import type { Lease, Run, TerminalStatus, Wish } from './run.ts'
 import type { OnCrashes } from './takeover.ts'
 import type { Continuation, Transition } from './transition.ts'
 
+/** The business key that a workflow reads from the input of each of its runs. */
+export interface Unique {
+  /** The field of the input; null if a function reads the key. */
+  readonly field: string | null
+  /** Among which live runs the key is unique. */
+  readonly scope: KeyScope
+  /** The key as the row of the run has it. Throws INVALID_INPUT or INVALID_NAME. */
+  readonly keyOf: (input: unknown) => string
+}
+
 export interface Definition {
   readonly type: string
   readonly version: number
@@ -23,8 +33,8 @@ export interface Definition {
   readonly onCrashes?: OnCrashes
   /** The feed tells of the journals of its runs. */
   readonly feed: boolean
-  /** What its runs are about, and among which of them that is unique; null if a start may say. */
-  readonly unique: { readonly key: string; readonly scope: KeyScope } | null
+  /** How the business key of a run is read from its input; null if a start may give a key. */
+  readonly unique: Unique | null
   /** Tags and metadata of each of its runs. */
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, unknown>> | null

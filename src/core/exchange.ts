@@ -21,8 +21,8 @@ import { targetOf, type Watched } from './watched.ts'
 export function watch(books: Books, run: Run, watched: Watched): void {
   if (watched.kind === 'run') return watchRun(books, run, watched.runId)
   const { name, delivery, retainMs, mostSubscribers } = watched
-  const backlog = delivery === 'topic' && retainMs === 0 ? [] : books.backlog(name, delivery)
-  if (delivery === 'queue') {
+  const backlog = delivery === 'all' && retainMs === 0 ? [] : books.backlog(name, delivery)
+  if (delivery === 'one') {
     const [first] = backlog
     if (first !== undefined) {
       books.takeBroadcast(first, run.id)
@@ -32,7 +32,7 @@ export function watch(books: Books, run: Run, watched: Watched): void {
   if (mostSubscribers !== undefined && books.isCrowded(name, run.id, mostSubscribers)) {
     return refuseWait(books, run, name, { subscribers: mostSubscribers })
   }
-  if (delivery === 'topic') {
+  if (delivery === 'all') {
     for (const broadcast of backlog) {
       const letter = broadcastLetter(run.id, broadcast)
       const isKept = broadcast.at > books.now - retainMs
@@ -194,7 +194,7 @@ function cancelChild(books: Books, child: Run, parent: Run): void {
 export function giveUp(books: Books, message: Message): void {
   const { policy, name, data } = message
   if (policy === null) return books.settle(message, 'discarded')
-  if (policy.onTargetTerminated === 'dead-letter') return books.settle(message, 'dead')
+  if (policy.onUnread === 'dead-letter') return books.settle(message, 'dead')
   books.settle(message, 'broadcast')
   const { delivery, retainMs } = policy
   const sent = { id: passedOnId(message), data, policy, expiresAt: null }

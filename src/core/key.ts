@@ -57,36 +57,24 @@ export function checkKey(key: unknown, what: string): string {
 
 const separator = '::'
 
-/**
- * The key of a run of a workflow that says what its runs are about: `orderid::42`. The name is of small letters and digits,
- * the value too, or a UUID in lower case.
- */
-export function compositeKey(name: string, value: unknown): string {
-  if (typeof value === 'string' && (isPlain(value) || uuid.test(value))) return checkKeyName(name) + separator + value
-  throw new HoldfastError(
-    'INVALID_NAME',
-    `The key of a run that is unique by "${name}" must be of small letters and digits, or a UUID in lower case. ` +
-      `Got ${shown(value)}.`,
-    { details: { name } },
-  )
+/** The key of a run that is unique by a field of its input: `orderId::42`. */
+export function compositeKey(field: string, value: string): string {
+  return checkKey(field + separator + value, 'The key of a run')
 }
 
-/** The value of a composite key: `42` of `orderid::42`. */
+/** The value of a composite key: `42` of `orderId::42`. */
 export function compositeValue(key: string): string {
   const at = key.indexOf(separator)
   return at === -1 ? key : key.slice(at + separator.length)
 }
 
-export function checkKeyName(name: unknown): string {
-  if (typeof name === 'string' && isPlain(name)) return name
+/** The name of a field that keys are made of. The separator is refused, so that every key has one value. */
+export function checkKeyField(field: unknown, where: string): string {
+  const isName = typeof field === 'string' && field !== '' && field.length <= 200 && isPrintable(field)
+  if (isName && !field.includes(separator)) return field
   throw new HoldfastError(
     'INVALID_NAME',
-    `unique.key must be a name of small letters and digits, such as "orderid". Got ${shown(name)}.`,
+    `unique.key of ${where} must be a function, or the name of a field of the input: printable text of 1 to 200 characters ` +
+      `without "${separator}". Got ${shown(field)}.`,
   )
-}
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-function isPlain(text: string): boolean {
-  return text.length <= 200 && /^[a-z0-9]+$/.test(text)
 }

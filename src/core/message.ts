@@ -38,7 +38,7 @@ export type MessageKind =
 export const mailAtOnce = 1_000
 
 /** What became of a message that nobody waits for any more. */
-export type Fate = 'discarded' | 'broadcast' | 'dead' | 'replayed'
+export type Fate = 'discarded' | 'broadcast' | 'dead' | 'retried'
 
 /** What the sender of a message is told. */
 export type Delivered =
@@ -122,9 +122,9 @@ export function passedOnId(message: Message): string {
 }
 
 /** The id under which a dead letter is sent again: its payload is written anew then, so nothing of its way has to be known. */
-export function replayedId(letter: Message): string {
+export function retriedId(letter: Message): string {
   const { id } = originOf(sentId(letter))
-  return `${id.replace(replayed, '')}@${letter.runId}.${letter.position}`
+  return `${id.replace(retried, '')}@${letter.runId}.${letter.position}`
 }
 
 /** The id with which it was sent: to the run, or to its topic. */
@@ -136,7 +136,7 @@ export function sentId({ kind, id, name }: Pick<Message, 'kind' | 'id' | 'name'>
 
 const atTopic = 'topic'
 const passedOn = /^(.*)@(topic|[0-9a-f-]{36})\/[0-9a-f-]{36}\.\d+$/s
-const replayed = /@[0-9a-f-]{36}\.\d+$/
+const retried = /@[0-9a-f-]{36}\.\d+$/
 
 /** What was sent to a topic first had this id: it was sent to the topic, or to that run, which did not read it. */
 export function originOf(id: string): { readonly id: string; readonly runId: string | null } {

@@ -42,10 +42,10 @@ export function sendToTopic(books: Books, sent: NewBroadcast): Delivered {
 }
 
 function isTopicFull(books: Books, { name, delivery, retainMs }: TopicRules, most: number): boolean {
-  if (delivery === 'topic' && retainMs === 0) return false
+  if (delivery === 'all' && retainMs === 0) return false
   const position = books.topicPosition(name) - most + 1
   if (position < 1) return false
   const kept = books.broadcastAt(name, position)
   if (kept === undefined || kept.delivery !== delivery || hasExpired(kept, books.now)) return false
-  return delivery === 'queue' ? kept.takenBy === null : kept.at > books.now - retainMs
+  return delivery === 'one' ? kept.takenBy === null : kept.at > books.now - retainMs
 }

@@ -24,7 +24,7 @@ export interface RetryOptions {
    */
   readonly maxAttempts?: number
   /**
-   * How the delay grows: times `factor`, by `base`, or not at all.
+   * How the delay grows: times `factor`, by `initial`, or not at all.
    * @default 'exponential'
    */
   readonly kind?: Kind
@@ -32,7 +32,7 @@ export interface RetryOptions {
    * The delay after the first failure.
    * @default '1s'
    */
-  readonly base?: Duration
+  readonly initial?: Duration
   /**
    * What each exponential delay is multiplied by to give the next; at least 1.
    * @default 2
@@ -42,12 +42,12 @@ export interface RetryOptions {
    * The longest delay, before jitter.
    * @default '5m'
    */
-  readonly cap?: Duration
+  readonly max?: Duration
   /**
    * The shortest delay, after jitter.
    * @default 0
    */
-  readonly floor?: Duration
+  readonly min?: Duration
   /** @default { mode: 'add', ratio: 0.5 } */
   readonly jitter?: Jitter
   /** Tells which errors are worth another attempt. By default all are; `fatal` and `retryAfter` are not asked about. */
@@ -58,10 +58,10 @@ export interface RetryOptions {
 export interface RetryPolicy {
   readonly maxAttempts: number
   readonly kind: Kind
-  readonly baseMs: number
+  readonly initialMs: number
   readonly factor: number
-  readonly capMs: number
-  readonly floorMs: number
+  readonly maxMs: number
+  readonly minMs: number
   readonly jitter: Jitter
   readonly retryable: (error: unknown) => boolean
 }
@@ -69,24 +69,34 @@ export interface RetryPolicy {
 const plain: RetryPolicy = {
   maxAttempts: 5,
   kind: 'exponential',
-  baseMs: 1000,
+  initialMs: 1000,
   factor: 2,
-  capMs: 300_000,
-  floorMs: 0,
+  maxMs: 300_000,
+  minMs: 0,
   jitter: { mode: 'none' },
   retryable: () => true,
 }
 
 /**
- * Complete policies by name, with the numbers of the designs that Holdfast grew from. `simpleWorkflow` is the engine's
- * default. In all of them an error is worth another attempt unless it is `fatal`. Hephaestus names no base: it has 1 s.
+ * Complete policies by name. Each delay is twice the one before it, and every error but a `fatal` one is worth another attempt.
+ *
+ * | preset     | attempts | first delay | longest delay | jitter          |
+ * | ---------- | -------- | ----------- | ------------- | --------------- |
+ * | `standard` | 3        | 1 s         | 5 min         | up to +50 %     |
+ * | `quick`    | 3        | 100 ms      | 5 min         | ±5 %            |
+ * | `spread`   | 3        | 1 s         | 1 min         | ±25 %           |
+ * | `eager`    | 5        | 1 s         | 1 min         | none            |
+ * | `patient`  | 5        | 1 s         | 5 min         | none            |
+ * | `none`     | 1        |             |               |                 |
+ *
+ * `standard` is the default.
  */
 export const retryPresets = {
-  simpleWorkflow: { ...plain, maxAttempts: 3, jitter: { mode: 'add', ratio: 0.5 } },
-  ironflow: plain,
-  coordinator: { ...plain, maxAttempts: 3, baseMs: 100, jitter: { mode: 'symmetric', ratio: 0.05 } },
-  hephaestus: { ...plain, capMs: 60_000 },
-  pgqrs: { ...plain, maxAttempts: 3, capMs: 60_000, floorMs: 1000, jitter: { mode: 'symmetric', ratio: 0.25 } },
+  standard: { ...plain, maxAttempts: 3, jitter: { mode: 'add', ratio: 0.5 } },
+  quick: { ...plain, maxAttempts: 3, initialMs: 100, jitter: { mode: 'symmetric', ratio: 0.05 } },
+  spread: { ...plain, maxAttempts: 3, maxMs: 60_000, minMs: 1000, jitter: { mode: 'symmetric', ratio: 0.25 } },
+  eager: { ...plain, maxMs: 60_000 },
+  patient: plain,
   none: { ...plain, maxAttempts: 1 },
 } as const satisfies Record<string, RetryPolicy>
 
@@ -124,8 +134,8 @@ export function retryPolicy(retry: Retry | undefined, inherited: RetryPolicy, wh
 
 /** How long to wait before the next attempt, in milliseconds. `failedAttempt` is 1 for the first. */
 export function retryDelay(policy: RetryPolicy, failedAttempt: number, random: Random): number {
-  const raw = Math.min(policy.capMs, Math.round(rawDelay(policy, Math.max(1, failedAttempt))))
-  return Math.max(policy.floorMs, raw + jitterOf(policy.jitter, raw, random))
+  const raw = Math.min(policy.maxMs, Math.round(rawDelay(policy, Math.max(1, failedAttempt))))
+  return Math.max(policy.minMs, raw + jitterOf(policy.jitter, raw, random))
 }
 
 export type AfterFailure =
@@ -141,11 +151,11 @@ export function afterFailure(policy: RetryPolicy, failedAttempt: number, error: 
   return { retry: true, delayMs: verdict?.delayMs ?? retryDelay(policy, failedAttempt, random) }
 }
 
-function rawDelay({ kind, baseMs, factor }: RetryPolicy, attempt: number): number {
-  if (kind === 'constant') return baseMs
-  if (kind === 'linear') return baseMs * attempt
+function rawDelay({ kind, initialMs, factor }: RetryPolicy, attempt: number): number {
+  if (kind === 'constant') return initialMs
+  if (kind === 'linear') return initialMs * attempt
   // The power is infinite from some attempt on, and zero times infinity is not a number.
-  return baseMs === 0 ? 0 : baseMs * factor ** (attempt - 1)
+  return initialMs === 0 ? 0 : initialMs * factor ** (attempt - 1)
 }
 
 /** Cut towards zero, so that a delay in whole milliseconds never leaves the bounds. */
@@ -171,7 +181,7 @@ function isRetryable(policy: RetryPolicy, error: unknown): boolean {
 
 const kinds = ['exponential', 'linear', 'constant'] as const
 const jitterModes = ['none', 'add', 'symmetric'] as const
-const optionNames = ['maxAttempts', 'kind', 'base', 'factor', 'cap', 'floor', 'jitter', 'retryable'] as const
+const optionNames = ['maxAttempts', 'kind', 'initial', 'factor', 'max', 'min', 'jitter', 'retryable'] as const
 
 function preset(name: string, where: string): RetryPolicy {
   const names = Object.keys(retryPresets)
@@ -182,16 +192,16 @@ function preset(name: string, where: string): RetryPolicy {
 }
 
 function delays(retry: RetryOptions, inherited: RetryPolicy, where: string) {
-  const base = retry.base === undefined ? undefined : toMs(retry.base, `${where}.base`)
-  const cap = retry.cap === undefined ? undefined : toMs(retry.cap, `${where}.cap`)
-  const floor = retry.floor === undefined ? undefined : toMs(retry.floor, `${where}.floor`)
-  if (cap !== undefined && base !== undefined && base > cap) throw overCap(where, 'base', base, cap)
-  if (cap !== undefined && floor !== undefined && floor > cap) throw overCap(where, 'floor', floor, cap)
-  const capMs = cap ?? Math.max(inherited.capMs, base ?? 0, floor ?? 0)
+  const initial = retry.initial === undefined ? undefined : toMs(retry.initial, `${where}.initial`)
+  const max = retry.max === undefined ? undefined : toMs(retry.max, `${where}.max`)
+  const min = retry.min === undefined ? undefined : toMs(retry.min, `${where}.min`)
+  if (max !== undefined && initial !== undefined && initial > max) throw overMax(where, 'initial', initial, max)
+  if (max !== undefined && min !== undefined && min > max) throw overMax(where, 'min', min, max)
+  const maxMs = max ?? Math.max(inherited.maxMs, initial ?? 0, min ?? 0)
   return {
-    baseMs: Math.min(base ?? inherited.baseMs, capMs),
-    capMs,
-    floorMs: Math.min(floor ?? inherited.floorMs, capMs),
+    initialMs: Math.min(initial ?? inherited.initialMs, maxMs),
+    maxMs,
+    minMs: Math.min(min ?? inherited.minMs, maxMs),
   }
 }
 
@@ -211,10 +221,10 @@ function oneOf<Value extends string>(allowed: readonly Value[], value: Value, wh
   throw invalid(where, `one of ${allowed.join(', ')}`, value, didYouMean(value, allowed))
 }
 
-function overCap(where: string, name: string, ms: number, capMs: number): HoldfastError {
-  const [given, cap] = [formatMs(ms), formatMs(capMs)]
-  const message = `${where}.${name} (${given}) is over ${where}.cap (${cap}). Lower the one or raise the other.`
-  return new HoldfastError('INVALID_OPTION', message, { details: { where, [name]: ms, cap: capMs } })
+function overMax(where: string, name: string, ms: number, maxMs: number): HoldfastError {
+  const [given, max] = [formatMs(ms), formatMs(maxMs)]
+  const message = `${where}.${name} (${given}) is longer than ${where}.max (${max}). Lower the one or raise the other.`
+  return new HoldfastError('INVALID_OPTION', message, { details: { where, [name]: ms, max: maxMs } })
 }
 
 function invalid(where: string, expected: string, value: unknown, hint = ''): HoldfastError {

@@ -36,9 +36,9 @@ const intact: Pick<Run, 'damaged'> = {}
 export function policyIn(text: string | null): MessagePolicy | null {
   if (text === null) return null
   const policy = parsedJson(text)
-  const { onTargetTerminated, delivery, retainMs } = membersOf(policy)
-  const isPassedOn = onTargetTerminated === 'broadcast' && typeof delivery === 'string' && typeof retainMs === 'number'
-  return onTargetTerminated === 'dead-letter' || isPassedOn ? (policy as MessagePolicy) : null
+  const { onUnread, delivery, retainMs } = membersOf(policy)
+  const isPassedOn = onUnread === 'broadcast' && typeof delivery === 'string' && typeof retainMs === 'number'
+  return onUnread === 'dead-letter' || isPassedOn ? (policy as MessagePolicy) : null
 }
 
 /** The metadata in a column; undefined if the engine cannot have written it. */

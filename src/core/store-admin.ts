@@ -31,7 +31,7 @@ export interface StoreAdmin {
    * Checks what must be true of every committed state, whatever crashed or raced: all invariants of docs/invariants.md that
    * are about states. It reads everything, and changes nothing.
    */
-  check(): Promise<readonly Checked[]>
+  doctor(): Promise<readonly InvariantCheck[]>
 }
 
 export interface KeyCount {
@@ -66,7 +66,7 @@ export interface DeadLetter extends Message {
   readonly endedAt: number | null
 }
 
-export interface Checked {
+export interface InvariantCheck {
   /** The invariant. */
   readonly name: string
   /** The ids of runs for which it does not hold, 20 at most, in order. None means that all is well. */

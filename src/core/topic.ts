@@ -1,25 +1,25 @@
 // Topics: names to which anybody may send without knowing who waits.
 //
-// A broadcast has a position in its topic. With `topic` delivery it goes to every run that subscribed before that position
+// A broadcast has a position in its topic. With `all` delivery it goes to every run that subscribed before that position
 // and did not unsubscribe before it, and to none that subscribes later, unless the topic retains it: then also to those that
 // subscribe while it is kept. Each run gets it once. If there are more subscribers than one transaction may write to, it goes to
-// them in pages: who unsubscribes before its page comes gets it no more, see `chore.ts`. With `queue` delivery it goes to exactly one run: to the one that has
+// them in pages: who unsubscribes before its page comes gets it no more, see `chore.ts`. With `one` delivery it goes to exactly one run: to the one that has
 // waited longest, or, if none waits, to the next that does. A run is subscribed for as long as it waits on the topic.
 
 /** To every subscriber, or to one. */
-export type Delivery = 'topic' | 'queue'
+export type Delivery = 'all' | 'one'
 
 /** What becomes of a message that its run has not taken when it ends; null if it is discarded. */
 export type MessagePolicy =
-  | { readonly onTargetTerminated: 'dead-letter' }
+  | { readonly onUnread: 'dead-letter' }
   /** It goes to the topic of its name. */
-  | { readonly onTargetTerminated: 'broadcast'; readonly delivery: Delivery; readonly retainMs: number }
+  | { readonly onUnread: 'broadcast'; readonly delivery: Delivery; readonly retainMs: number }
 
 /** What everyone who sends to a topic, or waits on it, must agree on. */
 export interface TopicRules {
   readonly name: string
   readonly delivery: Delivery
-  /** For how long those who come later get what was sent before; of meaning only for `topic` delivery. */
+  /** For how long those who come later get what was sent before; of meaning only for `all` delivery. */
   readonly retainMs: number
 }
 
@@ -36,7 +36,7 @@ export interface Broadcast {
   readonly at: number
   /** Nobody gets it from here on; null if that never comes. */
   readonly expiresAt: number | null
-  /** Who has taken it; null while it is open to anybody, and always with `topic` delivery. */
+  /** Who has taken it; null while it is open to anybody, and always with `all` delivery. */
   readonly takenBy: string | null
   /** To how many runs it has gone as to those who had subscribed before it was sent. */
   readonly told: number

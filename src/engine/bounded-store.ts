@@ -11,7 +11,7 @@
 // A store in this process answers without a turn of the event loop, so a loop of awaited calls would keep timers from firing, and
 // heartbeats with them. So now and then an answer to a client comes with the next turn.
 //
-// Left alone are transactions of users, which last as long as their work does; `migrate` and `check`, which read or write
+// Left alone are transactions of users, which last as long as their work does; `migrate` and `doctor`, which read or write
 // everything; and `close`.
 
 import { Deferred } from '../core/deferred.ts'
@@ -22,7 +22,7 @@ import { CallWatch, type WatchedCall } from './call-watch.ts'
 import type { BatchOptions, Store, StoreAdmin, StoreSecrets } from '../store.ts'
 
 type BoundedMethod =
-  Exclude<keyof Store, 'capabilities' | 'migrate' | 'close'> | Exclude<keyof StoreAdmin, 'check'> | keyof StoreSecrets
+  Exclude<keyof Store, 'capabilities' | 'migrate' | 'close'> | Exclude<keyof StoreAdmin, 'doctor'> | keyof StoreSecrets
 
 const boundedMethods: Readonly<Record<BoundedMethod, true>> = {
   start: true,
@@ -182,7 +182,7 @@ class Refusals {
     if (!workersMethods.has(name) || !isHoldfastError(error, 'STORE_REFUSED') || this.said.has(error.message)) return
     this.said.set(error.message, { of: name, isRow: isOfOneRow(error) })
     this.logger.error(
-      `The store refuses work until somebody acts: ${error.message} Nothing is lost: this worker asks again until it may.`,
+      `The store refuses work until an operator acts: ${error.message} Nothing is lost: this worker asks again until it may.`,
       { error, call: name },
     )
   }

@@ -93,7 +93,7 @@ function refusal(runId: string, refused: Extract<Committed, { outcome: 'refused'
         { details },
       )
     case 'busy':
-      return new HoldfastError('STORE_UNAVAILABLE', `Somebody else has locked run ${runId}.`, { details })
+      return new HoldfastError('STORE_UNAVAILABLE', `Another transaction has locked run ${runId}.`, { details })
     case 'not-found':
       return new HoldfastError('RUN_NOT_FOUND', `There is no run ${runId} in this store.`, { details })
   }

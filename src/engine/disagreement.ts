@@ -4,7 +4,7 @@ import { jsonCodec } from '../core/codec.ts'
 import { HoldfastError, isHoldfastError, messageOf, type ErrorCode } from '../core/error.ts'
 import { nowhere } from '../core/place.ts'
 import type { Run } from '../core/run.ts'
-import type { BodyEnd, Replayed, Unended } from './replaying.ts'
+import type { BodyOutcome, ReplayResult, UnfinishedBody } from './replaying.ts'
 
 /** These are no errors of the body, and say themselves what to do. */
 const toldAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_UNAVAILABLE']
@@ -12,7 +12,7 @@ const toldAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_
 /** Null if code and journal agree. */
 export function disagreementOf(
   { id, type, version }: Pick<Run, 'id' | 'type' | 'version'>,
-  replayed: Replayed,
+  replayed: ReplayResult,
 ): HoldfastError | null {
   const details = { runId: id, type, version }
   switch (replayed.outcome) {
@@ -40,7 +40,7 @@ export function disagreementOf(
   }
 }
 
-function told(end: BodyEnd | Unended): string {
+function told(end: BodyOutcome | UnfinishedBody): string {
   switch (end.status) {
     case 'succeeded':
       return `it returned ${briefly(end.output)}`

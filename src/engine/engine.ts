@@ -21,7 +21,7 @@ import { Mailer, type Mail } from './mail.ts'
 import { done, NotDone, Patience, type Called, type Caller } from './patience.ts'
 import { Registry } from './registry.ts'
 import { StoreClock } from './store-clock.ts'
-import { createTransact, type OwnTransaction } from './transacting.ts'
+import { createTransact, type TransactionRunner } from './transacting.ts'
 import { Unattended } from './unattended.ts'
 
 export interface EngineOptions {
@@ -30,7 +30,7 @@ export interface EngineOptions {
   readonly payloads: Payloads
   readonly definitions: Iterable<Definition>
   /** How the user's own library begins a transaction. @default the store does */
-  readonly transaction?: OwnTransaction | undefined
+  readonly transaction?: TransactionRunner | undefined
   /** How many of those may be open at once. @default as many as the store has places for, or 10 */
   readonly mostTransactions?: number | undefined
   /** How often `ctx.until` looks whether something is so, unless it says so itself. @default 1 h */

@@ -17,21 +17,21 @@ import { rehearse, type Lent, type Rehearsed } from './rehearsal.ts'
 
 export type { Lent } from './rehearsal.ts'
 
-export type Replayed =
+export type ReplayResult =
   /** The body asked for all that was recorded and, if it came to an end of its own then, comes to the same. */
   | { readonly outcome: 'same' }
   | { readonly outcome: 'drift'; readonly drift: Drift }
   /** The body came to an end, and would come to another one now. */
-  | { readonly outcome: 'ends-otherwise'; readonly recorded: BodyEnd; readonly now: BodyEnd | Unended }
+  | { readonly outcome: 'ends-otherwise'; readonly recorded: BodyOutcome; readonly now: BodyOutcome | UnfinishedBody }
   /** The body throws where it did not throw before or does not come to rest, or a payload cannot be read. */
   | { readonly outcome: 'throws'; readonly error: unknown }
 
 /** How a body ended. Errors count as equal: what their messages say may differ from one attempt to the next. */
-export type BodyEnd =
+export type BodyOutcome =
   { readonly status: 'succeeded'; readonly output: unknown } | { readonly status: 'failed'; readonly error: unknown }
 
 /** The body goes on where it had ended: it asks for more, or begins anew. */
-export interface Unended {
+export interface UnfinishedBody {
   readonly status: 'waiting' | 'continued'
 }
 
@@ -44,7 +44,7 @@ export async function replayRun(
   run: Run,
   entries: readonly Entry[],
   lent: Lent,
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const payloads = lent.payloads.inline()
   try {
     const journal = await fetched(run.id, presentIncarnation(entries), lent.payloads, payloads)
@@ -97,7 +97,7 @@ async function fetched(
 /** What a journal says of how far the body came. */
 interface Past {
   /** How the body ended; null if it did not, or if the run ended for another reason. */
-  readonly end: BodyEnd | null
+  readonly end: BodyOutcome | null
   /** The last thing that the body did was to throw. */
   readonly hasThrown: boolean
   /** The last outcome that the body was shown. */
@@ -151,7 +151,7 @@ async function readPast(runId: string, journal: readonly Entry[], payloads: Payl
   return { end, hasThrown, lastOutcome }
 }
 
-function compare({ end, hasThrown, lastOutcome }: Past, now: Rehearsed, isSame: typeof isSameValue): Replayed {
+function compare({ end, hasThrown, lastOutcome }: Past, now: Rehearsed, isSame: typeof isSameValue): ReplayResult {
   if (now.status === 'drifted') return { outcome: 'drift', drift: now.drift }
   if (now.status === 'failed' && isHoldfastError(now.error, 'PAYLOAD_CORRUPT')) {
     return { outcome: 'throws', error: now.error }
@@ -175,4 +175,4 @@ function isSameButForTokens(one: unknown, other: unknown): boolean {
   return blanked(one) === blanked(other)
 }
 
-const same: Replayed = { outcome: 'same' }
+const same: ReplayResult = { outcome: 'same' }

@@ -15,7 +15,7 @@ import { growingPauses } from '../core/pause.ts'
 import type { Ports } from '../core/ports.ts'
 import type { Transition } from '../core/transition.ts'
 import { fatal } from '../core/verdict.ts'
-import type { Committed, Store, StoreTransactions, Within } from '../store.ts'
+import type { Committed, Store, StoreTransactions, TransactionStore } from '../store.ts'
 import { acknowledge } from './committer.ts'
 import { Turnstile } from './turnstile.ts'
 
@@ -23,7 +23,7 @@ import { Turnstile } from './turnstile.ts'
  * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It is told
  * which isolation a transaction asks for, and when nobody waits for it any longer.
  */
-export type OwnTransaction = (
+export type TransactionRunner = (
   work: (tx: unknown) => Promise<unknown>,
   options: { readonly isolation?: Isolation; readonly signal: AbortSignal },
 ) => PromiseLike<unknown>
@@ -31,7 +31,7 @@ export type OwnTransaction = (
 export interface TransactOptions {
   readonly store: Store
   /** The user's own way, if they brought one. */
-  readonly own: OwnTransaction | undefined
+  readonly own: TransactionRunner | undefined
   /** How many of those may be open at once. @default as many as the store has places for, or 10 */
   readonly mostOwn?: number | undefined
   readonly ports: Ports
@@ -83,7 +83,7 @@ function byStore(store: StoreTransactions): Begin {
  * A library opens as many as it is asked for, and whoever finds its pool empty waits there, heartbeats too if the store has the same
  * pool. So each waits for a place before it is begun, as those of the store do.
  */
-function byLibrary(store: StoreTransactions, own: OwnTransaction, mostOwn: number | undefined): Begin {
+function byLibrary(store: StoreTransactions, own: TransactionRunner, mostOwn: number | undefined): Begin {
   const limit = mostOwn ?? (store.reserve === undefined ? usualMostOwn : Number.POSITIVE_INFINITY)
   const turnstile = new Turnstile(limit)
   const begin = openByLibrary(store, own)
@@ -103,7 +103,7 @@ function byLibrary(store: StoreTransactions, own: OwnTransaction, mostOwn: numbe
   }
 }
 
-function openByLibrary(store: StoreTransactions, own: OwnTransaction): Begin {
+function openByLibrary(store: StoreTransactions, own: TransactionRunner): Begin {
   return async (transaction) => {
     const { signal, isolation } = transaction.options
     const work = async (tx: unknown): Promise<void> => {
@@ -127,7 +127,7 @@ function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promi
   })
 }
 
-function withinOf(store: StoreTransactions, tx: unknown): Within {
+function withinOf(store: StoreTransactions, tx: unknown): TransactionStore {
   try {
     return store.within(tx)
   } catch (error) {
@@ -150,7 +150,11 @@ class OneTransaction {
     this.onTime = onTime
   }
 
-  async perform(tx: unknown, within: Within, check: () => Promise<void> | undefined = () => undefined): Promise<void> {
+  async perform(
+    tx: unknown,
+    within: TransactionStore,
+    check: () => Promise<void> | undefined = () => undefined,
+  ): Promise<void> {
     try {
       if (this.state !== 'not-begun') throw calledAgain()
       this.state = 'running'
@@ -185,7 +189,7 @@ class OneTransaction {
   }
 }
 
-async function commitWithin(within: Within, transition: Transition): Promise<Acknowledged> {
+async function commitWithin(within: TransactionStore, transition: Transition): Promise<Acknowledged> {
   const [answer] = await within.commit([transition])
   return acknowledge(transition, answer as Committed, true)
 }

@@ -57,7 +57,7 @@ export class Unattended {
     // If somebody performs runs of this type, the next start may look again.
     if (run === undefined || !isUnattended(run, this.now())) return void this.cancels.delete(type)
     this.ports.logger.warn(
-      `Runs of "${type}" wait, and nobody has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
+      `Runs of "${type}" wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
         `them: call holdfast.work() here, or start a worker elsewhere that has "${type}" among its workflows. If one is up, it is ` +
         `busy, or lacks version ${run.version}. This is said once.`,
       { type, version: run.version, run: runId },

@@ -37,7 +37,7 @@ export function checkWaits(waits: unknown, what: string): void {
   if (typeof waits !== 'object' || waits === null) {
     throw new HoldfastError(
       'INVALID_OPTION',
-      `${what} needs waits, such as { paid: ctx.signal('paid'), late: ctx.sleep('1h') }. Got ${shown(waits)}.`,
+      `${what} needs waits, such as { paid: ctx.receive('paid'), late: ctx.sleep('1h') }. Got ${shown(waits)}.`,
     )
   }
   for (const [key, wait] of Object.entries(waits)) if (!(wait instanceof Wait)) throw notAWait(what, key, wait)

@@ -8,8 +8,8 @@ import type { KeyScope } from '../core/key.ts'
 import type { Retry } from '../core/retry.ts'
 import type { Schema } from '../core/schema.ts'
 import type { StepTools } from '../core/attempt.ts'
-import type { Gathered, Raceable, Raced, TokenWait, Wait } from './wait.ts'
-import type { OnParentEnd, RunOutcome, TimeReached } from './way.ts'
+import type { AllResult, Raceable, RaceResult, TokenWait, Wait } from './wait.ts'
+import type { OnParentEnd, RunOutcome, SleepResult } from './way.ts'
 
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
@@ -84,14 +84,16 @@ export interface ChildOptions {
   readonly maxAttempts?: number
   /** Higher goes first. @default 0 */
   readonly priority?: number
-  /** Not to be begun before this point in time, or this long from now. @default at once */
-  readonly runAt?: Date | Duration
+  /** Not begun before this point in time. @default at once */
+  readonly runAt?: Date
+  /** Not begun before this much time has passed, by the store's clock. Not together with `runAt`. @default none */
+  readonly delay?: Duration
   readonly timeout?: Duration
   readonly expiresIn?: Duration
 }
 
 export interface UntilOptions {
-  /** How long to wait between two checks. @default `pauseCheckInterval` of `createHoldfast`, 1 h */
+  /** How long to wait between two checks. @default `untilInterval` of `createHoldfast`, 1 h */
   readonly every?: Duration
 }
 
@@ -148,19 +150,19 @@ export interface Context<Input = unknown> {
    * Waits for a time, which counts from when this was called, whether it is awaited at once or later. The run holds no slot
    * and no lease meanwhile, and survives any restart.
    */
-  sleep(duration: Duration): Wait<TimeReached>
-  sleepUntil(time: Date | number): Wait<TimeReached>
+  sleep(duration: Duration): Wait<SleepResult>
+  sleepUntil(time: Date | number): Wait<SleepResult>
 
   /**
    * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
    * was sent to this run, and otherwise the first that the topic passed on. Nothing is taken before this is awaited.
    *
    * @example
-   * const { by } = await ctx.signal('approved', { schema: z.object({ by: z.string() }) })
+   * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
    */
-  signal<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
-  signal<Sent>(sender: Topic<Sent>): Wait<Sent>
-  signal<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
+  receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
+  receive<Sent>(sender: Topic<Sent>): Wait<Sent>
+  receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
 
   /**
    * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
@@ -168,13 +170,13 @@ export interface Context<Input = unknown> {
    * goes on. Steps cannot be raced, because they run to their end.
    *
    * @example
-   * const { tag, value } = await ctx.race({ approved: ctx.signal('approved'), late: ctx.sleep('2 days') })
+   * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
    */
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>>
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
 
   /** Waits for all of these, and fails with the first that does. */
-  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<Gathered<Waits>>
-  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<Gathered<Waits>>
+  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<AllResult<Waits>>
+  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<AllResult<Waits>>
 
   /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
@@ -275,7 +277,7 @@ export const contextMethods: readonly (keyof Context)[] = [
   'branch',
   'sleep',
   'sleepUntil',
-  'signal',
+  'receive',
   'race',
   'all',
   'waitFor',

@@ -37,8 +37,8 @@ import { awaitBegun, beginWait, registerWait, type NewWait } from './registering
 import { checkName, type Scope } from './scope.ts'
 import type { Stage } from './stage.ts'
 import { until, untilMs } from './until.ts'
-import { TokenWait, Wait, type Raceable, type Raced, type WaitOwner } from './wait.ts'
-import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type TimeReached, type Way } from './way.ts'
+import { TokenWait, Wait, type Raceable, type RaceResult, type WaitOwner } from './wait.ts'
+import { childWay, runWay, signalWay, startWay, timeWay, type RunOutcome, type SleepResult, type Way } from './way.ts'
 
 export function createContext(stage: Stage, scope: Scope, run: Run): Context {
   const ctx = new FunctionContext<unknown>(stage, scope, { id: run.id, type: run.type, version: run.version })
@@ -140,24 +140,24 @@ class FunctionContext<Input> implements Context<Input> {
     return callBody(ports, this.run.type, () => body(leavingBody(ctx, contextMethods, ports)))
   }
 
-  sleep(duration: Duration): Wait<TimeReached> {
+  sleep(duration: Duration): Wait<SleepResult> {
     const ms = toMs(duration, 'ctx.sleep')
     return this.wait('sleep', [timeWay({ kind: 'delay', ms, begun: null })], 'sleep')
   }
 
-  sleepUntil(time: Date | number): Wait<TimeReached> {
+  sleepUntil(time: Date | number): Wait<SleepResult> {
     const at = timeOf(time)
     // Times are whole milliseconds in every store, and none fires early.
     return this.wait('sleep', [timeWay({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
   }
 
-  signal<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
+  receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
     const name = isTopic(sender) ? sender.name : checkSignalName(sender, 'A signal')
     const schema = checkSchema(options, `signal "${name}"`)
-    return this.wait(name, [signalWay(sender, schema)], 'signal')
+    return this.wait(name, [signalWay(sender, schema)], 'receive')
   }
 
-  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<Raced<Waits>> {
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>> {
     // Before anything is taken of waits that the body has made.
     this.outsideStep('race')
     checkWaits(waits, 'ctx.race')

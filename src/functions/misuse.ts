@@ -39,7 +39,7 @@ export function notAFunction(what: string): HoldfastError {
 export function notAWait(what: string, key: string, given: unknown): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
-    `${what} takes waits: ctx.signal, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
+    `${what} takes waits: ctx.receive, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
       `${given instanceof Promise ? ' but a promise: a step cannot be raced, because it runs to its end; await it before or after' : ''}.`,
   )
 }
@@ -71,7 +71,7 @@ export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: reado
   const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
   ports.logger.warn(
     `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
-      'ends, and a child is treated as its onParentEnd says; nobody gets what they return. Await every promise that the ' +
+      'ends, and a child is treated as its onParentEnd says; their results are lost. Await every promise that the ' +
       'body makes.',
     { run: id, type, forgotten: calls },
   )

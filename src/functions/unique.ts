@@ -1,19 +1,64 @@
-// What a workflow says that its runs are about. It is checked where the workflow is defined, because it would fail every
-// start otherwise.
+// What makes the runs of a workflow unique: a business key that is read from the input. It is checked where the workflow is
+// defined, because it would fail every start otherwise.
 
-import type { Definition } from '../core/definition.ts'
-import { checkKeyName, checkScope, type KeyScope } from '../core/key.ts'
-import { checkOptions } from '../core/suggest.ts'
+import type { Unique } from '../core/definition.ts'
+import { HoldfastError } from '../core/error.ts'
+import { checkKey, checkKeyField, checkScope, compositeKey, type KeyScope } from '../core/key.ts'
+import { checkOptions, shown } from '../core/suggest.ts'
 
-export interface UniqueOptions {
-  /** A name of small letters and digits. */
-  readonly key: string
-  /** @default 'workflow' */
+/** What a business key can be made of. */
+type KeyValue = string | number | bigint
+
+/**
+ * The fields of an input that a key can be made of; any name where the compiler does not know the input. It does not know it yet,
+ * and takes it for void, while it looks at the options of a workflow whose body alone says what the input is.
+ */
+export type KeyField<Input> = void extends Input
+  ? string
+  : [Input] extends [object]
+    ? { [Field in keyof Input & string]: Input[Field] extends KeyValue ? Field : never }[keyof Input & string]
+    : never
+
+export interface UniqueOptions<Input = unknown> {
+  /**
+   * What the business key of a run is read from: a field of its input, or a function of its input, as the schema has made it. The key
+   * is the text of that string, number or bigint: `orderId::42` for a field, `42` for a function. Without a schema, annotate
+   * the input of the function.
+   */
+  readonly key: KeyField<Input> | ((input: void extends Input ? never : Input) => KeyValue)
+  /** Among which live runs the key is unique. @default 'workflow' */
   readonly scope?: KeyScope
 }
 
-export function checkUnique(unique: UniqueOptions | undefined, where: string): Definition['unique'] {
+export function checkUnique(unique: UniqueOptions | undefined, where: string): Unique | null {
   if (unique === undefined) return null
   checkOptions(unique, ['key', 'scope'], `${where}: unique`)
-  return { key: checkKeyName(unique.key), scope: checkScope(unique.scope ?? 'workflow', `unique.scope of ${where}`) }
+  const scope = checkScope(unique.scope ?? 'workflow', `unique.scope of ${where}`)
+  const { key } = unique
+  if (typeof key === 'function') {
+    const read = key as (input: unknown) => unknown
+    const what = `What unique.key of ${where} returns`
+    return { field: null, scope, keyOf: (input) => checkKey(textOf(read(input), what, null), what) }
+  }
+  const field = checkKeyField(key, where)
+  const what = `The field "${field}" of the input of ${where}`
+  return {
+    field,
+    scope,
+    keyOf: (input) => compositeKey(field, checkKey(textOf(fieldOf(input, field), what, field), what)),
+  }
+}
+
+function fieldOf(input: unknown, field: string): unknown {
+  if (typeof input !== 'object' || input === null) return undefined
+  return Object.hasOwn(input, field) ? (input as Record<string, unknown>)[field] : undefined
+}
+
+function textOf(value: unknown, what: string, field: string | null): string {
+  if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return String(value)
+  throw new HoldfastError(
+    'INVALID_INPUT',
+    `${what} must be a string, a number or a bigint, because it is the key by which a run is unique. Got ${shown(value)}.`,
+    { details: field === null ? {} : { field } },
+  )
 }

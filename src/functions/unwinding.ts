@@ -142,7 +142,7 @@ export class Unwinding implements Undertaking<Undoable> {
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     owner.writer.append({ kind: 'undo-failed', name, meta, data: owner.encodeFailure(error, 'undo-failed', name) })
     owner.host.ports.logger.error(
-      `Step "${name}" of run ${owner.runId} could not be undone: somebody must look at it.`,
+      `Step "${name}" of run ${owner.runId} could not be undone: an operator must look at it.`,
       {
         run: owner.runId,
         step: name,

@@ -119,14 +119,14 @@ export type Raceable<Waits> = {
   readonly [Tag in keyof Waits]: Waits[Tag] extends Wait<unknown>
     ? Waits[Tag]
     : Waits[Tag] extends PromiseLike<unknown>
-      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.signal(…), ctx.sleep(…) and ctx.child(…)'
+      ? 'a step cannot be raced, nor another promise: only waits can, such as ctx.receive(…), ctx.sleep(…) and ctx.child(…)'
       : Wait<unknown>
 }
 
 /** What a race gives back: the tag of the wait that came true first, and what that gave. */
-export type Raced<Waits> = {
+export type RaceResult<Waits> = {
   [Tag in keyof Waits & string]: { readonly tag: Tag; readonly value: Waited<Waits[Tag]> }
 }[keyof Waits & string]
 
 /** What all of several waits give back. */
-export type Gathered<Waits> = { -readonly [Key in keyof Waits]: Waited<Waits[Key]> }
+export type AllResult<Waits> = { -readonly [Key in keyof Waits]: Waited<Waits[Key]> }

@@ -194,7 +194,7 @@ function withdrawal({ resting, dependants }: Owner, call: WaitCall, message: Mes
 /** Who is told of an end, gets the one thing that a queue had, or was refused, waits there no more. */
 function usesUp({ kind }: Message, watched: Watched): boolean {
   if (watched.kind === 'run') return kind !== 'signal'
-  return kind === 'refused' || (kind === 'broadcast' && watched.delivery === 'queue')
+  return kind === 'refused' || (kind === 'broadcast' && watched.delivery === 'one')
 }
 
 /** What has to be watched for these to come true, each once. */

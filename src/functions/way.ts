@@ -50,7 +50,7 @@ export interface ChildAsk {
 export type OnParentEnd = 'cancel' | 'abandon' | 'wait'
 
 /** What a sleep gives back: when it was due, and when the run saw that it was. */
-export interface TimeReached {
+export interface SleepResult {
   readonly scheduledAt: Date
   readonly firedAt: Date
 }
@@ -65,7 +65,7 @@ export function timeWay(ask: Extract<Ask, { kind: 'time' | 'delay' }>): Way {
   return {
     tag: 'sleep',
     ask,
-    read: ({ trueAt, seenAt }): TimeReached => ({ scheduledAt: new Date(trueAt), firedAt: new Date(seenAt) }),
+    read: ({ trueAt, seenAt }): SleepResult => ({ scheduledAt: new Date(trueAt), firedAt: new Date(seenAt) }),
   }
 }
 

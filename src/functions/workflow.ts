@@ -41,8 +41,13 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
    * run costs one row more. @default false
    */
   readonly feed?: boolean
-  /** What its runs are about, such as `{ key: 'orderid' }`: only one run of each value is live in that scope. */
-  readonly unique?: UniqueOptions
+  /**
+   * Reads the business key of each run from its input, so that only one run of each key is live in that scope.
+   *
+   * @example
+   * workflow('order', { input: z.object({ orderId: z.string() }), unique: { key: 'orderId' } }, async (ctx, order) => …)
+   */
+  readonly unique?: UniqueOptions<Validated>
   /** Each of its runs has these, besides those that its start gives. */
   readonly tags?: readonly string[]
   readonly metadata?: Readonly<Record<string, unknown>>
@@ -78,7 +83,7 @@ export function workflow<Input, Validated, Returned>(
 ): Workflow<Input, Awaited<Returned>>
 export function workflow<Input = void, Returned = unknown>(
   type: string,
-  options: WorkflowOptions & { readonly input?: never },
+  options: WorkflowOptions<NoInfer<Input>> & { readonly input?: never },
   body: Body<Input, Returned> | Runnable<Input, Returned>,
 ): Workflow<Input, Awaited<Returned>>
 export function workflow<Input = void, Returned = unknown>(
@@ -137,7 +142,7 @@ export function workflow(
       `The input of ${where} must be a schema that follows Standard Schema: of zod, valibot, arktype or another library.`,
     )
   }
-  const policy = retryPolicy(retry, retryPresets.simpleWorkflow, `${where}: retry`)
+  const policy = retryPolicy(retry, retryPresets.standard, `${where}: retry`)
   const places = new CallPlaces()
   const definition: Workflow<never, unknown> = {
     type,

@@ -261,7 +261,7 @@ export const statementPlan = {
     { name: 'rewritePayloads.commit', kind: 'end', when: null },
   ],
 
-  check: [{ name: 'check.read', kind: 'look', when: null }],
+  doctor: [{ name: 'doctor.read', kind: 'look', when: null }],
 } as const satisfies Readonly<Record<PlannedMethod, readonly PlannedStatement[]>>
 
 /** The name of a statement that some method plans. */

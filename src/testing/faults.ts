@@ -158,7 +158,7 @@ export function faultsByRate(random: Random, rates: FaultRates): FaultPlan {
   }
 }
 
-export interface CountdownOptions {
+export interface FaultAtCallOptions {
   /** @default STORE_UNAVAILABLE */
   readonly error?: () => Error
   /** @default 1,000 */
@@ -169,7 +169,7 @@ export interface CountdownOptions {
 export function faultAtCall(
   n: number,
   kind: FaultKind,
-  { error = unavailable, delayMs = 1_000 }: CountdownOptions = {},
+  { error = unavailable, delayMs = 1_000 }: FaultAtCallOptions = {},
 ): FaultPlan & { readonly isReached: boolean; readonly calls: number } {
   let calls = 0
   return {

@@ -14,12 +14,12 @@ export {
   type CrashOutcome,
   type CrashReport,
 } from './kit/crash-everywhere.ts'
-export type { PerformedAttempt } from './kit/attempts.ts'
+export type { StepAttempt } from './kit/attempts.ts'
 export type { BodyChecks } from './kit/body-watch.ts'
 export type { TestStore } from './kit/test-store.ts'
 export type { FailOptions, SlowOptions } from './kit/scripts.ts'
 export type { TrialPlan } from './kit/trial-plan.ts'
-export type { WaitedFor, WaitingRun } from './kit/waiting.ts'
+export type { WaitCondition, WaitingRun } from './kit/waiting.ts'
 
 export { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 export { createSeededRandom } from './seeded-random.ts'
@@ -31,10 +31,10 @@ export {
   faultsByRate,
   unavailable,
   withFaults,
-  type CountdownOptions,
+  type FaultAtCallOptions,
   type FaultKind,
   type FaultPlan,
   type FaultRates,
   type FaultyMethod,
 } from './faults.ts'
-export { replay, type ReplayRunOptions } from './replay.ts'
+export { replay, type ReplayOptions } from './replay.ts'

@@ -11,7 +11,7 @@ import { replayRun } from '../engine/replaying.ts'
 import { systemPorts } from '../system.ts'
 import { silentLogger } from './logger.ts'
 
-export interface ReplayRunOptions {
+export interface ReplayOptions {
   /** What the body finds as `ctx.services`. No step is performed, so it needs only what the body itself uses. */
   readonly services?: unknown
   /** Classes of errors that the body tells apart by `instanceof`, as given to `jsonCodec`. */
@@ -27,11 +27,7 @@ export interface ReplayRunOptions {
  * const recorded = JSON.parse(readFileSync('test/journals/order-42.json', 'utf8'))
  * await replay(order, recorded, { services: { shop } })
  */
-export async function replay(
-  workflow: Definition,
-  exported: ExportedRun,
-  options: ReplayRunOptions = {},
-): Promise<void> {
+export async function replay(workflow: Definition, exported: ExportedRun, options: ReplayOptions = {}): Promise<void> {
   checkOptions(options, ['services', 'errors'], 'replay()')
   const { services, errors = [] } = options
   const { run, entries } = checkExported(exported)

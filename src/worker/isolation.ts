@@ -267,7 +267,7 @@ export class Isolation {
       // What is lost, others begin.
       if (!alive || lost.length > 0) return this.leave()
       // Whoever begins without the mark would crash uncounted.
-      if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Somebody else has locked its row.')
+      if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
       engine.ports.logger.warn(`Run ${runId} could not begin alone; it is given back.`, { run: runId, error })
       this.performer.giveBack(run)
@@ -299,7 +299,7 @@ export class Isolation {
         held,
         seeksStrays: false,
       })
-      if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Somebody else has locked its row.')
+      if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
       this.engine.ports.logger.warn(`The mark of run ${runId} could not be taken back.`, { run: runId, error })
     }

@@ -106,7 +106,7 @@ function shorter({ id: runId, seq, base }: Run, found: number): HoldfastError {
   return new HoldfastError(
     'STORE_REFUSED',
     `The store shows ${found} of the ${entries} entries of the journal of run ${runId}. If row-level security is enabled on its ` +
-      'tables, let the user of this worker bypass it. Otherwise somebody deleted entries: restore them, or remove the run.',
+      'tables, let the user of this worker bypass it. Otherwise entries were deleted: restore them, or remove the run.',
     { details: { runId, found, entries } },
   )
 }

@@ -19,7 +19,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { RescueFailure, Rescued } from '../store.ts'
 import { Contention } from './contention.ts'
 
-export interface TookOver {
+export interface RecoveryCount {
   /** How many sessions were found dead. */
   readonly sessions: number
   /** How many runs were taken from holders that died. */
@@ -85,14 +85,12 @@ export class Rescuer {
       'timed-out': payloads.plain(
         new HoldfastError('RUN_TIMEOUT', 'This run had not ended when the time that its start allowed was over.'),
       ),
-      expired: payloads.plain(
-        new HoldfastError('RUN_EXPIRED', 'Nobody had begun this run when the time that its start allowed was over.'),
-      ),
+      expired: payloads.plain(new HoldfastError('RUN_EXPIRED', 'No worker began this run before its start expired.')),
     }
   }
 
   /** Looks once, and then regularly. Gives back what the first look took over. */
-  async start(): Promise<TookOver> {
+  async start(): Promise<RecoveryCount> {
     try {
       return await this.look()
     } catch (error) {
@@ -132,7 +130,7 @@ export class Rescuer {
     }
   }
 
-  private async look(): Promise<TookOver> {
+  private async look(): Promise<RecoveryCount> {
     this.isLooking = true
     this.nextAt = Number.POSITIVE_INFINITY
     let nextInMs = soonMs
@@ -153,7 +151,7 @@ export class Rescuer {
     }
   }
 
-  private async rescue(): Promise<{ readonly next: number; readonly tookOver: TookOver }> {
+  private async rescue(): Promise<{ readonly next: number; readonly tookOver: RecoveryCount }> {
     const { engine, failures, workflows } = this
     const { maxCrashes } = this.options
     let [sessions, runs] = [0, 0]

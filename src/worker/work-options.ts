@@ -13,7 +13,7 @@ export interface WorkOptions {
   /** How often it says that it is alive. @default a third of the lease */
   readonly heartbeat?: Duration
   /** How many waiting runs stay in memory, so that waking them needs no replay. @default 10,000 */
-  readonly parked?: number
+  readonly cachedRuns?: number
   /**
    * Retry delays up to this are waited in memory; longer ones release the run. The default is over the first delay of the
    * default policy, 1 s and up to half of it on top. @default 2 s
@@ -46,7 +46,7 @@ export const workOptionNames = [
   'concurrency',
   'lease',
   'heartbeat',
-  'parked',
+  'cachedRuns',
   'inlineRetry',
   'abortGrace',
   'maxCrashes',

@@ -17,7 +17,7 @@ import { Isolation, type IsolationOwner } from './isolation.ts'
 import { KnownKeys } from './known-keys.ts'
 import { Performer } from './performer.ts'
 import { Housekeeper } from './housekeeper.ts'
-import { Rescuer, type TookOver } from './rescuer.ts'
+import { Rescuer, type RecoveryCount } from './rescuer.ts'
 import { Slots } from './slots.ts'
 import { Witness } from './witness.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
@@ -67,7 +67,7 @@ export class Worker implements HeartbeatOwner {
 
   constructor(engine: Engine, services: unknown, options: WorkOptions = {}) {
     checkOptions(options, workOptionNames, 'work()')
-    const { concurrency = 100, parked = 10_000, inlineRetry = '2s', lease = '30s' } = options
+    const { concurrency = 100, cachedRuns = 10_000, inlineRetry = '2s', lease = '30s' } = options
     const { abortGrace = '30s', shutdownTimeout = '20s' } = options
     this.engine = engine
     this.shutdownMs = toMs(shutdownTimeout, 'work({ shutdownTimeout })', patienceBounds)
@@ -98,7 +98,7 @@ export class Worker implements HeartbeatOwner {
       left: () => this.runLeft(),
     })
     this.performer = new Performer(engine, host, this.slots, {
-      parked: count('parked', parked, 0),
+      parked: count('cachedRuns', cachedRuns, 0),
       timedOut: (runId) => this.runTimedOut(runId),
     })
     const definitions = engine.registry.all()
@@ -141,7 +141,7 @@ export class Worker implements HeartbeatOwner {
   }
 
   /** Opens the session, takes over from workers that died, and begins to claim. */
-  async start(): Promise<TookOver> {
+  async start(): Promise<RecoveryCount> {
     // Before it holds anything: who may not read it can perform no run that issues tokens.
     this.host.tokenKey = await this.engine.readTokenKey()
     this.engine.leaseFor(this.leaseMs)

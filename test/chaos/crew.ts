@@ -122,7 +122,7 @@ function startHand(program: string, task: Task): Hand {
   const ready = new Promise<{ sessions: number; runs: number }>((resolve, reject) => {
     child.once('message', (message) => {
       isReady = true
-      resolve((message as { tookOver: { sessions: number; runs: number } }).tookOver)
+      resolve((message as { recovered: { sessions: number; runs: number } }).recovered)
     })
     void exited.then(({ code, signal }) =>
       reject(new Error(`A worker ended with ${signal ?? code} before it worked. It said:\n${said}`)),

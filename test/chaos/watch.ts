@@ -34,7 +34,7 @@ export class Watch {
 
   /** What the doctor finds now. */
   async look(): Promise<readonly Violation[]> {
-    const checks = await this.holdfast.check()
+    const checks = await this.holdfast.doctor()
     this.looks += 1
     return checks
       .filter(({ offenders }) => offenders.length > 0)

@@ -11,5 +11,5 @@ process.channel?.unref()
 
 const workflows = Object.values(createPrograms(new StepLog(log)))
 const holdfast = await createHoldfast({ store, workflows })
-const { tookOver } = await holdfast.work(work)
-process.send?.({ tookOver })
+const { recovered } = await holdfast.work(work)
+process.send?.({ recovered })

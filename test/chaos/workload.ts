@@ -24,10 +24,10 @@ export interface Sent {
 }
 
 /** What nobody took in time is kept as a dead letter. */
-export const offers = topic<Sent>('chaos.offers', { onTargetTerminated: 'dead-letter' })
+export const offers = topic<Sent>('chaos.offers', { onUnread: 'dead-letter' })
 
 /** Each item goes to exactly one run. */
-export const items = topic<Sent>('chaos.items', { delivery: 'queue' })
+export const items = topic<Sent>('chaos.items', { delivery: 'one' })
 
 /** Everyone who reads an issue reads all that it says, from its beginning. */
 export const issue = (name: string): ReturnType<typeof topic<Sent>> => topic<Sent>(name, { retain: '1h' })
@@ -58,7 +58,7 @@ export interface Inputs {
 
 export type Kind = keyof Inputs
 
-const often = { maxAttempts: 6, kind: 'constant', base: 60, jitter: { mode: 'none' } } as const
+const often = { maxAttempts: 6, kind: 'constant', initial: 60, jitter: { mode: 'none' } } as const
 
 /** Whoever only starts and reads runs needs no sink. */
 export function chaosWorkflows(sink: Sink | null, build: Version) {
@@ -127,7 +127,7 @@ export function chaosWorkflows(sink: Sink | null, build: Version) {
     inbox: workflow('chaos.inbox', async (ctx, input: Inputs['inbox']) => {
       const seen: string[] = []
       while (seen.length < input.count) {
-        seen.push((await ctx.signal<Sent>('mail')).id)
+        seen.push((await ctx.receive<Sent>('mail')).id)
         ctx.expose('done', seen.length)
         if (seen.length % 2 === 0) await step(ctx, `after ${seen.length}`, input)
       }
@@ -135,7 +135,7 @@ export function chaosWorkflows(sink: Sink | null, build: Version) {
     }),
 
     offer: workflow('chaos.offer', async (ctx, input: Inputs['offer']) => {
-      const { tag, value } = await ctx.race({ taken: ctx.signal(offers), late: ctx.sleep(input.waitMs) })
+      const { tag, value } = await ctx.race({ taken: ctx.receive(offers), late: ctx.sleep(input.waitMs) })
       await step(ctx, tag, input)
       return tag === 'taken' ? [value.id] : []
     }),
@@ -143,7 +143,7 @@ export function chaosWorkflows(sink: Sink | null, build: Version) {
     consume: workflow('chaos.consume', async (ctx, input: Inputs['consume']) => {
       const seen: string[] = []
       while (seen.length < input.count) {
-        const { tag, value } = await ctx.race({ item: ctx.signal(items), idle: ctx.sleep(input.idleMs) })
+        const { tag, value } = await ctx.race({ item: ctx.receive(items), idle: ctx.sleep(input.idleMs) })
         if (tag === 'idle') break
         seen.push(value.id)
         await step(ctx, `use ${seen.length}`, input)
@@ -153,7 +153,7 @@ export function chaosWorkflows(sink: Sink | null, build: Version) {
 
     read: workflow('chaos.read', async (ctx, input: Inputs['read']) => {
       const seen: string[] = []
-      while (seen.length < input.count) seen.push((await ctx.signal(issue(input.topic))).id)
+      while (seen.length < input.count) seen.push((await ctx.receive(issue(input.topic))).id)
       await step(ctx, 'close', input)
       return seen
     }),

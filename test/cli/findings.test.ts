@@ -3,12 +3,12 @@
 import { describe, expect, it } from 'vitest'
 import { findingLines, Findings } from '../../src/cli/findings.ts'
 import { HoldfastError } from '../../src/core/error.ts'
-import type { Replayed } from '../../src/engine/replaying.ts'
+import type { ReplayResult } from '../../src/engine/replaying.ts'
 import { poison } from '../poison.ts'
 import { hazardous } from './world.ts'
 
 const run = (at: number) => ({ id: `run-${at}`, type: 'shop.order', version: 1 })
-const throws = (message: string): Replayed => ({ outcome: 'throws', error: new Error(message) })
+const throws = (message: string): ReplayResult => ({ outcome: 'throws', error: new Error(message) })
 
 describe('findings', () => {
   it('are the same for runs that differ by nothing but their ids', () => {

@@ -85,7 +85,7 @@ describe('migrating SQLite', () => {
     ['--schema', 'x'],
     ['--shards', '4'],
     ['--owner', 'app'],
-    ['--views', 'pgqrs'],
+    ['--views', 'queues'],
     ['--payloads'],
     ['--roles'],
   ])('has no %s', async (...option) => {
@@ -122,11 +122,11 @@ describe('migrating Postgres', () => {
   it('without doing it changes nothing, and prints what would do the same (PQ-S5)', async () => {
     const place = await postgres()
     const { url, schema, rows } = place
-    const dry = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run', '--views', 'pgqrs'])
+    const dry = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run', '--views', 'queues'])
     expect(dry.code).toBe(0)
     expect(await schemasLike(place)).toEqual([])
     await rows(dry.stdout)
-    expect(await schemasLike(place)).toEqual([schema, `${schema}_pgqrs`])
+    expect(await schemasLike(place)).toEqual([schema, `${schema}_queues`])
     const after = await cli(['migrate', '--store', url, '--schema', schema, '--dry-run'])
     expect(after.stdout).toMatch(
       new RegExp(`^-- The tables of \\w+: are up to date: version ${latest}, nothing to do\\.\n$`),
@@ -142,7 +142,7 @@ describe('migrating Postgres', () => {
     await rows(`create role ${owner}; grant create on database ${String(row?.['name'])} to ${owner}`)
     await rows(`create schema ${schema} authorization ${owner}`)
     await rows(`create role ${member} login password 'known' noinherit in role ${owner}`)
-    const addressOf = (store: string) => ['--store', store, '--schema', schema, '--views', 'pgqrs']
+    const addressOf = (store: string) => ['--store', store, '--schema', schema, '--views', 'queues']
     const options = addressOf(Object.assign(new URL(url), { username: member, password: 'known' }).href)
     for (const some of [addressOf(url), [...addressOf(url), '--owner', owner], options]) {
       const refused = await cli(['migrate', ...some])
@@ -154,7 +154,7 @@ describe('migrating Postgres', () => {
     expect(dry.stdout).toContain(`set local role "${owner}";`)
     expect((await cli(['migrate', ...options, '--owner', owner])).code).toBe(0)
     const owners = await rows(`select distinct relowner::regrole::text as owner from pg_class
-      where relkind in ('r', 'v', 'S') and relnamespace::regnamespace::text in ('${schema}', '${schema}_pgqrs')`)
+      where relkind in ('r', 'v', 'S') and relnamespace::regnamespace::text in ('${schema}', '${schema}_queues')`)
     expect(owners).toEqual([{ owner }])
     await rows(`drop owned by ${owner} cascade; drop role ${member}; drop role ${owner}`)
   })
@@ -163,21 +163,21 @@ describe('migrating Postgres', () => {
     const place = await postgres()
     const { url, schema, rows } = place
     const options = ['--store', url, '--schema', schema]
-    const made = await cli(['migrate', ...options, '--views', 'simple-workflow,ironflow,coordinator,pgqrs'])
+    const made = await cli(['migrate', ...options, '--views', 'runs,instances,waits,queues'])
     expect(made.stdout).toContain(
-      `The views stand in ${['simple_workflow', 'ironflow', 'coordinator', 'pgqrs'].map((name) => `${schema}_${name}`).join(', ')}.\n`,
+      `The views stand in ${['runs', 'instances', 'waits', 'queues'].map((name) => `${schema}_${name}`).join(', ')}.\n`,
     )
-    expect(await rows(`select * from ${quoteSchema(`${schema}_ironflow`)}.workflow_instances`)).toEqual([])
+    expect(await rows(`select * from ${quoteSchema(`${schema}_instances`)}.workflow_instances`)).toEqual([])
     const dropped = await cli(['migrate', ...options, '--views', 'none'])
     expect(dropped.stdout).toContain('The views are dropped.\n')
     expect(await rows(`select 1 from pg_views where schemaname like '${schema}%'`)).toEqual([])
-    const shown = await cli(['migrate', ...options, '--views', 'pgqrs', '--payloads'])
-    expect(shown.stdout).toContain(`The views stand in ${schema}_pgqrs, ${schema}_pgqrs_payloads.\n`)
+    const shown = await cli(['migrate', ...options, '--views', 'queues', '--payloads'])
+    expect(shown.stdout).toContain(`The views stand in ${schema}_queues, ${schema}_queues_payloads.\n`)
     const unnamed = await cli(['migrate', ...options, '--payloads'])
     expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('--payloads needs --views')])
-    const wrong = await cli(['migrate', ...options, '--views', 'ironflw'])
+    const wrong = await cli(['migrate', ...options, '--views', 'instancs'])
     expect(wrong.code).toBe(2)
-    expect(wrong.stderr).toContain('Did you mean "ironflow"?')
+    expect(wrong.stderr).toContain('Did you mean "instances"?')
   })
 })
 
@@ -194,7 +194,7 @@ describe('roles on Postgres', () => {
     onTestFinished(async () => {
       for (const role of names) await rows(`drop owned by ${role} cascade; drop role ${role}`)
     })
-    const dry = await cli(['migrate', ...options, '--roles', '--dry-run', '--views', 'pgqrs'])
+    const dry = await cli(['migrate', ...options, '--roles', '--dry-run', '--views', 'queues'])
     expect([dry.code, await made()]).toEqual([0, []])
     await rows(dry.stdout)
     expect(await made()).toEqual(names)

@@ -25,7 +25,7 @@ describe('holdfast start', () => {
       '--priority',
       '-5',
     ]
-    const { code, stdout } = await run(['start', 'demo.greet', '"Ada"', ...options, '--run-at', '1h'])
+    const { code, stdout } = await run(['start', 'demo.greet', '"Ada"', ...options, '--delay', '1h'])
     expect(code).toBe(0)
     const view = await holdfast.get(idIn(stdout))
     expect(view).toMatchObject({

@@ -24,7 +24,7 @@ const succeeded: RunView = {
   endedAt: new Date(began + 4_000),
   dueAt: null,
   crashes: 0,
-  wish: null,
+  controlRequest: null,
   pause: null,
   deletedAt: null,
   deleteReason: null,
@@ -148,7 +148,7 @@ describe('the timeline of a run', () => {
     [{ status: 'pending' }, /pending .*▷.* a worker has yet to take it/],
     [{ status: 'pending', dueAt: new Date(began + 65_000) }, /goes on in 1 min/],
     [
-      { status: 'running', wish: { kind: 'cancel', reason: 'no', at: new Date(began) } },
+      { status: 'running', controlRequest: { kind: 'cancel', reason: 'no', at: new Date(began) } },
       /running .*▷+ .*asked to cancel/,
     ],
     [{ status: 'cancelling' }, /cancelling .*▷+ .*undo/],
@@ -169,7 +169,7 @@ describe('the timeline of a run', () => {
 
   it('shows what ended a wait, and what was issued and exposed', () => {
     const other = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f71'
-    const topic = { name: 'news', delivery: 'topic', retainMs: 0 }
+    const topic = { name: 'news', delivery: 'all', retainMs: 0 }
     const woken = (winner: string, kind: string, name: string): object => ({
       winner,
       trueAt: 0,
@@ -258,7 +258,7 @@ describe('the timeline of a run', () => {
       deletedAt: new Date(began),
       deleteReason: evil,
       output: evil,
-      wish: { kind: 'pause', reason: evil, at: new Date(began) },
+      controlRequest: { kind: 'pause', reason: evil, at: new Date(began) },
     }
     const lines = drawn(
       view,

@@ -14,7 +14,7 @@ export const fail = workflow('demo.fail', { retry: { maxAttempts: 1 } }, async (
 )
 
 /** What is sent in its name is kept if its run has ended. */
-export const paid = topic<{ readonly amount: number }>('paid', { onTargetTerminated: 'dead-letter' })
+export const paid = topic<{ readonly amount: number }>('paid', { onUnread: 'dead-letter' })
 
 /** Sleeps until it is cancelled. */
 export const sleepy = workflow('demo.sleepy', async (ctx) => {

@@ -33,8 +33,8 @@ for (const seed of [1, 2, 3]) {
   )
 }
 
-const unread: MessagePolicy = { onTargetTerminated: 'broadcast', delivery: 'topic', retainMs: 0 }
-const topic = { name: 'news', delivery: 'topic', retainMs: 0 } as const
+const unread: MessagePolicy = { onUnread: 'broadcast', delivery: 'all', retainMs: 0 }
+const topic = { name: 'news', delivery: 'all', retainMs: 0 } as const
 
 // The contract looks at one consequence of an end at a time. Together they are the longest way through every plan.
 describe('whatever ends a run, in one transaction', () => {
@@ -58,7 +58,7 @@ describe('whatever ends a run, in one transaction', () => {
       expect((await mailbox(reader.runId)).map(({ kind, name }) => [kind, name])).toEqual([['broadcast', 'news']])
       expect((await run(child.id)).status).toBe('cancelling')
       expect(await mailbox(parent.runId)).toEqual([])
-      expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
   )
 })
@@ -68,17 +68,17 @@ describe('a letter to a run that is over', () => {
     const bench = createContractBench(open(new Interleaver(1).schedule))
     const { store, start, steer, deliver, message, unique } = bench
     const id = unique('run')
-    const policy = { onTargetTerminated: 'dead-letter' } as const
+    const policy = { onUnread: 'dead-letter' } as const
     await start({ id, mail: [message(id, { id: 'first', policy })] })
     await steer(id, { kind: 'cancel', mode: 'now', reason: null })
     await deliver(message(id, { id: 'late', policy }))
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['late', 'first'])
     const [one, other] = await Promise.all(
-      [1, 2].map(() => store.settleDeadLetter({ runId: id, id: 'late' }, 'replayed')),
+      [1, 2].map(() => store.settleDeadLetter({ runId: id, id: 'late' }, 'retried')),
     )
     expect([one, other].filter(Boolean)).toHaveLength(1)
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['first'])
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 

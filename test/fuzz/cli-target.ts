@@ -57,6 +57,7 @@ export const options = [
   '--meta',
   '--priority',
   '--run-at',
+  '--delay',
   '--timeout',
   '--expires-in',
   '--concurrency',

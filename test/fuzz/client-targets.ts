@@ -10,7 +10,7 @@ import { allowingLater, holds, target, type Target } from './target.ts'
 
 const quiet = (): void => undefined
 const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet }
-const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const order = workflow('order', async (ctx, id: string) => {
   const approval = ctx.token<string>()
   const receipt = await ctx.step('charge', () => `receipt of ${id}`)

@@ -5,12 +5,12 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { operation, topic, workflow, type AbortOption, type Holdfast, type HoldfastError } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
-import type { Settled } from '../../src/client/operation.ts'
+import type { SettledOperation } from '../../src/client/operation.ts'
 import { RunHandle } from '../../src/client/run-handle.ts'
 import { virtualWorld, type VirtualWorld } from './virtual-world.ts'
 
 const quick = workflow('quick', (_ctx, n: number) => n)
-const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const token = Buffer.from(`${id}.2.${'0'.repeat(40)}`).toString('base64url')
 const byKey = { type: 'quick', key: 'k' }
@@ -34,7 +34,7 @@ const calls: Readonly<Record<string, Call>> = {
   submitBatch: (holdfast, options) => firstOf(holdfast.submitBatch([operation.retry(id)], options)),
   'submitBatch of sends': (holdfast, options) => firstOf(holdfast.submitBatch([operation.broadcast(paid, 1)], options)),
   deadLetters: (holdfast, options) => holdfast.deadLetters(options),
-  replayDeadLetter: (holdfast, options) => holdfast.replayDeadLetter(letter, { ...options, to: id }),
+  retryDeadLetter: (holdfast, options) => holdfast.retryDeadLetter(letter, { ...options, to: id }),
   discardDeadLetter: (holdfast, options) => holdfast.discardDeadLetter(letter, options),
   get: (holdfast, options) => holdfast.get(id, options),
   query: (holdfast, options) => holdfast.query(id, 'seat', options),
@@ -44,7 +44,7 @@ const calls: Readonly<Record<string, Call>> = {
   replay: (holdfast, options) => holdfast.replay(id, options),
   find: (holdfast, options) => holdfast.find(options),
   count: (holdfast, options) => holdfast.count({}, options),
-  check: (holdfast, options) => holdfast.check(options),
+  check: (holdfast, options) => holdfast.doctor(options),
   rekey: (holdfast, options) => holdfast.rekey(options),
   cancel: (holdfast, options) => holdfast.cancel(id, options),
   pause: (holdfast, options) => holdfast.pause(id, options),
@@ -69,7 +69,7 @@ const calls: Readonly<Record<string, Call>> = {
 const others = ['using', 'run', 'active', 'work', 'close']
 
 /** Of one operation the answer tells what a single call throws. */
-async function firstOf(answers: Promise<readonly Settled<unknown>[]>): Promise<unknown> {
+async function firstOf(answers: Promise<readonly SettledOperation<unknown>[]>): Promise<unknown> {
   const [answer] = await answers
   if (answer?.ok === false) throw answer.error
   return answer

@@ -29,7 +29,7 @@ async function world() {
 }
 
 describe('a broadcast to a queue', () => {
-  const jobs = topic<number>('jobs', { delivery: 'queue' })
+  const jobs = topic<number>('jobs', { delivery: 'one' })
 
   test('goes to the run that has waited longest, and to no other (WC-W2)', async () => {
     const { holdfast, waiter, read, clock } = await world()

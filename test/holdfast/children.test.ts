@@ -9,8 +9,8 @@ import { everyStore } from './stores.ts'
 import { kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 const double = workflow('double', async (ctx, value: number) => {
@@ -23,7 +23,7 @@ const failing = workflow('failing', { retry: 'none' }, async (ctx, text: string)
   throw new RangeError(text)
 })
 
-const waiting = workflow('waiting', async (ctx) => ctx.signal('end'))
+const waiting = workflow('waiting', async (ctx) => ctx.receive('end'))
 
 async function childrenOf(holdfast: Holdfast, run: { readonly id: string }): Promise<readonly string[]> {
   const { runs } = await holdfast.find({ parent: run })
@@ -34,7 +34,7 @@ async function statusOf(holdfast: Holdfast, run: string | { readonly id: string 
   return (await holdfast.get(run)).status
 }
 
-describe.each(stays)('a parent that is $how', ({ parked }) => {
+describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
   test('gets what its child returns (WC-A9)', async () => {
     const { open, after } = virtualWorld()
     const parent = workflow('parent', async (ctx) => {
@@ -43,7 +43,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return [one, two, three]
     })
     const holdfast = await open({ workflows: [parent, double] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toEqual([2, 4, 20])
     expect(await childrenOf(holdfast, run)).toHaveLength(3)
@@ -61,7 +61,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return value
     })
     const holdfast = await open({ workflows: [parent, double] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await after(run.result().catch(() => undefined))
     expect(await statusOf(holdfast, run)).toBe('failed')
@@ -77,7 +77,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
     const { open, after } = virtualWorld()
     const parent = workflow('parent', async (ctx) => ctx.child(double, 21))
     const holdfast = await open({ workflows: [parent, double] })
-    await holdfast.work({ parked, concurrency: 1 })
+    await holdfast.work({ cachedRuns, concurrency: 1 })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toBe(42)
   })
@@ -97,19 +97,19 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       }
     })
     const holdfast = await open({ workflows: [parent, failing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     const told = ['failing', 'failed', 'too far']
     expect(await after(run.result())).toEqual(told)
     for (let at = 0; at < seen.length; at += 2) expect(seen.slice(at, at + 2)).toEqual([told, true])
-    expect(seen).toHaveLength(parked === 0 ? 4 : 2)
+    expect(seen).toHaveLength(cachedRuns === 0 ? 4 : 2)
   })
 
   test('fails with its child if nobody catches that, without starting another', async () => {
     const { open, after } = virtualWorld()
     const parent = workflow('parent', async (ctx) => ctx.child(failing, 'too far'))
     const holdfast = await open({ workflows: [parent, failing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await expect(after(run.result())).rejects.toMatchObject({
       code: 'RUN_FAILED',
@@ -130,7 +130,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       )
     })
     const holdfast = await open({ workflows: [parent, waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const other = await holdfast.start(waiting, undefined, { key: 'taken' })
     const run = await holdfast.start(parent)
     await clock.advance('1 s')
@@ -152,7 +152,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return [ends, again, isHoldfastError(nobody, 'RUN_NOT_FOUND')]
     })
     const holdfast = await open({ workflows: [parent, double, failing, waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const [good, bad, stopped] = [
       await holdfast.start(double, 2),
       await holdfast.start(failing, 'no'),
@@ -177,7 +177,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return [tag, await child]
     })
     const holdfast = await open({ workflows: [parent, double] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toEqual(['late', 8])
     expect(await childrenOf(holdfast, run)).toHaveLength(1)
@@ -187,7 +187,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
     const { open, after } = virtualWorld()
     const parent = workflow('parent', async (ctx) => (await ctx.start(double, 4)).id)
     const holdfast = await open({ workflows: [parent, double] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     const id = await after(run.result())
     expect(await after(holdfast.run(id).result())).toBe(8)
@@ -203,7 +203,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return id
     })
     const holdfast = await open({ workflows: [parent, waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await clock.advance('1 min')
     expect(await statusOf(holdfast, run)).toBe('waiting')
@@ -218,7 +218,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
     const { open, after, clock } = virtualWorld()
     const parent = workflow('parent', async (ctx) => ctx.child(waiting, undefined, { onParentEnd: 'wait' }))
     const holdfast = await open({ workflows: [parent, waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await clock.advance('1 s')
     const [child] = (await childrenOf(holdfast, run)) as [string]
@@ -237,7 +237,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       await ctx.race({ taken: ctx.child(waiting), left, late: ctx.sleep('1 s') })
     })
     const holdfast = await open({ workflows: [parent, waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await after(run.result())
     const children = await childrenOf(holdfast, run)
@@ -278,7 +278,7 @@ test('WC-P5 a crash at every commit of parent and child leads to the same end, a
 test('a run that begins anew outlasts its children first, and learns of none of them later', async () => {
   const { open, after } = virtualWorld()
   const parent = workflow('parent', async (ctx, round: number): Promise<string> => {
-    if (round === 2) return (await ctx.race({ late: ctx.sleep('1 min'), go: ctx.signal('go') })).tag
+    if (round === 2) return (await ctx.race({ late: ctx.sleep('1 min'), go: ctx.receive('go') })).tag
     await ctx.start(double, 1, { onParentEnd: 'wait' })
     await ctx.race({ other: ctx.child(double, 2, { onParentEnd: 'abandon' }), soon: ctx.sleep('1 ms') })
     return ctx.continueAsNew(2)
@@ -363,7 +363,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     const news = topic('news', { retain: '1 h' })
     const parent = workflow('parent', async (ctx) => {
       const child = ctx.child(double, 2, { onParentEnd: 'wait' })
-      const { tag } = await ctx.race({ child, never: ctx.signal('never') })
+      const { tag } = await ctx.race({ child, never: ctx.receive('never') })
       const failed = await ctx
         .child(failing, 'no')
         .then(null, (error: unknown) => isHoldfastError(error, 'CHILD_FAILED'))
@@ -371,7 +371,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
       const refused = await ctx
         .child(waiting, undefined, { key: 'taken' })
         .then(null, (error: unknown) => (isHoldfastError(error) ? error.code : error))
-      return [tag, failed, await ctx.waitFor(id), refused, await ctx.signal(news)]
+      return [tag, failed, await ctx.waitFor(id), refused, await ctx.receive(news)]
     })
     const holdfast = await open({ workflows: [parent, double, failing, waiting] })
     await holdfast.work()
@@ -383,6 +383,6 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await holdfast.signal(taken, 'end', 1)
     expect(await taken.result()).toBe(1)
     expect(await childrenOf(holdfast, run)).toHaveLength(3)
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })

@@ -88,7 +88,7 @@ describe('the context', () => {
       ctx.log('woke')
     })
     const holdfast = await open({ workflows: [chatty], logger })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(chatty)
     await run.result()
     expect(logger.lines.map(({ level, message }) => [level, message])).toEqual([
@@ -106,7 +106,7 @@ describe('the context', () => {
 
   it('gives a step what it needs: a key that stays, the attempt, a signal', async () => {
     const seen: unknown[] = []
-    const tooled = workflow('tooled', { retry: { base: 0 } }, (ctx) =>
+    const tooled = workflow('tooled', { retry: { initial: 0 } }, (ctx) =>
       ctx.step('pay eu/1', ({ idempotencyKey, attempt, isRetry, abortSignal }) => {
         seen.push({ idempotencyKey, attempt, isRetry, aborted: abortSignal.aborted })
         if (attempt === 1) throw new Error('Once more')

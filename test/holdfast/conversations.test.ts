@@ -9,14 +9,14 @@ import { memoryStore, open, openWorking } from './open.ts'
 import { virtualWorld } from './virtual-world.ts'
 
 const news = topic<string>('news')
-const jobs = topic<number>('jobs', { delivery: 'queue' })
+const jobs = topic<number>('jobs', { delivery: 'one' })
 
 const collector = workflow('collector', async (ctx, count: number) => {
   const got: unknown[] = []
-  while (got.length < count) got.push(await ctx.signal('item'))
+  while (got.length < count) got.push(await ctx.receive('item'))
   return got
 })
-const reader = workflow('reader', async (ctx) => ctx.signal(news))
+const reader = workflow('reader', async (ctx) => ctx.receive(news))
 const asking = workflow('asking', async (ctx) => {
   const answer = ctx.token()
   ctx.expose('token', answer.token)
@@ -38,7 +38,7 @@ describe('a body that waits', () => {
   test('is told at once of what comes while it is moving', async () => {
     const step = gate()
     const busy = workflow('busy', async (ctx) => {
-      const [signal] = await ctx.all([ctx.signal('stop')])
+      const [signal] = await ctx.all([ctx.receive('stop')])
       await ctx.step('late', () => step.passed)
       return signal
     })
@@ -66,7 +66,7 @@ describe('a body that waits', () => {
 
   test('on a topic gets the broadcast, with an encrypting codec as well (WC-W2)', async () => {
     const codec = encryptingCodec({ keys: { k: randomBytes(32) }, current: 'k' })
-    const worker = workflow('worker', async (ctx) => ctx.signal(jobs))
+    const worker = workflow('worker', async (ctx) => ctx.receive(jobs))
     const holdfast = await openWorking([reader, worker], { codec })
     const readers = [await holdfast.start(reader), await holdfast.start(reader)]
     const worked = await holdfast.start(worker)
@@ -104,7 +104,7 @@ describe('a body that waits', () => {
 describe('what was passed on and not read', () => {
   test('by a queue goes to another run when the first ends, encrypted or not (WC-W3)', async () => {
     const codec = encryptingCodec({ keys: { k: randomBytes(32) }, current: 'k' })
-    const waiter = workflow('waiter', async (ctx) => ctx.signal(jobs))
+    const waiter = workflow('waiter', async (ctx) => ctx.receive(jobs))
     const store = memoryStore()
     const first = await open({ store, workflows: [waiter], codec })
     const worker = await first.work()
@@ -118,7 +118,7 @@ describe('what was passed on and not read', () => {
   })
 
   test('by two runs under the same id goes to two others: neither takes the place of the other (WC-W3)', async () => {
-    const waiter = workflow('waiter', async (ctx) => ctx.signal(jobs))
+    const waiter = workflow('waiter', async (ctx) => ctx.receive(jobs))
     const holdfast = await open({ workflows: [waiter] })
     for (const payload of [1, 2]) {
       const run = await holdfast.start(waiter)

@@ -7,7 +7,7 @@ import { encryptingCodec } from 'holdfast/encryption'
 import { everyStore } from './stores.ts'
 
 const order = workflow('order', (_ctx, id: string) => id)
-const paid = topic<number>('paid', { onTargetTerminated: 'dead-letter' })
+const paid = topic<number>('paid', { onUnread: 'dead-letter' })
 const id = '019a8b6e-7c1d-7000-8f3a-5b2c9d4e6f70'
 const codec = encryptingCodec({ keys: { a: randomBytes(32) }, current: 'a' })
 
@@ -100,14 +100,14 @@ describe.each(everyStore)('a cursor that no page gave, on the $name store', ({ m
     const refused = { code: 'INVALID_OPTION', message: expect.stringContaining('{ runId, id }') as string }
     for (const letter of letters) {
       await expect(holdfast.discardDeadLetter(letter as never)).rejects.toMatchObject(refused)
-      await expect(holdfast.replayDeadLetter(letter as never, { to: id })).rejects.toMatchObject(refused)
+      await expect(holdfast.retryDeadLetter(letter as never, { to: id })).rejects.toMatchObject(refused)
     }
     for (const letter of [
       { runId: 'x', id: 'a' },
       { runId: id, id: 'a' },
     ]) {
       expect(await holdfast.discardDeadLetter(letter)).toEqual({ outcome: 'not-dead' })
-      expect(await holdfast.replayDeadLetter(letter, { to: id })).toEqual({ outcome: 'not-dead' })
+      expect(await holdfast.retryDeadLetter(letter, { to: id })).toEqual({ outcome: 'not-dead' })
     }
   })
 

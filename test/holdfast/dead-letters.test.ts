@@ -10,8 +10,8 @@ import { memoryStore, open } from './open.ts'
 import { changed } from './virtual-world.ts'
 
 const order = workflow('order', (_ctx, id: string) => id)
-const paid = topic<{ readonly amount: number }>('paid', { onTargetTerminated: 'dead-letter' })
-const jobs = topic<number>('jobs', { delivery: 'queue', onTargetTerminated: 'dead-letter' })
+const paid = topic<{ readonly amount: number }>('paid', { onUnread: 'dead-letter' })
+const jobs = topic<number>('jobs', { delivery: 'one', onUnread: 'dead-letter' })
 
 async function world(options: Partial<HoldfastOptions> = {}) {
   const store = memoryStore()
@@ -71,8 +71,8 @@ describe('a dead letter', () => {
     await run.cancel()
     const heir = await holdfast.start(order, 'b')
     const letter = { runId: run.id, id: 'p-1' }
-    expect(await holdfast.replayDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', runId: heir.id })
-    expect(await holdfast.replayDeadLetter(letter, { to: heir })).toEqual({ outcome: 'not-dead' })
+    expect(await holdfast.retryDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', runId: heir.id })
+    expect(await holdfast.retryDeadLetter(letter, { to: heir })).toEqual({ outcome: 'not-dead' })
     expect(await mailOf(store, heir)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
     expect((await holdfast.deadLetters()).letters).toEqual([])
   })
@@ -83,8 +83,8 @@ describe('a dead letter', () => {
     await run.cancel()
     const [letter] = (await holdfast.deadLetters()).letters
     if (letter === undefined) throw new Error('It was to be there.')
-    await expect(holdfast.replayDeadLetter(letter, { to: paid })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-    expect(await holdfast.replayDeadLetter(letter, { to: jobs })).toMatchObject({ outcome: 'queued' })
+    await expect(holdfast.retryDeadLetter(letter, { to: paid })).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+    expect(await holdfast.retryDeadLetter(letter, { to: jobs })).toMatchObject({ outcome: 'queued' })
     expect((await holdfast.deadLetters()).letters).toEqual([])
     const heir = await holdfast.start(order, 'b')
     await (await takeUp(store, 'order')).park(jobs)
@@ -98,7 +98,7 @@ describe('a dead letter', () => {
     await holdfast.signal(other, jobs, 2, { id: 'same' })
     await run.cancel()
     await other.cancel()
-    for (const letter of (await holdfast.deadLetters()).letters) await holdfast.replayDeadLetter(letter, { to: jobs })
+    for (const letter of (await holdfast.deadLetters()).letters) await holdfast.retryDeadLetter(letter, { to: jobs })
     const seen: string[] = []
     for (const input of ['c', 'd']) {
       const heir = await holdfast.start(order, input)
@@ -113,7 +113,7 @@ describe('a dead letter', () => {
     await holdfast.signal(run, paid, { amount: 3 }, { id: 'p-1' })
     await (await takeUp(store, 'order')).fail()
     await holdfast.retry(run)
-    expect(await holdfast.replayDeadLetter({ runId: run.id, id: 'p-1' }, { to: run })).toMatchObject({
+    expect(await holdfast.retryDeadLetter({ runId: run.id, id: 'p-1' }, { to: run })).toMatchObject({
       outcome: 'queued',
     })
     expect(await mailOf(store, run)).toMatchObject([{ name: 'paid', data: '{"amount":3}' }])
@@ -124,9 +124,9 @@ describe('a dead letter', () => {
     await holdfast.signal(run, paid, { amount: 3 }, { id: 'p-1' })
     await run.cancel()
     const letter = { runId: run.id, id: 'p-1' }
-    expect(await holdfast.replayDeadLetter(letter, { to: run })).toMatchObject({ outcome: 'target-terminated' })
+    expect(await holdfast.retryDeadLetter(letter, { to: run })).toMatchObject({ outcome: 'target-terminated' })
     const nobody = '01900000-0000-7000-8000-000000000000'
-    expect(await holdfast.replayDeadLetter(letter, { to: nobody })).toEqual({ outcome: 'target-not-found' })
+    expect(await holdfast.retryDeadLetter(letter, { to: nobody })).toEqual({ outcome: 'target-not-found' })
     expect((await holdfast.deadLetters()).letters).toHaveLength(1)
   })
 
@@ -140,8 +140,8 @@ describe('a dead letter', () => {
       throw new Error('The process is gone')
     }
     const dying = await open({ store: changed(store, { settleDeadLetter: settle } as never) })
-    await expect(dying.replayDeadLetter(letter, { to: heir })).rejects.toThrow('gone')
-    expect(await holdfast.replayDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', repeated: true })
+    await expect(dying.retryDeadLetter(letter, { to: heir })).rejects.toThrow('gone')
+    expect(await holdfast.retryDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', repeated: true })
     expect(await mailOf(store, heir)).toHaveLength(1)
     expect((await holdfast.deadLetters()).letters).toEqual([])
   })
@@ -153,7 +153,7 @@ describe('a dead letter', () => {
     const letter = { runId: run.id, id: 'p-1' }
     expect(await holdfast.discardDeadLetter(letter)).toEqual({ outcome: 'discarded' })
     expect(await holdfast.discardDeadLetter(letter)).toEqual({ outcome: 'not-dead' })
-    expect(await holdfast.replayDeadLetter(letter, { to: paid })).toEqual({ outcome: 'not-dead' })
+    expect(await holdfast.retryDeadLetter(letter, { to: paid })).toEqual({ outcome: 'not-dead' })
     expect((await holdfast.deadLetters()).letters).toEqual([])
   })
 
@@ -163,7 +163,7 @@ describe('a dead letter', () => {
     await holdfast.signal(run, jobs, 4, { id: 'j-1' })
     await run.cancel()
     const heir = await holdfast.start(order, 'b')
-    await holdfast.replayDeadLetter({ runId: run.id, id: 'j-1' }, { to: heir })
+    await holdfast.retryDeadLetter({ runId: run.id, id: 'j-1' }, { to: heir })
     await heir.cancel()
     expect((await holdfast.deadLetters({ run: heir })).letters).toMatchObject([{ payload: 4 }])
   })

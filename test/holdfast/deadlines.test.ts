@@ -17,7 +17,7 @@ const hang = workflow('hang', async (ctx) => {
     return new Promise((_, reject) => abortSignal.addEventListener('abort', () => reject(abortSignal.reason as Error)))
   })
 })
-const wait = workflow('wait', async (ctx) => void (await ctx.signal('never')))
+const wait = workflow('wait', async (ctx) => void (await ctx.receive('never')))
 const parent = workflow('parent', async (ctx) => ctx.child(wait, undefined, { timeout: limit }))
 const unknown = workflow('unknown', () => 'done')
 

@@ -62,7 +62,7 @@ describe('what is started', () => {
       if (status !== undefined && status !== moves.at(-1)) moves.push(status)
     }
     let attempts = 0
-    const winding = workflow('winding', { retry: { base: '1min' } }, async (ctx) => {
+    const winding = workflow('winding', { retry: { initial: '1min' } }, async (ctx) => {
       await ctx.step('look', () => note(ctx.run.id))
       await ctx.sleep('1min')
       attempts += 1
@@ -128,7 +128,7 @@ describe('what is started', () => {
     const work = workflow('work', (ctx, n: number) => ctx.step('double', () => pause(1_000).then(() => 2 * n)))
     const { holdfast } = await begin([work])
     const startedAt = clock.now()
-    const run = await holdfast.start(work, 21, { runAt: '1h', timeout: '1 day', expiresIn: '2h' })
+    const run = await holdfast.start(work, 21, { delay: '1h', timeout: '1 day', expiresIn: '2h' })
     const row = (): Readonly<Record<string, unknown>> => rows('select * from runs')[0] ?? {}
     expect(run.id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     const unheld = { id: run.id, type: 'work', version: 1, priority: 0, session: null, crashes: 0 }
@@ -185,13 +185,13 @@ describe('what is started', () => {
   it('PQ-E2: is claimed by its id alone: the input is stored once, in the journal, and read from there', async () => {
     const { begin, after, rows } = machine(nextPath())
     const seen: string[] = []
-    const echo = workflow('echo', { retry: { base: '1min' } }, async (ctx, text: string) => {
+    const echo = workflow('echo', { retry: { initial: '1min' } }, async (ctx, text: string) => {
       await ctx.sleep('1min')
       if (seen.push(text) === 1) throw new Error('Once more')
     })
     const { holdfast } = await begin([echo])
     const run = await holdfast.start(echo, 'a marked input')
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     await after(run.result())
     expect(seen).toEqual(['a marked input', 'a marked input'])
     const tables = rows(`select name from sqlite_master where type = 'table'`).map(({ name }) => name as string)
@@ -203,7 +203,7 @@ describe('what is started', () => {
   })
 
   it('PQ-S3: leaves the same journal in SQLite as in memory', async () => {
-    const trip = workflow('trip', { retry: { base: 1 } }, async (ctx, n: number) => {
+    const trip = workflow('trip', { retry: { initial: 1 } }, async (ctx, n: number) => {
       const legs = await Promise.all([ctx.step('one', () => n + 1), ctx.step('two', () => [n])])
       await ctx.sleep(1)
       return ctx.branch('leg', (leg) =>
@@ -227,7 +227,7 @@ describe('what is started', () => {
 })
 
 describe('a failure', () => {
-  const minutely = { maxAttempts: 3, kind: 'constant', base: '1min', jitter: { mode: 'none' } } as const
+  const minutely = { maxAttempts: 3, kind: 'constant', initial: '1min', jitter: { mode: 'none' } } as const
 
   it('SW-R2: gives the run back with its error, due after the delay and held by nobody; another process repeats it', async () => {
     const { begin, until, after, clock, rows } = machine(nextPath())

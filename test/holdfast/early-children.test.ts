@@ -19,11 +19,11 @@ async function childrenOf(
 }
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
-describe.each(stays)('a parent that is $how', ({ parked }) => {
+describe.each(stays)('a parent that is $how', ({ cachedRuns }) => {
   it('runs two children at once, though it awaits one after the other', async () => {
     const { open, after, clock } = virtualWorld()
     const nap = workflow('nap', async (ctx, name: string) => {
@@ -36,7 +36,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return [await a, await b]
     })
     const holdfast = await open({ workflows: [parent, nap] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const began = clock.now()
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toEqual(['a', 'b'])
@@ -53,7 +53,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return made
     })
     const holdfast = await open({ workflows: [parent, quick] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toBe(42)
   })
@@ -67,7 +67,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       return made.then(String, (error: unknown) => (isHoldfastError(error, 'CHILD_FAILED') ? 'caught' : 'other'))
     })
     const holdfast = await open({ workflows: [parent, bad] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toBe('caught')
   })
@@ -76,14 +76,14 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
     const { open, after, until } = virtualWorld()
     let isWorking = false
     const parent = workflow('parent', async (ctx) => {
-      const mail = ctx.signal<string>('mail')
+      const mail = ctx.receive<string>('mail')
       isWorking = true
       await ctx.sleep('1 min')
-      const other = await ctx.race({ other: ctx.signal<string>('mail'), late: ctx.sleep('1 min') })
+      const other = await ctx.race({ other: ctx.receive<string>('mail'), late: ctx.sleep('1 min') })
       return [other.tag, await ctx.race({ mail, late: ctx.sleep('1s') })]
     })
     const holdfast = await open({ workflows: [parent] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await until(() => isWorking)
     await run.signal('mail', 'one')
@@ -101,7 +101,7 @@ describe.each(stays)('a parent that is $how', ({ parked }) => {
       await ctx.sleep('1h')
     })
     const holdfast = await open({ workflows: [parent, slow] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const began = clock.now()
     const run = await holdfast.start(parent, undefined, { timeout: '1 min' })
     const error: unknown = await after(run.result().catch((reason: unknown) => reason))
@@ -139,7 +139,7 @@ describe('a parent whose body throws while it must outlast a child', () => {
 })
 
 describe('a child that nobody awaits', () => {
-  const waiting = workflow('waiting', async (ctx) => ctx.signal('end'))
+  const waiting = workflow('waiting', async (ctx) => ctx.receive('end'))
 
   it.each([
     ['cancel', 'cancelled'],

@@ -22,15 +22,15 @@ export const canary = 'correct-horse-battery-staple'
 
 const news = topic<string>('news', { retain: '1 day' })
 const nearNews = topic<string>('news:a', { retain: '1 day' })
-const jobs = topic<string>('jobs', { delivery: 'queue', onTargetTerminated: 'broadcast' })
-const paid = topic<string>('paid', { onTargetTerminated: 'dead-letter' })
+const jobs = topic<string>('jobs', { delivery: 'one', onUnread: 'broadcast' })
+const paid = topic<string>('paid', { onUnread: 'dead-letter' })
 
 const good = workflow('good', async (_ctx, input: string) => `${input} out`)
 const bad = workflow('bad', { retry: 'none' }, async (_ctx, input: string) => {
   throw new Error(`${input} lost`)
 })
 
-const everything = workflow('everything', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, round: Round) => {
+const everything = workflow('everything', { retry: { maxAttempts: 2, initial: 0 } }, async (ctx, round: Round) => {
   ctx.log(`at ${round.secret}`, { secret: round.secret })
   ctx.progress(0.5, `half of ${round.secret}`)
   ctx.expose('shown', round.secret)
@@ -41,9 +41,9 @@ const everything = workflow('everything', { retry: { maxAttempts: 2, base: 0 } }
     return round.secret
   })
   await ctx.step('never', () => Promise.reject(new Error(round.secret)), { retry: 'none' }).catch(() => undefined)
-  await ctx.signal('go')
-  await ctx.signal(news)
-  await ctx.signal(paid)
+  await ctx.receive('go')
+  await ctx.receive(news)
+  await ctx.receive(paid)
   await ctx.child(good, round.secret)
   await ctx.child(bad, round.secret).then(undefined, () => undefined)
   if (!round.isLast) return ctx.continueAsNew({ ...round, isLast: true })
@@ -55,7 +55,7 @@ interface Round {
   readonly isLast: boolean
 }
 
-const undone = workflow('undone', { retry: { maxAttempts: 2, base: 0 } }, async (ctx, secret: string) => {
+const undone = workflow('undone', { retry: { maxAttempts: 2, initial: 0 } }, async (ctx, secret: string) => {
   const stuck = (): never => {
     throw new Error(`not undone: ${secret}`)
   }
@@ -65,10 +65,10 @@ const undone = workflow('undone', { retry: { maxAttempts: 2, base: 0 } }, async 
 
 const waiting = workflow('waiting', async (ctx, secret: string) => {
   const found = await ctx.step('found', () => secret)
-  return [found, await ctx.signal('never')]
+  return [found, await ctx.receive('never')]
 })
 
-const queued = workflow('queued', async (ctx, _input: string) => ctx.signal(jobs))
+const queued = workflow('queued', async (ctx, _input: string) => ctx.receive(jobs))
 
 export const workflows = [good, bad, everything, undone, waiting, queued]
 

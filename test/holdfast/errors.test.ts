@@ -23,7 +23,7 @@ import { hurriedClock } from './hurried-clock.ts'
 import { keepLines, memoryStore, open, openWorking } from './open.ts'
 
 const greet = workflow('greet', (_ctx, name: string) => name)
-const waits = workflow('waits', (ctx) => ctx.signal('never'))
+const waits = workflow('waits', (ctx) => ctx.receive('never'))
 const checked = workflow('checked', { input: z.string() }, (_ctx, text) => text)
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
 
@@ -129,7 +129,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
   },
   TOPIC_FULL: async () => {
     const holdfast = await open({ limits: { retained: 1 } })
-    const jobs = topic<number>('jobs', { delivery: 'queue' })
+    const jobs = topic<number>('jobs', { delivery: 'one' })
     await holdfast.broadcast(jobs, 1)
     return thrownBy(() => holdfast.broadcast(jobs, 2))
   },

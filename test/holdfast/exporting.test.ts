@@ -43,7 +43,7 @@ const fromFile = (exported: ExportedRun): ExportedRun => JSON.parse(JSON.stringi
 async function recordSealed({ workflow: one, others = [], options = {}, meanwhile }: Recorded): Promise<ExportedRun> {
   const world = virtualWorld()
   const holdfast = await world.open({ workflows: [one, ...others], ...sealed() })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(one, undefined, options)
   await world.clock.advance('1 ms')
   await meanwhile?.(holdfast, run, world)
@@ -98,7 +98,7 @@ describe('an exported run', () => {
     const run = await holdfast.start(approving, undefined, { key: 'k', tags: ['t'] })
     await expect.poll(async () => (await holdfast.get(run)).status).toBe('waiting')
     const token = String(await holdfast.query(run, 'token'))
-    const heir = await holdfast.start('approving', { token }, { tags: [token], metadata: { token }, runAt: '1 day' })
+    const heir = await holdfast.start('approving', { token }, { tags: [token], metadata: { token }, delay: '1 day' })
     for (const one of [run, heir]) {
       const text = JSON.stringify(await holdfast.export(one))
       expect(text).not.toContain(token)
@@ -253,7 +253,7 @@ describe('holdfast.replay()', () => {
       for (let at = 0; at < steps; at += 1) ctx.progress(at / steps)
       await ctx.step('round', () => round)
       if (round === 1) await ctx.continueAsNew(2)
-      await ctx.signal('end')
+      await ctx.receive('end')
     })
     const holdfast = await openWorking([long])
     const run = await holdfast.start(long, 1)

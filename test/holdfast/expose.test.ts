@@ -15,7 +15,7 @@ test('the last exposed value can be asked for, also after the end, and is writte
     ctx.expose('stage', { name: 'last' })
   })
   const holdfast = await open({ workflows: [showing] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(showing)
   expect(await holdfast.query(run, 'nothing')).toBeUndefined()
   await clock.advance('10 s')

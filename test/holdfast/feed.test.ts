@@ -33,7 +33,7 @@ it.each([
   const others = [...new Set(changes.map(({ runId }) => runId))].filter((id) => id !== run.id)
   const kinds = others.map((id) => changes.filter(({ runId }) => runId === id).map(({ entry }) => entry.kind))
   expect(kinds).toEqual(Array.from({ length: 2 }, () => ['started', 'step-succeeded', 'succeeded']))
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 })
 
 it('what is neither true nor false is refused', () => {

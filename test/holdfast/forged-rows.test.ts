@@ -7,17 +7,17 @@ import { workflow, type Holdfast } from 'holdfast'
 import { EncryptedFile } from './encrypted-corpus.ts'
 import { until } from './gate.ts'
 
-const child = workflow('child', async (ctx, _input: string) => ctx.signal('end'))
+const child = workflow('child', async (ctx, _input: string) => ctx.receive('end'))
 const parent = workflow('parent', { retry: 'none' }, async (ctx, input: string) => [
   'saw',
   await ctx.child(child, input),
 ])
-const listener = workflow('listener', { retry: 'none' }, async (ctx) => ['got', await ctx.signal('pay')])
+const listener = workflow('listener', { retry: 'none' }, async (ctx) => ['got', await ctx.receive('pay')])
 const undone: unknown[] = []
 const steps = workflow('steps', { retry: 'none' }, async (ctx) => {
   const price = await ctx.step('price', () => 10, { undo: (result) => void undone.push(result) })
   const limit = await ctx.step('limit', () => 20)
-  if ((await ctx.signal('go')) === 'fail') throw new Error('failed')
+  if ((await ctx.receive('go')) === 'fail') throw new Error('failed')
   return { price, limit }
 })
 const other = workflow('other', async () => 'ok')
@@ -260,7 +260,7 @@ describe('a row that the engine did not write', () => {
       expect(shown?.unreadable?.note).toContain(`The row of this run is damaged: ${column} is not`)
     expect(runs.find(({ id }) => id === well.id)?.unreadable).toBeNull()
     // The doctor looks at the others, and names this one.
-    const report = await holdfast.check()
+    const report = await holdfast.doctor()
     const named = report.filter(({ offenders }) => offenders.includes(damaged.id)).map(({ name }) => name)
     if (column !== 'wants') expect(named).toContain('rows_well_formed')
     await holdfast.signal(damaged, 'pay', 5)
@@ -274,7 +274,7 @@ describe('a row that the engine did not write', () => {
     const [one, two] = [await waiting(holdfast, 'steps'), await waiting(holdfast, 'listener')]
     file.attacker.prepare(`update journal set meta = '{x' where run_id = ? and kind = 'waiting'`).run(one)
     file.attacker.prepare(`update runs set due = 1 where id = ?`).run(two)
-    const report = await holdfast.check()
+    const report = await holdfast.doctor()
     const of = (id: string): readonly string[] =>
       report.filter(({ offenders }) => offenders.includes(id)).map(({ name }) => name)
     expect(of(one)).toEqual(['rows_well_formed'])

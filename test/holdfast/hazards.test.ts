@@ -33,7 +33,7 @@ describe('results of parallel branches', () => {
       return results
     })
     const holdfast = await open({ workflows: [fan] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(fan)
     for (const name of order) {
       await until(() => doors.has(name))

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { HoldfastError, compositeValue, workflow, type Holdfast, type StartOptions } from 'holdfast'
+import { z } from 'zod'
 import { everyStore } from './stores.ts'
 import { virtualWorld } from './virtual-world.ts'
 
@@ -193,24 +194,54 @@ describe('a start that its worker could begin at once', () => {
   })
 })
 
-describe('a workflow that says what its runs are about', () => {
-  const unique = workflow('unique', { unique: { key: 'orderid' } }, (_ctx, input: number) => input)
+describe('a workflow whose runs are unique by their input', () => {
+  const byField = workflow(
+    'by.field',
+    { unique: { key: 'orderId' } },
+    (_ctx, input: { orderId: string | number }) => input,
+  )
 
-  it('HE-U1 HE-A6 makes a key of its name and the value, which must be plain', async () => {
+  it('HE-U1 HE-A6 makes the key of a field of the input: one live run of each value', async () => {
     const { open } = virtualWorld()
-    const holdfast = await open({ workflows: [unique] })
-    const run = await holdfast.start(unique, 1, { key: '42' })
-    expect(run.key).toBe('orderid::42')
-    expect(compositeValue(run.key ?? '')).toBe('42')
-    const uuid = '01890a5d-ac96-774b-bcce-b302099a8057'
-    expect((await holdfast.start(unique, 1, { key: uuid })).key).toBe(`orderid::${uuid}`)
-    for (const key of ['A', 'a::b', 'a b', '', uuid.toUpperCase()]) {
-      expect((await errorOf(holdfast.start(unique, 1, { key }))).code).toBe('INVALID_NAME')
+    const holdfast = await open({ workflows: [byField] })
+    const run = await holdfast.start(byField, { orderId: 42 })
+    expect([run.key, compositeValue(run.key ?? '')]).toEqual(['orderId::42', '42'])
+    expect((await errorOf(holdfast.start(byField, { orderId: '42' }))).code).toBe('RUN_EXISTS')
+    expect((await holdfast.start(byField, { orderId: '42' }, { onConflict: 'return' })).id).toBe(run.id)
+    expect((await holdfast.start(byField, { orderId: 'A-7 b' })).key).toBe('orderId::A-7 b')
+  })
+
+  it('reads what the schema has made of the input, by a function if one is given', async () => {
+    const { open } = virtualWorld()
+    const input = z.object({ mail: z.string().transform(async (text) => text.toLowerCase()) })
+    const byMail = workflow('by.mail', { input, unique: { key: ({ mail }) => `to ${mail}`, scope: 'global' } }, () => 1)
+    const holdfast = await open({ workflows: [byMail] })
+    const run = await holdfast.start(byMail, { mail: 'Ada@x' })
+    expect([run.key, (await holdfast.get(run)).keyScope]).toEqual(['to ada@x', 'global'])
+    expect((await errorOf(holdfast.start(byMail, { mail: 'ADA@x' }))).code).toBe('RUN_EXISTS')
+  })
+
+  it('refuses an input that has no such key, and names the field', async () => {
+    const { open } = virtualWorld()
+    const holdfast = await open({ workflows: [byField] })
+    for (const orderId of [undefined, null, {}, true, Number.NaN]) {
+      const error = await errorOf(holdfast.start('by.field', { orderId }))
+      expect([error.code, error.details]).toEqual(['INVALID_INPUT', { field: 'orderId' }])
+      expect(error.message).toContain('The field "orderId" of the input of workflow "by.field" must be a string')
     }
-    const error = await errorOf(holdfast.start(unique, 1))
+    expect((await errorOf(holdfast.start('by.field'))).code).toBe('INVALID_INPUT')
+    expect((await errorOf(holdfast.start(byField, { orderId: 'a\n' }))).code).toBe('INVALID_NAME')
+  })
+
+  it('takes the same key once more from a start, and refuses another one', async () => {
+    const { open } = virtualWorld()
+    const holdfast = await open({ workflows: [byField] })
+    expect((await holdfast.start(byField, { orderId: '1' }, { key: '1' })).key).toBe('orderId::1')
+    expect((await holdfast.start(byField, { orderId: '2' }, { key: 'orderId::2' })).key).toBe('orderId::2')
+    const error = await errorOf(holdfast.start(byField, { orderId: '3' }, { key: '4' }))
     expect([error.code, error.message]).toEqual([
       'INVALID_OPTION',
-      'A run of "unique" is unique by "orderid": say which with start(…, { key }).',
+      'The key of a run of "by.field" is read from its input: "orderId::3". The key "4" says something else: leave it out.',
     ])
   })
 })

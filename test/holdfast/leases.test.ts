@@ -82,9 +82,9 @@ describe('a takeover', () => {
     await abandon(store, 'dead', 'quick')
 
     const first = await open({ workflows: [quick] })
-    expect((await first.work()).tookOver).toEqual({ sessions: 1, runs: 2 })
+    expect((await first.work()).recovered).toEqual({ sessions: 1, runs: 2 })
     const second = await open({ workflows: [quick] })
-    expect((await second.work()).tookOver).toEqual({ sessions: 0, runs: 0 })
+    expect((await second.work()).recovered).toEqual({ sessions: 0, runs: 0 })
     expect(await after(Promise.all(runs.map((run) => run.result())))).toEqual(['a', 'b'])
   })
 

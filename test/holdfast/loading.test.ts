@@ -44,13 +44,13 @@ test('a long journal and a large mailbox are read in parts, and nothing of eithe
   const large = 'x'.repeat(900_000)
   const collector = workflow('collector', async (ctx) => {
     let sum = 0
-    for (let count = 0; count < 25; count += 1) sum += (await ctx.signal<string>('part')).length
+    for (let count = 0; count < 25; count += 1) sum += (await ctx.receive<string>('part')).length
     return sum
   })
   const holdfast = await open({ store: world.store, workflows: [collector] })
   const run = await holdfast.start(collector)
   for (let part = 0; part < 20; part += 1) await holdfast.signal(run, 'part', large)
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   await clock.advance('1s')
   for (let part = 0; part < 5; part += 1) await holdfast.signal(run, 'part', large)
   expect(await after(run.result())).toBe(25 * large.length)
@@ -63,11 +63,11 @@ test('one name with more mail than fits into a load hides no other name, and not
   const world = weighed(store)
   const large = 'x'.repeat(900_000)
   const picky = workflow('picky', async (ctx) => {
-    const first = await ctx.race({ many: ctx.signal<string>('z-many'), one: ctx.signal<string>('a-one') })
-    const one = first.tag === 'one' ? first.value : await ctx.signal<string>('a-one')
+    const first = await ctx.race({ many: ctx.receive<string>('z-many'), one: ctx.receive<string>('a-one') })
+    const one = first.tag === 'one' ? first.value : await ctx.receive<string>('a-one')
     let sum = first.tag === 'many' ? first.value.length : 0
     for (let left = first.tag === 'many' ? 39 : 40; left > 0; left -= 1)
-      sum += (await ctx.signal<string>('z-many')).length
+      sum += (await ctx.receive<string>('z-many')).length
     return [first.tag, one, sum]
   })
   const holdfast = await open({ store: world.store, workflows: [picky] })
@@ -76,7 +76,7 @@ test('one name with more mail than fits into a load hides no other name, and not
     for (let part = 0; part < 40; part += 1) await holdfast.signal(run, 'z-many', large)
     await holdfast.signal(run, 'a-one', 'last')
   }
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   for (const run of runs) expect(await after(run.result())).toEqual(['many', 'last', 40 * large.length])
   expect(Math.max(...world.loads.flat())).toBeLessThan(bound + mebi)
 })

@@ -9,24 +9,24 @@ import { settled, until } from './gate.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 const patient = workflow('patient', async (ctx, names: readonly string[]) => {
   const got: unknown[] = []
-  for (const name of names) got.push(await ctx.signal(name))
+  for (const name of names) got.push(await ctx.receive(name))
   return got
 })
 
-describe.each(stays)('a run that is $how', ({ parked }) => {
+describe.each(stays)('a run that is $how', ({ cachedRuns }) => {
   test('finds a signal behind more than it reads at once, and others in their order', async () => {
     const { open, after } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
     const run = await holdfast.start(patient, ['last', 'noise', 'noise', 'late'])
     const noise = Array.from({ length: 1_500 }, (_, payload) => ({ to: run, name: 'noise', payload }))
     await holdfast.signals([...noise, { to: run, name: 'last', payload: 'found' }])
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await after(until(async () => (await holdfast.get(run)).status === 'waiting'))
     await holdfast.signal(run, 'late', 'came')
     expect(await after(run.result())).toEqual(['found', 0, 1, 'came'])
@@ -36,14 +36,14 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const { open, after } = virtualWorld()
     const counting = workflow('counting', async (ctx) => {
       let sum = 0
-      for (let count = 0; count < 2_500; count += 1) sum += await ctx.signal<number>('number')
+      for (let count = 0; count < 2_500; count += 1) sum += await ctx.receive<number>('number')
       await ctx.sleep('1 s')
       return sum
     })
     const holdfast = await open({ workflows: [counting] })
     const run = await holdfast.start(counting)
     await holdfast.signals(Array.from({ length: 2_500 }, () => ({ to: run, name: 'number', payload: 1 })))
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toBe(2_500)
   })
 
@@ -58,7 +58,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       return values.every((value, at) => value === at)
     })
     const holdfast = await open({ workflows: [parent, echo] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     expect(await after(run.result())).toBe(true)
   })
@@ -79,14 +79,14 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     const parent = workflow('parent', async (ctx) => {
       const token = ctx.token()
       ctx.expose('token', token.token)
-      const small = await ctx.signal('small')
-      const first = await ctx.signal('large')
+      const small = await ctx.receive('small')
+      const first = await ctx.receive('large')
       await ctx.sleep('1 s')
       return [small, first, await ctx.child(child), await token]
     })
     const codec = encryptingCodec({ keys: { only: randomBytes(32) }, current: 'only' })
     const holdfast = await open({ workflows: [parent, child], codec, offload })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(parent)
     await holdfast.signal(run, 'large', large)
     await holdfast.signal(run, 'small', 1)
@@ -104,14 +104,14 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       const branch = (name: string) =>
         ctx.branch(name, async (inner) => {
           await inner.step('before', () => void steps.push(`before ${name}`))
-          const got = await inner.signal(name)
+          const got = await inner.receive(name)
           await inner.step('after', () => void steps.push(`after ${name}`))
           return got
         })
       return Promise.all([branch('a'), branch('b')])
     })
     const holdfast = await open({ workflows: [branching] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(branching)
     await clock.advance('1 s')
     await holdfast.signal(run, 'b', 2)
@@ -125,7 +125,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('that gets what it does not wait for goes on waiting, and has it later (HE-E8)', async () => {
     const { open, after, clock } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(patient, ['first', 'second'])
     await clock.advance('1 s')
     await holdfast.signal(run, 'second', 2)
@@ -138,7 +138,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('that was paused finds what came meanwhile', async () => {
     const { open, after, clock } = virtualWorld()
     const holdfast = await open({ workflows: [patient] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(patient, ['go'])
     await clock.advance('1 s')
     await holdfast.pause(run)
@@ -162,7 +162,7 @@ test('a mailbox that cannot be read for a while is read later, and the run is no
   })
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(1_000))
-    const got = await ctx.signal('go')
+    const got = await ctx.receive('go')
     await work
     return got
   })
@@ -201,7 +201,7 @@ test('what a body asks of others inside of a step is refused, because a replay w
   const wrong = workflow('wrong', { retry: 'none' }, async (ctx, what: string) =>
     ctx.step('inside', async () => {
       if (what === 'token') return ctx.token().token
-      return what === 'signal' ? ctx.signal('go') : ctx.start(patient, [])
+      return what === 'signal' ? ctx.receive('go') : ctx.start(patient, [])
     }),
   )
   const holdfast = await open({ workflows: [wrong, patient] })

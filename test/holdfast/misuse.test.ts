@@ -110,7 +110,7 @@ describe('what is neither true nor false, and what is no repair', () => {
   })
 
   it.each([5, {}, [null]])('resume({ amend: %o }) is refused', async (amend) => {
-    const flow = workflow('paused', (ctx) => ctx.signal('never'))
+    const flow = workflow('paused', (ctx) => ctx.receive('never'))
     const holdfast = await open({ workflows: [flow] })
     const run = await holdfast.start(flow)
     await holdfast.pause(run)

@@ -109,14 +109,14 @@ async function isMarked(journal: Promise<readonly JournalEntry[]>): Promise<bool
 }
 
 const listener = workflow('listener', { retry: 'none' }, async (ctx, _input: string) => {
-  const first = await ctx.signal('pay')
-  return [first, await ctx.signal('pay')]
+  const first = await ctx.receive('pay')
+  return [first, await ctx.receive('pay')]
 })
 const parent = workflow('parent', { retry: 'none' }, async (ctx, input: string) => {
-  await ctx.signal('begin')
+  await ctx.receive('begin')
   return ctx.child(child, input)
 })
-const child = workflow('child', async (ctx, _input: string) => ctx.signal('end'))
+const child = workflow('child', async (ctx, _input: string) => ctx.receive('end'))
 
 const all = [...workflows, listener, parent, child]
 
@@ -309,7 +309,7 @@ describe('what is written beside others', () => {
     const both = workflow('both', { retry: 'none' }, async (ctx) => {
       const first = ctx.step('fast', () => fast.passed.then(() => 'fast'), { undo })
       const second = ctx.step('slow', () => slow.passed.then(() => 'slow'), { undo })
-      return [await first, await second, await ctx.signal('go')]
+      return [await first, await second, await ctx.receive('go')]
     })
     const before = await file.open({ workflows: [both] })
     await before.work({ signals: false })

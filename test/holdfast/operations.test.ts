@@ -278,7 +278,7 @@ describe('active', () => {
     const holdfast = await openWorking([slow], { store })
     const elsewhere = await open({ store: base, workflows: [slow] })
     const run = await holdfast.start(slow)
-    await until(() => holdfast.active(run)?.state === 'moving')
+    await until(() => holdfast.active(run)?.state === 'running')
     expect(elsewhere.active(run)).toBeNull()
     step.open()
     await until(() => holdfast.active(run)?.state === 'parked')

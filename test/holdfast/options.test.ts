@@ -69,7 +69,7 @@ describe('a misspelt option', () => {
 })
 
 describe('a value that is out of range', () => {
-  it.each([{ concurrency: 0 }, { concurrency: 1.5 }, { parked: -1 }, { concurrency: '5' as never }])(
+  it.each([{ concurrency: 0 }, { concurrency: 1.5 }, { cachedRuns: -1 }, { concurrency: '5' as never }])(
     'work(%j) is refused',
     async (options) => {
       const holdfast = await open()
@@ -102,7 +102,7 @@ describe('a value that is out of range', () => {
 
   it.each([
     [{ poll: 0 }, 'createHoldfast({ poll }) must be from 1 ms to 1 day. Got 0 ms.'],
-    [{ pauseCheckInterval: 0 }, 'createHoldfast({ pauseCheckInterval }) must be from 1 ms to 100 years. Got 0 ms.'],
+    [{ untilInterval: 0 }, 'createHoldfast({ untilInterval }) must be from 1 ms to 100 years. Got 0 ms.'],
   ])('createHoldfast(%j) is refused, or it would look again without a pause', async (options, message) => {
     const opening = createHoldfast({ store: 'memory:', ...options })
     await expect(opening).rejects.toMatchObject({ code: 'INVALID_DURATION', message })

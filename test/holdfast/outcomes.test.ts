@@ -92,7 +92,7 @@ describe('attempts', () => {
           seen.push([attempt, idempotencyKey])
           throw new Error(`attempt ${attempt}`)
         },
-        { retry: { maxAttempts: 3, base: '10 min', cap: '10 min', kind: 'constant' } },
+        { retry: { maxAttempts: 3, initial: '10 min', max: '10 min', kind: 'constant' } },
       ),
     )
     const first = await open({ workflows: [flaky] })

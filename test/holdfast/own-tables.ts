@@ -55,7 +55,7 @@ export function insertOrder(db: unknown, id: string): void {
 }
 
 /** Retries that no test waits for. */
-export const quickly = { retry: { maxAttempts: 5, base: 1 } } as const
+export const quickly = { retry: { maxAttempts: 5, initial: 1 } } as const
 
 export async function kinds(holdfast: Holdfast, id: string): Promise<readonly string[]> {
   return (await holdfast.journal(id)).map(({ kind }) => kind)
@@ -63,5 +63,5 @@ export async function kinds(holdfast: Holdfast, id: string): Promise<readonly st
 
 /** The invariants that do not hold. */
 export async function soundness(holdfast: Holdfast): Promise<readonly unknown[]> {
-  return (await holdfast.check()).filter(({ offenders }) => offenders.length > 0)
+  return (await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)
 }

@@ -54,7 +54,7 @@ describe('pause', () => {
     const run = await holdfast.start(two)
     await until(() => begun.length === 1)
     expect(await holdfast.pause(run)).toEqual({ outcome: 'pausing', status: 'running' })
-    expect((await holdfast.get(run)).wish).toMatchObject({ kind: 'pause', reason: 'operator' })
+    expect((await holdfast.get(run)).controlRequest).toMatchObject({ kind: 'pause', reason: 'operator' })
     letGo()
     await clock.advance('1 min')
     expect(await run.status()).toBe('paused')
@@ -89,7 +89,7 @@ describe('pause', () => {
     await until(() => isIn)
     await operator.pause(run)
     await operator.resume(run)
-    expect((await operator.get(run)).wish).toBeNull()
+    expect((await operator.get(run)).controlRequest).toBeNull()
     letGo()
     expect(await after(run.result())).toBe('done')
     expect(await kindsOf(operator, run)).toEqual(['started', 'step-succeeded', 'succeeded'])
@@ -208,7 +208,7 @@ describe('a pause that is taken back before the holder obeys it', () => {
       })
       await ctx.step('second', () => begun.push('second'))
       const { aborted } = ctx.abortSignal
-      await ctx.signal('end')
+      await ctx.receive('end')
       return aborted
     })
     const holdfast = await open({ workflows: [two] })
@@ -252,7 +252,7 @@ describe('a pause that is taken back before the holder obeys it', () => {
     const { open, until, after, clock } = virtualWorld()
     const { passed, open: letGo } = gate()
     let bodies = 0
-    const flaky = workflow('flaky', { retry: { maxAttempts: 2, kind: 'constant', base: '1 min' } }, async () => {
+    const flaky = workflow('flaky', { retry: { maxAttempts: 2, kind: 'constant', initial: '1 min' } }, async () => {
       bodies += 1
       if (bodies > 1) return 'done'
       await passed

@@ -106,7 +106,7 @@ describe('the offload port', () => {
         await ctx.step('work', () => input.repeat(what === 'what it has to undo' ? 200 : 1), {
           undo: (result) => void undone.push(result?.length),
         })
-        const mail = await ctx.signal<string>('mail')
+        const mail = await ctx.receive<string>('mail')
         if (what === 'what it has to undo') throw new Error('No')
         return input.length + mail.length
       })
@@ -167,11 +167,11 @@ describe('the offload port', () => {
     return { doubled, count }
   })
 
-  it.each([10_000, 0])('keeps large values out of the journal, with %i runs parked in memory', async (parked) => {
+  it.each([10_000, 0])('keeps large values out of the journal, with %i runs parked in memory', async (cachedRuns) => {
     const offload = bucket(100)
     const store = memoryStore()
     const holdfast = await open({ workflows: [pages], store, offload })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const text = 'x'.repeat(200)
     const run = await holdfast.start(pages, text)
     expect(await run.result()).toEqual({ doubled: text + text, count: 400 })
@@ -238,7 +238,7 @@ describe('a codec of one’s own', () => {
       return { greeting, isRange: error instanceof RangeError, at: ctx.now() }
     })
     const holdfast = await open({ workflows: [mixed], codec: reversing, store })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(mixed, 'Ada')
     const output = await run.result()
     expect(output).toMatchObject({ greeting: { text: 'Hello, Ada' }, isRange: true })

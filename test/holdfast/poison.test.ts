@@ -110,7 +110,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
   it('every text as a reason, a note, a filter or a reference does no harm', async () => {
     const holdfast = await working()
     for (const { name, text } of texts) {
-      const run = await holdfast.start(echo, 1, { runAt: '1 day' })
+      const run = await holdfast.start(echo, 1, { delay: '1 day' })
       const asked = [
         () => holdfast.pause(run, { note: text }),
         () => holdfast.resume(run, { note: text }),

@@ -20,7 +20,7 @@ async function looksIn2Minutes(poll: Duration | undefined): Promise<{ claims: nu
       return typeof member === 'function' ? (member.bind(target) as unknown) : member
     },
   })
-  const forever = workflow('forever', {}, async (ctx) => ctx.signal('never'))
+  const forever = workflow('forever', {}, async (ctx) => ctx.receive('never'))
   const options = { store: deaf, workflows: [forever], logger: silentLogger, ports: { clock } }
   const holdfast = await createHoldfast(poll === undefined ? options : { ...options, poll })
   await holdfast.work({ lease: '10 days', signals: false })

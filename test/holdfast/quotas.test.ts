@@ -8,22 +8,22 @@ import { everyStore } from './stores.ts'
 
 const reader = workflow('reader', async (ctx, count: number) => {
   const read: unknown[] = []
-  for (let n = 0; n < count; n += 1) read.push(await ctx.signal('go'))
+  for (let n = 0; n < count; n += 1) read.push(await ctx.receive('go'))
   return read
 })
 
 const prices = topic<number>('prices', { retain: '1h' })
-const jobs = topic<number>('jobs', { delivery: 'queue' })
-const go = topic<string>('go', { onTargetTerminated: 'dead-letter' })
+const jobs = topic<number>('jobs', { delivery: 'one' })
+const go = topic<string>('go', { onUnread: 'dead-letter' })
 
 const subscriber = workflow('subscriber', { retry: 'none' }, async (ctx) => {
   try {
-    return await ctx.signal(prices)
+    return await ctx.receive(prices)
   } catch (error) {
     const { code, message, details } = error as HoldfastError
     ctx.expose('refused', { code, message, details })
-    const { tag } = await ctx.race({ price: ctx.signal('by hand'), later: ctx.sleep('1 day') })
-    return tag === 'price' ? ctx.signal(prices) : 'late'
+    const { tag } = await ctx.race({ price: ctx.receive('by hand'), later: ctx.sleep('1 day') })
+    return tag === 'price' ? ctx.receive(prices) : 'late'
   }
 })
 
@@ -67,7 +67,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
       const answer = ctx.token<string>()
       const child = ctx.child(reader, 0)
       await ctx.step('ask', () => void tokens.push(answer.token))
-      await ctx.signal('open')
+      await ctx.receive('open')
       return [await answer, await child]
     })
     const holdfast = await open({ workflows: [approval, reader], limits: { mailbox: 1 } })
@@ -92,7 +92,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     const run = await holdfast.start(reader, 2, { key: 'k' })
     await holdfast.signal(run, 'go', 1)
     const letter = { runId: gone.id, id: 'late' }
-    expect(await refusal(holdfast.replayDeadLetter(letter, { to: run }))).toMatchObject({ code: 'MAILBOX_FULL' })
+    expect(await refusal(holdfast.retryDeadLetter(letter, { to: run }))).toMatchObject({ code: 'MAILBOX_FULL' })
     expect((await holdfast.deadLetters()).letters).toMatchObject([letter])
     const again = holdfast.sendOrStart(reader, 'k', 'go', 2, 2)
     expect(await refusal(again)).toMatchObject({ code: 'MAILBOX_FULL', details: { runId: run.id } })

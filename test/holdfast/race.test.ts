@@ -6,52 +6,52 @@ import { dyingStore } from './dying-store.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
-describe.each(stays)('a race that is $how', ({ parked }) => {
+describe.each(stays)('a race that is $how', ({ cachedRuns }) => {
   test('is won by what came true first; the signal of a loser is there for the next wait (WC-A4)', async () => {
     const { open, after, clock } = virtualWorld()
     const racing = workflow('racing', async (ctx) => {
-      const first = await ctx.race({ ok: ctx.signal('ok'), no: ctx.signal('no'), late: ctx.sleep('1 h') })
+      const first = await ctx.race({ ok: ctx.receive('ok'), no: ctx.receive('no'), late: ctx.sleep('1 h') })
       await ctx.sleep('1 min')
-      return [first, await ctx.signal('no')]
+      return [first, await ctx.receive('no')]
     })
     const holdfast = await open({ workflows: [racing] })
     const run = await holdfast.start(racing)
     await holdfast.signal(run, 'ok', 1)
     await clock.advance('1 s')
     await holdfast.signal(run, 'no', 2)
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toEqual([{ tag: 'ok', value: 1 }, 2])
   })
 
   test('of two signals of one batch is won by the one that arrived first, not by the one that is named first', async () => {
     const { open, after } = virtualWorld()
     const racing = workflow('racing', async (ctx) => {
-      const first = await ctx.race({ a: ctx.signal('a'), b: ctx.signal('b') })
+      const first = await ctx.race({ a: ctx.receive('a'), b: ctx.receive('b') })
       const seen: string[] = []
-      const both = [ctx.signal('c').then(() => seen.push('c')), ctx.signal('d').then(() => seen.push('d'))]
+      const both = [ctx.receive('c').then(() => seen.push('c')), ctx.receive('d').then(() => seen.push('d'))]
       await Promise.all(both)
       return [first.tag, ...seen]
     })
     const holdfast = await open({ workflows: [racing] })
     const run = await holdfast.start(racing)
     await holdfast.signals(['b', 'a', 'd', 'c'].map((name) => ({ to: run, name })))
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     expect(await after(run.result())).toEqual(['b', 'd', 'c'])
   })
 
   test('that a signal has won is not lost to its timer later, nor is the timer taken for that of another wait (WC-W5, WC-C7, WC-E7c)', async () => {
     const { open, after, clock } = virtualWorld()
     const racing = workflow('racing', async (ctx) => {
-      const first = await ctx.race({ go: ctx.signal('go'), late: ctx.sleep('10 s') })
-      const second = await ctx.race({ go: ctx.signal('go'), late: ctx.sleep('1 h') })
+      const first = await ctx.race({ go: ctx.receive('go'), late: ctx.sleep('10 s') })
+      const second = await ctx.race({ go: ctx.receive('go'), late: ctx.sleep('1 h') })
       return [first.tag, second.tag, second.value]
     })
     const holdfast = await open({ workflows: [racing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     await clock.advance('5 s')
     await holdfast.signal(run, 'go', 1)
@@ -66,7 +66,7 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     const polling = workflow('polling', async (ctx) => {
       const tags: string[] = []
       for (let round = 0; round < 5; round += 1) {
-        const { tag } = await ctx.race({ go: ctx.signal('go'), timeout: ctx.sleep('1 min') })
+        const { tag } = await ctx.race({ go: ctx.receive('go'), timeout: ctx.sleep('1 min') })
         tags.push(tag)
       }
       return tags
@@ -75,25 +75,25 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
     const run = await first.start(polling)
     for (let round = 0; round < 4; round += 1) {
       const holdfast = await open({ workflows: [polling] })
-      await holdfast.work({ parked })
+      await holdfast.work({ cachedRuns })
       await clock.advance('61 s')
       await after(holdfast.close())
     }
     const last = await open({ workflows: [polling] })
     await last.signal(run, 'go')
-    await last.work({ parked })
+    await last.work({ cachedRuns })
     expect(await after(last.run(run).result())).toEqual(['timeout', 'timeout', 'timeout', 'timeout', 'go'])
   })
 
   test('whose loser never comes true does not keep its run open', async () => {
     const { open, after } = virtualWorld()
-    const child = workflow('for-ever', async (ctx) => void (await ctx.signal('never')))
+    const child = workflow('for-ever', async (ctx) => void (await ctx.receive('never')))
     const racing = workflow('racing', async (ctx) => {
-      const { tag } = await ctx.race({ never: ctx.signal('never'), child: ctx.child(child), soon: ctx.sleep('1 s') })
+      const { tag } = await ctx.race({ never: ctx.receive('never'), child: ctx.child(child), soon: ctx.sleep('1 s') })
       return tag
     })
     const holdfast = await open({ workflows: [racing, child] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     expect(await after(run.result())).toBe('soon')
   })
@@ -101,16 +101,16 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
   test('may be one of several waits, and have races among its own', async () => {
     const { open, after } = virtualWorld()
     const gathering = workflow('gathering', async (ctx) => {
-      const nested = ctx.race({ a: ctx.signal('a'), b: ctx.signal('b') })
+      const nested = ctx.race({ a: ctx.receive('a'), b: ctx.receive('b') })
       const all = await ctx.all({
         one: ctx.race({ nested, late: ctx.sleep('1 h') }),
-        two: ctx.race({ c: ctx.signal('c'), soon: ctx.sleep('1 s') }),
+        two: ctx.race({ c: ctx.receive('c'), soon: ctx.sleep('1 s') }),
       })
-      const [x, y] = await ctx.all([ctx.signal('x'), ctx.signal('x')])
+      const [x, y] = await ctx.all([ctx.receive('x'), ctx.receive('x')])
       return [all.one, all.two.tag, x, y]
     })
     const holdfast = await open({ workflows: [gathering] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(gathering)
     await holdfast.signals([
       { to: run, name: 'b', payload: 'B' },
@@ -123,10 +123,10 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
 
   test('two waits on one queue get one thing each, though a run is on its list only once', async () => {
     const { open, after, clock } = virtualWorld()
-    const jobs = topic('jobs', { delivery: 'queue' })
-    const taking = workflow('taking', async (ctx) => ctx.all([ctx.signal(jobs), ctx.signal(jobs)]))
+    const jobs = topic('jobs', { delivery: 'one' })
+    const taking = workflow('taking', async (ctx) => ctx.all([ctx.receive(jobs), ctx.receive(jobs)]))
     const holdfast = await open({ workflows: [taking] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(taking)
     await clock.advance('1 s')
     await holdfast.broadcast(jobs, 'first')
@@ -138,15 +138,15 @@ describe.each(stays)('a race that is $how', ({ parked }) => {
   test('withdraws what its losers watched: a topic passes nothing on to a run that waits there no more', async () => {
     const { open, after, clock } = virtualWorld()
     const news = topic('news')
-    const jobs = topic('jobs', { delivery: 'queue' })
+    const jobs = topic('jobs', { delivery: 'one' })
     const racing = workflow('racing', async (ctx) => {
-      const waits = { news: ctx.signal(news), jobs: ctx.signal(jobs), go: ctx.signal('go') }
+      const waits = { news: ctx.receive(news), jobs: ctx.receive(jobs), go: ctx.receive('go') }
       const { tag } = await ctx.race(waits)
-      await ctx.signal('end')
+      await ctx.receive('end')
       return tag
     })
     const holdfast = await open({ workflows: [racing] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(racing)
     await clock.advance('1 s')
     await holdfast.signal(run, 'go')
@@ -170,7 +170,7 @@ test('a race whose winner is there already is registered and decided in one comm
   })
   const racing = workflow(
     'racing',
-    async (ctx) => (await ctx.race({ news: ctx.signal(news), go: ctx.signal('go') })).tag,
+    async (ctx) => (await ctx.race({ news: ctx.receive(news), go: ctx.receive('go') })).tag,
   )
   const holdfast = await open({ store: watched, workflows: [racing] })
   const run = await holdfast.start(racing)
@@ -184,12 +184,12 @@ test('a run that begins anew keeps its mailbox, and what its past waited for is 
   const { open, after, clock } = virtualWorld()
   const news = topic('news')
   const looping = workflow('looping', async (ctx, round: number): Promise<unknown> => {
-    const { tag, value } = await ctx.race({ go: ctx.signal('go'), news: ctx.signal(news) })
+    const { tag, value } = await ctx.race({ go: ctx.receive('go'), news: ctx.receive(news) })
     if (round < 3) {
-      void ctx.signal(news).then(() => undefined)
+      void ctx.receive(news).then(() => undefined)
       return ctx.continueAsNew(round + 1)
     }
-    await ctx.signal('end')
+    await ctx.receive('end')
     return [tag, value]
   })
   const holdfast = await open({ workflows: [looping] })
@@ -222,10 +222,10 @@ test('a crash at every commit of a race leads to the same end as none', async ()
     const dying = dyingStore(store, deadAt)
     let effects = 0
     const racing = workflow('racing', async (ctx) => {
-      const first = await ctx.race({ a: ctx.signal('a'), late: ctx.sleep('1 h') })
+      const first = await ctx.race({ a: ctx.receive('a'), late: ctx.sleep('1 h') })
       await ctx.step('effect', () => void (effects += 1))
-      const second = await ctx.race({ a: ctx.signal('a'), late: ctx.sleep('1 s') })
-      return [first, second.tag, await ctx.signal('b')]
+      const second = await ctx.race({ a: ctx.receive('a'), late: ctx.sleep('1 s') })
+      return [first, second.tag, await ctx.receive('b')]
     })
     const first = await open({ store: dying.store, workflows: [racing] })
     const run = await first.start(racing)

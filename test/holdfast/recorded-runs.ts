@@ -34,8 +34,8 @@ export interface Recorded {
 }
 
 const once = { retry: 'none' } as const
-const soon = { retry: { maxAttempts: 2, base: '1 s' } } as const
-const late = { retry: { maxAttempts: 2, base: '1 min' } } as const
+const soon = { retry: { maxAttempts: 2, initial: '1 s' } } as const
+const late = { retry: { maxAttempts: 2, initial: '1 min' } } as const
 
 type Body = (ctx: Context) => Promise<unknown>
 
@@ -90,8 +90,8 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
   },
   'waits of every kind': {
     workflow: of('waits', async (ctx) => {
-      const { tag } = await ctx.race({ told: ctx.signal('told'), due: ctx.sleep('1 h') })
-      const both = await ctx.all({ news: ctx.signal(prices), slept: ctx.sleep('1 s') })
+      const { tag } = await ctx.race({ told: ctx.receive('told'), due: ctx.sleep('1 h') })
+      const both = await ctx.all({ news: ctx.receive(prices), slept: ctx.sleep('1 s') })
       await ctx.sleepUntil(0)
       const found = await ctx.until('seen', () => did('looked', isWell), { every: '10 s' })
       return [tag, both.news, found]
@@ -154,17 +154,17 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
     workflow: of('cancelled', async (ctx) => {
       await ctx.step('book', () => did('book', 1), { undo: () => did('unbook', 1) })
       await ctx.start(stubborn, undefined, { onParentEnd: 'wait' })
-      await ctx.signal('never')
+      await ctx.receive('never')
     }),
     others: [stubborn],
     meanwhile: (_, run) => run.cancel({ reason: 'sold out' }),
   },
   'a run whose time is over': {
     options: { timeout: '1 min' },
-    workflow: of('slow', async (ctx) => void (await ctx.signal('never'))),
+    workflow: of('slow', async (ctx) => void (await ctx.receive('never'))),
   },
   'a run that was paused and resumed': {
-    workflow: of('paused', async (ctx) => ctx.signal('go')),
+    workflow: of('paused', async (ctx) => ctx.receive('go')),
     meanwhile: async (holdfast, run, { clock }) => {
       await holdfast.pause(run, { note: 'lunch' })
       await clock.advance('1 s')
@@ -174,7 +174,7 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
   },
   'a run that failed and was retried': {
     workflow: of('retried', async (ctx) => {
-      const news = ctx.signal(prices)
+      const news = ctx.receive(prices)
       await ctx.step('fragile', () => (failures++ === 0 ? refuse('fragile') : did('fragile', 1)))
       return news
     }),
@@ -192,7 +192,7 @@ export const recordedRuns: Readonly<Record<string, Recorded>> = {
     workflow: of('repaired', async (ctx) => {
       const shelf = await ctx.step('reserve', () => did('reserve', 'shelf 3'))
       if (shelf === 'shelf 3') await ctx.step('wrong', () => did('wrong', 1))
-      await ctx.signal('go')
+      await ctx.receive('go')
       return shelf
     }),
     meanwhile: async (holdfast, run, { clock }) => {

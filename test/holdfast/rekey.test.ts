@@ -23,7 +23,7 @@ const order = workflow('order', { retry: { maxAttempts: 1 } }, async (ctx, input
   ctx.log('booked', { place })
   await ctx.sleep(20)
   const made = await ctx.child(child, input)
-  const paid = await ctx.signal<string>('paid')
+  const paid = await ctx.receive<string>('paid')
   return `${place}, ${made}, ${paid}`
 })
 
@@ -110,7 +110,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await old.remove(removed)
     const live = await old.start(order, 'Eve')
     await waits(old, live.id)
-    const early = await old.start(order, 'Mel', { runAt: '1h' })
+    const early = await old.start(order, 'Mel', { delay: '1h' })
     await old.signal(early.id, 'paid', 'early')
     await old.pause(early.id, { note: 'lunch' })
     await old.close()
@@ -127,7 +127,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect(after.filter((text) => text.includes('enc1.a.'))).toEqual([])
     expect((await texts(shared)).length).toBe(before)
     expect(await shared.store.otherKeys(['b'], 10)).toEqual([])
-    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await shared.store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 
     const fresh = await shared.open({ codec: last, workflows })
     await fresh.work()
@@ -180,7 +180,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     await rekeying.rekey()
     expect((await texts(shared)).filter((text) => text.includes('enc1.a.'))).toEqual([])
     expect([...booked.values()].every((times) => times === 1)).toBe(true)
-    expect((await shared.store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await shared.store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 

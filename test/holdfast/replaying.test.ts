@@ -8,7 +8,7 @@ import type { Definition } from '../../src/core/definition.ts'
 import type { Entry } from '../../src/core/entry.ts'
 import { Payloads } from '../../src/core/payload.ts'
 import type { Run } from '../../src/core/run.ts'
-import { replayRun, type Replayed } from '../../src/engine/replaying.ts'
+import { replayRun, type ReplayResult } from '../../src/engine/replaying.ts'
 import { systemPorts } from '../../src/system.ts'
 import { keepLines } from './open.ts'
 import { effects, recordedRuns, type Recorded } from './recorded-runs.ts'
@@ -29,7 +29,7 @@ async function journalOf({ store }: Pick<VirtualWorld, 'store'>, id: string): Pr
 async function record(world: VirtualWorld, recorded: Recorded): Promise<Journal> {
   const { workflow: one, others = [], options = {}, meanwhile } = recorded
   const holdfast = await world.open({ workflows: [one, ...others] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(one, undefined, options)
   await world.clock.advance('1 ms')
   await meanwhile?.(holdfast, run, world)
@@ -42,7 +42,7 @@ function replayed(
   one: Definition,
   journal: Journal,
   payloads = new Payloads(jsonCodec()),
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const ports = { ...systemPorts(keepLines()), clock: world.clock, random: createSeededRandom(1) }
   const lent = { ports, payloads, services: undefined }
   return world.after(replayRun(one, journal.run, journal.entries, lent))
@@ -125,7 +125,7 @@ async function deployed(
   after: Body,
   state: 'asleep' | 'ended' = 'asleep',
   world: VirtualWorld = virtualWorld(),
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const journal = await record(world, { workflow: order(before) })
   const asleep = journal.entries.slice(0, 4)
   const entries = state === 'asleep' ? asleep : journal.entries
@@ -155,7 +155,7 @@ describe('code that changed', () => {
   const signalled: Body = async (ctx) => {
     await ctx.step('reserve', () => 0)
     await ctx.step('charge', () => 0)
-    await ctx.race({ sleep: ctx.signal('told') })
+    await ctx.race({ sleep: ctx.receive('told') })
   }
   const anew: Body = (ctx) => ctx.continueAsNew(undefined)
   it.each([
@@ -168,13 +168,13 @@ describe('code that changed', () => {
 
   it('that waits on something else under the same name drifts', async () => {
     const world = virtualWorld()
-    const raced = order(async (ctx) => ctx.race({ told: ctx.signal('told'), due: ctx.sleep('1 h') }))
+    const raced = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('1 h') }))
     const journal = await record(world, { workflow: raced })
     const entries = journal.entries.slice(0, 2)
-    const now = order(async (ctx) => ctx.race({ told: ctx.signal('called'), due: ctx.sleep('1 h') }))
+    const now = order(async (ctx) => ctx.race({ told: ctx.receive('called'), due: ctx.sleep('1 h') }))
     const found = await replayed(world, now, { run: { ...journal.run, seq: 2 }, entries })
     expect(found).toMatchObject({ outcome: 'drift', drift: { recorded: { kind: 'waiting', name: 'race' } } })
-    const later = order(async (ctx) => ctx.race({ told: ctx.signal('told'), due: ctx.sleep('2 h') }))
+    const later = order(async (ctx) => ctx.race({ told: ctx.receive('told'), due: ctx.sleep('2 h') }))
     expect(await replayed(world, later, { run: { ...journal.run, seq: 2 }, entries })).toEqual({ outcome: 'same' })
     expect(await deployed(signalled)).toEqual({ outcome: 'same' })
   })
@@ -265,8 +265,8 @@ describe('code that changed', () => {
       now: { status: 'succeeded', output: 'yes' },
     })
     const other = virtualWorld()
-    const late = await record(other, { workflow: order((ctx) => ctx.signal('go')), options: { timeout: '1 s' } })
-    const waiting = order((ctx) => ctx.signal('go'))
+    const late = await record(other, { workflow: order((ctx) => ctx.receive('go')), options: { timeout: '1 s' } })
+    const waiting = order((ctx) => ctx.receive('go'))
     expect(await replayed(other, waiting, late)).toEqual({ outcome: 'same' })
     expect(
       await replayed(

@@ -16,7 +16,7 @@ it.each(['its block ends', 'the run is parked'])(
         () => 'connection',
         hang,
         async () => {
-          if (when === 'the run is parked') await ctx.signal('go on')
+          if (when === 'the run is parked') await ctx.receive('go on')
           return 'used'
         },
       ),

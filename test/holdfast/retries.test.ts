@@ -64,18 +64,18 @@ describe('a failing step', () => {
     within([2_000, 3_000], delays[1])
   })
 
-  it('PQ-R1 may follow the preset of pgqrs: ±25 %, never below a second', async () => {
-    const delays = await delaysUnder('pgqrs')
+  it('PQ-R1 may follow the preset spread: ±25 %, never below a second', async () => {
+    const delays = await delaysUnder('spread')
     expect(delays).toHaveLength(2)
     within([1_000, 1_250], delays[0])
     within([1_500, 2_500], delays[1])
   })
 
   it('PQ-R1 may be tried after a fixed delay, or after plain exponential ones', async () => {
-    const plain = { maxAttempts: 4, base: '10s', jitter: { mode: 'none' } } as const
+    const plain = { maxAttempts: 4, initial: '10s', jitter: { mode: 'none' } } as const
     expect(await delaysUnder({ ...plain, kind: 'constant' })).toEqual([10_000, 10_000, 10_000])
     expect(await delaysUnder({ ...plain, kind: 'exponential' })).toEqual([10_000, 20_000, 40_000])
-    expect(await delaysUnder({ ...plain, kind: 'linear', cap: '25s' })).toEqual([10_000, 20_000, 25_000])
+    expect(await delaysUnder({ ...plain, kind: 'linear', max: '25s' })).toEqual([10_000, 20_000, 25_000])
   })
 
   it('PQ-R2 sets its own delay with retryAfter, in place of the computed one', async () => {
@@ -127,7 +127,7 @@ describe('a failing step', () => {
 
   it('PQ-R3 that is exhausted fails the run at once: its body is not tried again', async () => {
     let [bodies, attempts] = [0, 0]
-    const exhausted = workflow('exhausted', { retry: { maxAttempts: 2, base: '1s' } }, async (ctx) => {
+    const exhausted = workflow('exhausted', { retry: { maxAttempts: 2, initial: '1s' } }, async (ctx) => {
       bodies += 1
       await ctx.step('ask', () => {
         attempts += 1

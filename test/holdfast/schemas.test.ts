@@ -54,7 +54,7 @@ describe('an input schema', () => {
       },
     )
     const holdfast = await open({ workflows: [counted] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(counted, 'check')
     expect(await run.result()).toBe('check 1')
     expect((await holdfast.journal(run))[0]?.data).toBe('check 1')

@@ -6,7 +6,7 @@ import { workflow, type JournalEntry } from 'holdfast'
 import { canary, EncryptedFile, type Row } from './encrypted-corpus.ts'
 import { gate, until } from './gate.ts'
 
-const listener = workflow('listener', async (ctx, _input: string) => ctx.signal('pay'))
+const listener = workflow('listener', async (ctx, _input: string) => ctx.receive('pay'))
 const all = [listener]
 
 describe('of all notes in an encrypted database', () => {

@@ -68,7 +68,7 @@ describe('sendOrStart', () => {
   })
 
   test('leaves no dead letter behind when it does', async () => {
-    const added = topic<string>('added', { onTargetTerminated: 'dead-letter' })
+    const added = topic<string>('added', { onUnread: 'dead-letter' })
     const store = memoryStore()
     const aside = await open({ store, workflows: [cart] })
     const first = await aside.start(cart, 'Ada', { key: 'ada' })

@@ -100,7 +100,7 @@ describe('a signal', () => {
 })
 
 describe('a signal in the name of a topic', () => {
-  const paid = topic('paid', { schema: z.object({ amount: z.number() }), onTargetTerminated: 'dead-letter' })
+  const paid = topic('paid', { schema: z.object({ amount: z.number() }), onUnread: 'dead-letter' })
 
   test('is checked by the schema of the topic before anything is sent', async () => {
     const { store, holdfast, run } = await world()
@@ -114,7 +114,7 @@ describe('a signal in the name of a topic', () => {
     const { store, holdfast, run } = await world()
     await holdfast.signal(run, paid, { amount: 3 })
     expect(await mailOf(store, run)).toMatchObject([
-      { kind: 'topic-signal', name: 'paid', policy: { onTargetTerminated: 'dead-letter' } },
+      { kind: 'topic-signal', name: 'paid', policy: { onUnread: 'dead-letter' } },
     ])
   })
 })
@@ -143,9 +143,9 @@ describe('a signal by key', () => {
   })
 
   test('finds a run of a workflow that is unique by something by the value alone', async () => {
-    const account = workflow('account', { unique: { key: 'owner' } }, (_ctx, id: string) => id)
+    const account = workflow('account', { unique: { key: 'owner' } }, (_ctx, { owner }: { owner: string }) => owner)
     const holdfast = await open({ workflows: [account] })
-    const run = await holdfast.start(account, 'a', { key: 'ada' })
+    const run = await holdfast.start(account, { owner: 'ada' })
     expect(await holdfast.signal({ type: 'account', key: 'ada' }, 'x')).toMatchObject({ runId: run.id })
     expect(await holdfast.signal({ type: 'account', key: 'owner::ada' }, 'x')).toMatchObject({ runId: run.id })
   })

@@ -58,7 +58,7 @@ describe('a process that ends', () => {
 
     speed = 1_000
     const second = await begin([task])
-    expect((await second.holdfast.work()).tookOver).toEqual({ sessions: 0, runs: 0 })
+    expect((await second.holdfast.work()).recovered).toEqual({ sessions: 0, runs: 0 })
     expect(await after(second.holdfast.run(slow).result())).toBe('slow')
     expect(await after(second.holdfast.run(queued).result())).toBe('queued')
   })
@@ -67,7 +67,7 @@ describe('a process that ends', () => {
     const { begin, clock } = machine(nextPath())
     const sleeper = workflow('sleeper', async (ctx) => void (await ctx.sleep('1h')))
     const hung = workflow('hung', (ctx) => ctx.step('hang', never, { timeout: '1h' }))
-    const flaky = workflow('flaky', { retry: { base: '900ms' } }, (ctx) =>
+    const flaky = workflow('flaky', { retry: { initial: '900ms' } }, (ctx) =>
       ctx.step('fail', () => Promise.reject(new Error('No'))),
     )
     const { holdfast, end, calls } = await begin([sleeper, hung, flaky])

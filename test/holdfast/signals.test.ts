@@ -6,25 +6,25 @@ import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 import { everyStore } from './stores.ts'
 import { gate, settled, until } from './gate.ts'
 
-const two = workflow('two', async (ctx) => [await ctx.signal('go'), await ctx.signal('go')])
+const two = workflow('two', async (ctx) => [await ctx.receive('go'), await ctx.receive('go')])
 
 /** Waiting runs stay in memory, or are replayed when they are woken. */
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 async function isWaiting(holdfast: Holdfast, run: { readonly id: string }): Promise<boolean> {
   return (await holdfast.get(run)).status === 'waiting'
 }
 
-describe.each(stays)('a body that is $how', ({ parked }) => {
+describe.each(stays)('a body that is $how', ({ cachedRuns }) => {
   test('finds a signal that was sent before it waited for it (WC-W1)', async () => {
     const { open, after } = virtualWorld()
     const holdfast = await open({ workflows: [two] })
     const run = await holdfast.start(two)
     expect(await holdfast.signal(run, 'go', 1)).toMatchObject({ outcome: 'queued' })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await after(
       until(async () => {
         if (await isWaiting(holdfast, run)) await holdfast.signal(run, 'go', 2, { id: 'second' })
@@ -39,13 +39,13 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
     const counting = workflow('counting', async (ctx) => {
       const seen: unknown[] = []
       while (seen.length < 10) {
-        seen.push(await ctx.signal('count'))
+        seen.push(await ctx.receive('count'))
         await ctx.sleep('1 s')
       }
       return seen
     })
     const holdfast = await open({ workflows: [counting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(counting)
     for (let count = 0; count < 10; count += 1) {
       await holdfast.signal(run, 'other', count)
@@ -60,10 +60,10 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
     const news = topic('news', { retain: '1 h' })
     const reader = workflow('reader', async (ctx) => {
       await ctx.sleep('1 min')
-      return [await ctx.signal(news), await ctx.signal(news)]
+      return [await ctx.receive(news), await ctx.receive(news)]
     })
     const holdfast = await open({ workflows: [reader] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     await holdfast.broadcast(news, 'to all')
     const run = await holdfast.start(reader)
     await clock.advance('1 s')
@@ -74,19 +74,19 @@ describe.each(stays)('a body that is $how', ({ parked }) => {
   test('is woken by a signal while it waits, and replays to the same value after any crash (WC-W4, WC-P2)', async () => {
     const { open, after } = virtualWorld()
     const waiting = workflow('waiting', async (ctx) => {
-      const first = await ctx.signal('first')
+      const first = await ctx.receive('first')
       const noted = await ctx.step('note', () => first)
       await ctx.sleep('1 s')
-      return { first, noted, second: await ctx.signal('second') }
+      return { first, noted, second: await ctx.receive('second') }
     })
     const holdfast = await open({ workflows: [waiting] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(waiting)
     await after(until(() => isWaiting(holdfast, run)))
     expect(await holdfast.signal(run, 'first', new Date(0))).toMatchObject({ outcome: 'delivered', runId: run.id })
     await after(holdfast.close())
     const next = await open({ workflows: [waiting] })
-    await next.work({ parked })
+    await next.work({ cachedRuns })
     await next.signal(run, 'second', { at: 2 })
     const at = new Date(0)
     expect(await after(next.run(run).result())).toEqual({ first: at, noted: at, second: { at: 2 } })
@@ -104,12 +104,12 @@ test('an invalid payload fails the wait, the same on every replay, and the next 
     },
   }
   const strict = workflow('strict', async (ctx) => {
-    const wrong = await ctx.signal('number', { schema }).then(null, (error: unknown) => error)
+    const wrong = await ctx.receive('number', { schema }).then(null, (error: unknown) => error)
     await ctx.sleep('1 s')
-    return [isHoldfastError(wrong, 'INVALID_INPUT'), await ctx.signal('number', { schema })]
+    return [isHoldfastError(wrong, 'INVALID_INPUT'), await ctx.receive('number', { schema })]
   })
   const holdfast = await open({ workflows: [strict] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(strict)
   await holdfast.signals([
     { to: run, name: 'number', payload: 'one' },
@@ -120,8 +120,8 @@ test('an invalid payload fails the wait, the same on every replay, and the next 
 
 test('what the code waits on must be what the journal says: a changed race is drift, and nothing is guessed', async () => {
   const { open, after, clock } = virtualWorld()
-  const before = workflow('changing', async (ctx) => ctx.race({ yes: ctx.signal('yes'), no: ctx.signal('no') }))
-  const afterwards = workflow('changing', async (ctx) => ctx.race({ yes: ctx.signal('yes'), late: ctx.sleep('1 h') }))
+  const before = workflow('changing', async (ctx) => ctx.race({ yes: ctx.receive('yes'), no: ctx.receive('no') }))
+  const afterwards = workflow('changing', async (ctx) => ctx.race({ yes: ctx.receive('yes'), late: ctx.sleep('1 h') }))
   const first = await open({ workflows: [before] })
   await first.work()
   const run = await first.start(before)
@@ -144,7 +144,10 @@ test('what it costs: a run that waits only on time reads no mail, and many that 
       return store.load(requests)
     },
   })
-  const waiting = workflow('waiting', async (ctx, name: string) => (await ctx.race({ [name]: ctx.signal(name) })).value)
+  const waiting = workflow(
+    'waiting',
+    async (ctx, name: string) => (await ctx.race({ [name]: ctx.receive(name) })).value,
+  )
   const sleeping = workflow('sleeping', async (ctx) => void (await ctx.sleep('1 min')))
   const holdfast = await open({ store: counted, workflows: [waiting, sleeping] })
   await holdfast.work({ concurrency: 500 })
@@ -165,7 +168,7 @@ test('a run that is busy elsewhere in its body learns of a signal at once, not w
   const { open, after, pause } = virtualWorld()
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(5_000))
-    const told = await ctx.signal('told')
+    const told = await ctx.receive('told')
     const at = ctx.now().getTime()
     await work
     return [told, ctx.now().getTime() - at]
@@ -184,7 +187,7 @@ test('a run that is busy learns of a signal with the next beat, if the hint is l
   const { open, after, pause, store, clock } = virtualWorld()
   const busy = workflow('busy', async (ctx) => {
     const work = ctx.step('work', () => pause(60_000))
-    const waited = ctx.signal('told').then(() => ctx.now().getTime())
+    const waited = ctx.receive('told').then(() => ctx.now().getTime())
     const [at] = await Promise.all([waited, work])
     return ctx.now().getTime() - at
   })
@@ -203,7 +206,7 @@ describe.each(everyStore)('on $name', ({ make }) => {
     const { open } = await make()
     const many = workflow('many', async (ctx) => {
       const seen: number[] = []
-      while (seen.length < 1_000) seen.push(await ctx.signal<number>('number'))
+      while (seen.length < 1_000) seen.push(await ctx.receive<number>('number'))
       return seen
     })
     const holdfast = await open({ workflows: [many] })
@@ -230,7 +233,7 @@ describe.each(transacting)('on $name', ({ make }) => {
         await gates.end.passed
         return 'booked'
       })
-      const [told, made] = await ctx.all([ctx.signal('told'), ctx.child(child)])
+      const [told, made] = await ctx.all([ctx.receive('told'), ctx.child(child)])
       return [told, made, await booked]
     })
     const holdfast = await open({ workflows: [mixed, child] })

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { createHoldfast, createMemoryStore, workflow } from 'holdfast'
 
-const flow = workflow('idle', async (ctx) => ctx.signal('never'))
+const flow = workflow('idle', async (ctx) => ctx.receive('never'))
 
 describe.each(['memory', 'sqlite'])('a client that asks without end, %s', (kind) => {
   it.each(['get', 'start', 'signal'] as const)('with %s, lets timers fire', async (method) => {

@@ -21,7 +21,7 @@ const approving = workflow('approving', async (ctx) => {
 test('a token completes its wait, once, and is the same on every replay', async () => {
   const { open, after, clock } = virtualWorld()
   const holdfast = await open({ workflows: [approving] })
-  await holdfast.work({ parked: 0 })
+  await holdfast.work({ cachedRuns: 0 })
   const run = await holdfast.start(approving)
   await clock.advance('1 s')
   const asked = (await holdfast.journal(run)).find(({ kind }) => kind === 'step-succeeded')
@@ -69,7 +69,7 @@ describe('somebody who reads the database', () => {
     // Each is another process: it knows the run by its journal alone.
     const during = async (look: (holdfast: Holdfast) => Promise<void>): Promise<void> => {
       const holdfast = await createHoldfast({ store, workflows: [asking], logger: keepLines() })
-      await holdfast.work({ parked: 0 })
+      await holdfast.work({ cachedRuns: 0 })
       await look(holdfast)
       await holdfast.close()
     }
@@ -150,7 +150,7 @@ async function waitingRun(options: Partial<HoldfastOptions> = {}, store = memory
   const handed: string[] = []
   const waiting = returning(handed)
   const holdfast = await openOn({ store, workflows: [waiting], ...options })
-  const worker = await holdfast.work({ parked: 0 })
+  const worker = await holdfast.work({ cachedRuns: 0 })
   const { id } = await holdfast.start(waiting)
   await expect.poll(async () => (await holdfast.get(id)).status).toBe('waiting')
   return { store, holdfast, worker, run: id, token: handed[0] ?? '' }

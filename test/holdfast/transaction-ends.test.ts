@@ -6,7 +6,7 @@ import { encryptingCodec } from 'holdfast/encryption'
 import { withFaults, type FaultKind, type FaultPlan } from 'holdfast/testing'
 import type { SqliteStore } from '../../src/stores/sqlite/store.ts'
 import type { Transition } from '../../src/core/transition.ts'
-import type { Committed, Within } from '../../src/store.ts'
+import type { Committed, TransactionStore } from '../../src/store.ts'
 import { systemClock } from '../../src/system.ts'
 import { gate, settled, until } from './gate.ts'
 import { keepLines } from './open.ts'
@@ -274,7 +274,7 @@ function unavailable(): Error {
   return new HoldfastError('STORE_UNAVAILABLE', 'The line is dead')
 }
 
-function changedWithin(within: Within, changes: Partial<Within>): Within {
+function changedWithin(within: TransactionStore, changes: Partial<TransactionStore>): TransactionStore {
   return {
     start: (runs) => within.start(runs),
     commit: (transitions) => within.commit(transitions),

@@ -47,7 +47,7 @@ function silent(store: Store) {
 }
 
 const quick = workflow('quick', (ctx, n: number) => ctx.step('count', () => n))
-const patient = workflow('patient', (ctx) => ctx.signal<string>('word'))
+const patient = workflow('patient', (ctx) => ctx.receive<string>('word'))
 const news = topic('news')
 
 /** What a call was rejected with. */

@@ -37,7 +37,7 @@ describe('a run that nobody begins', () => {
     expect(said()).toEqual([])
     await clock.advance('100 ms')
     expect(said()).toEqual([
-      expect.stringMatching(/"greet" wait.*nobody has begun run.*no worker.*holdfast\.work\(\)/),
+      expect.stringMatching(/"greet" wait.*no worker has begun run.*no worker.*holdfast\.work\(\)/),
       expect.stringContaining('"other" wait'),
     ])
     await holdfast.start(greet, 'Ada')
@@ -58,7 +58,7 @@ describe('a run that nobody begins', () => {
     const holdfast = await open({ workflows: [greet, other], ports, logger })
     const elsewhere = await open({ workflows: [greet] })
     await elsewhere.work()
-    await holdfast.start(other, 'Ada', { runAt: '1 day' })
+    await holdfast.start(other, 'Ada', { delay: '1 day' })
     const removed = await holdfast.start(other, 'Ada')
     await holdfast.remove(removed)
     for (let turn = 0; turn < 3; turn += 1) {
@@ -90,7 +90,7 @@ describe('a run that nobody begins', () => {
     const error: unknown = await after(run.result({ timeout: '1s' }).catch((thrown: unknown) => thrown))
     expect(error).toMatchObject({
       message: expect.stringMatching(
-        /nobody has gone on with it since it was due.*"greet", version 1, is up/,
+        /no worker has gone on with it since it was due.*"greet", version 1, is up/,
       ) as string,
     })
   })
@@ -126,7 +126,7 @@ describe('a run that nobody begins', () => {
     expect(error).toMatchObject({
       code: 'RESULT_TIMEOUT',
       message: expect.stringMatching(
-        /it is pending, and nobody has begun it\. This process has no worker.*"greet"/,
+        /it is pending, and no worker has begun it\. This process has no worker.*"greet"/,
       ) as string,
       details: { status: 'pending', begun: false },
     })

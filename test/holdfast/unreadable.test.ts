@@ -23,7 +23,7 @@ function order(done: string[]) {
     const id = await ctx.step('book', () => (done.push(`book ${input.name}`), `b-${input.name}`), {
       undo: (booked) => void done.push(`unbook ${booked}`),
     })
-    const paid = await ctx.signal<string>('paid')
+    const paid = await ctx.receive<string>('paid')
     if (input.fails === true) throw new Error('No seat')
     return `${id} ${paid}`
   })

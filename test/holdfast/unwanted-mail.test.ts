@@ -7,8 +7,8 @@ import { gate, settled } from './gate.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 
 const stays = [
-  { how: 'parked in memory', parked: 100 },
-  { how: 'replayed', parked: 0 },
+  { how: 'parked in memory', cachedRuns: 100 },
+  { how: 'replayed', cachedRuns: 0 },
 ]
 
 /** The store, and every transition that reaches it. */
@@ -27,16 +27,16 @@ function counted(store: Store): { readonly store: Store; readonly commits: Trans
 
 const unwanted = 403
 
-describe.each(stays)('a run that is $how', ({ parked }) => {
+describe.each(stays)('a run that is $how', ({ cachedRuns }) => {
   test('sleeps through hundreds of signals that it does not wait for', async () => {
     const { open, store, clock, after } = virtualWorld()
     const world = counted(store)
     const sleeper = workflow('sleeper', async (ctx) => {
       await ctx.sleep('1h')
-      return ctx.all(Array.from({ length: unwanted }, () => ctx.signal<number>('noise')))
+      return ctx.all(Array.from({ length: unwanted }, () => ctx.receive<number>('noise')))
     })
     const holdfast = await open({ store: world.store, workflows: [sleeper] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(sleeper)
     for (let payload = 0; payload < unwanted; payload += 1) {
       const { outcome } = await holdfast.signal(run, 'noise', payload)
@@ -58,7 +58,7 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
       await ctx.sleep('1h')
     })
     const holdfast = await open({ store: world.store, workflows: [busy] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(busy)
     await settled()
     await holdfast.signals(Array.from({ length: unwanted }, () => ({ to: run, name: 'noise' })))
@@ -71,9 +71,9 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
   test('is woken by the one that it waits for', async () => {
     const { open, store, clock, after } = virtualWorld()
     const world = counted(store)
-    const picky = workflow('picky', (ctx) => ctx.signal<string>('a'))
+    const picky = workflow('picky', (ctx) => ctx.receive<string>('a'))
     const holdfast = await open({ store: world.store, workflows: [picky] })
-    await holdfast.work({ parked })
+    await holdfast.work({ cachedRuns })
     const run = await holdfast.start(picky)
     await clock.advance('1s')
     await holdfast.signals(Array.from({ length: unwanted }, () => ({ to: run, name: 'b' })))
@@ -83,6 +83,6 @@ describe.each(stays)('a run that is $how', ({ parked }) => {
     expect(await holdfast.signal(run, 'a', 'at last')).toMatchObject({ outcome: 'delivered' })
     expect(await after(run.result())).toBe('at last')
     expect(await kindsOf(holdfast, run)).toEqual(['started', 'waiting', 'woken', 'succeeded'])
-    expect((await holdfast.check()).flatMap(({ offenders }) => offenders)).toEqual([])
+    expect((await holdfast.doctor()).flatMap(({ offenders }) => offenders)).toEqual([])
   })
 })

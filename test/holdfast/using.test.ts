@@ -28,7 +28,7 @@ describe('a run that is started in a transaction', () => {
     db.exec('commit')
     expect(await run.result()).toBe(42)
     expect(orders()).toEqual(['a'])
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('never existed if that is rolled back', async () => {

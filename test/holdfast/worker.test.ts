@@ -34,7 +34,7 @@ describe('a worker', () => {
   })
 
   it('with one slot finishes one run while another one waits for its next attempt', async () => {
-    const unlucky = workflow('unlucky', { retry: { base: '1h', cap: '1h' } }, (ctx) =>
+    const unlucky = workflow('unlucky', { retry: { initial: '1h', max: '1h' } }, (ctx) =>
       ctx.step('fail', () => Promise.reject(new Error('Not today'))),
     )
     const quick = workflow('quick', () => 'done')
@@ -109,7 +109,7 @@ describe('a worker', () => {
       return { before, first, second }
     })
     const holdfast = await open({ workflows: [nap] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(nap)
     const { before, ...steps } = await run.result()
     expect(steps).toEqual({ first: 1, second: 2 })
@@ -127,7 +127,7 @@ describe('a worker', () => {
       return sum
     })
     const holdfast = await open({ workflows: [long] })
-    await holdfast.work({ parked: 0 })
+    await holdfast.work({ cachedRuns: 0 })
     const run = await holdfast.start(long)
     expect(await run.result()).toBe(1_200)
     expect(performed).toBe(1_200)
@@ -218,7 +218,7 @@ describe('stopping', () => {
   it('between two attempts hands the count of attempts over', async () => {
     const store = memoryStore()
     const attempts: number[] = []
-    const second = workflow('second.try', { retry: { base: '100ms' } }, (ctx) =>
+    const second = workflow('second.try', { retry: { initial: '100ms' } }, (ctx) =>
       ctx.step('try', ({ attempt }) => {
         if (attempts.push(attempt) === 1) throw new Error('Once more')
       }),

@@ -106,13 +106,13 @@ for (const { name, open, missing } of handles) {
       expect(await kept.result()).toBe(42)
       await expect(waiting.result()).rejects.toMatchObject({ code: 'RUN_CANCELLED' })
       expect(orders()).toEqual(['kept'])
-      expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
       expect(() => holdfast.using(db)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }))
     })
 
     it('is what ctx.transaction lends to its function', async () => {
       const { db, store, orders } = await world(open, true)
-      const book = workflow('orm.book', { retry: { maxAttempts: 2, base: 1 } }, (ctx, id) =>
+      const book = workflow('orm.book', { retry: { maxAttempts: 2, initial: 1 } }, (ctx, id) =>
         ctx.transaction('insert', async (tx, step) => {
           if (name.startsWith('better-sqlite3')) drizzleBetter(tx).run(sql`insert into orders (id) values (${id})`)
           else tx.prepare('insert into orders (id) values (?)').run(id)

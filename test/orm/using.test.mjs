@@ -45,7 +45,7 @@ describe.skipIf(why !== null)(
 
     describe.each(libraries)('$name', ({ open }) => {
       let holdfast
-      const book = workflow('orm.book', { retry: { maxAttempts: 3, base: 1 } }, (ctx, id) =>
+      const book = workflow('orm.book', { retry: { maxAttempts: 3, initial: 1 } }, (ctx, id) =>
         ctx.transaction('insert', async (tx, step) => {
           await library.insert(tx, [id, step.attempt].join(' of '))
           if (step.attempt === 1) throw new Error('rolled back')

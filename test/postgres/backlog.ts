@@ -184,17 +184,17 @@ export class Backlog {
       select 0, 'topic-' || n, 100 from generate_series(0, ${groups - 1}) as n
       union all values (0, 'idlers', 0), (0, 'jobs', 5000);
       insert into ${at}.waits (shard, kind, target, run_id, effect, delivery, opened_at)
-      select 0, 'topic', 'topic-' || n % ${groups}, id, 'tell', 'topic', at from ${this.numbered} where kind = 'asleep'
-      union all select 0, 'topic', 'idlers', id, 'tell', 'queue', at from ${this.numbered} where kind = 'asleep'
+      select 0, 'topic', 'topic-' || n % ${groups}, id, 'tell', 'all', at from ${this.numbered} where kind = 'asleep'
+      union all select 0, 'topic', 'idlers', id, 'tell', 'one', at from ${this.numbered} where kind = 'asleep'
       union all select 0, 'run', ${idSql(this.baseMs, this.place('held', 1).toString())}::text, id, 'tell', null, at
         from ${this.numbered} where kind = 'asleep';
       insert into ${at}.broadcasts (shard, topic, position, id, delivery, data, at, expires_at, taken_by, told)
-      select 0, 'topic-' || n, position, 'b' || position, 'topic', '{}', ${this.baseMs}, null::bigint, null::uuid, 5
+      select 0, 'topic-' || n, position, 'b' || position, 'all', '{}', ${this.baseMs}, null::bigint, null::uuid, 5
       from generate_series(0, ${groups - 1}) as n cross join generate_series(1, 20) as position
-      union all select 0, 'jobs', n, 'b' || n, 'queue', '{}', ${this.baseMs}, null,
+      union all select 0, 'jobs', n, 'b' || n, 'one', '{}', ${this.baseMs}, null,
         case when n <= 2500 then ${idSql(this.baseMs, '1')} end, 0 from generate_series(1, 5000) as n;
       insert into ${at}.messages (shard, run_id, position, id, name, data, at, outcome, taken_by, policy, fate)
-      select 0, id, 1, 'dead', 'approved', '{}', at, 'queued', 1, '{"onTargetTerminated":"dead-letter"}', 'dead'
+      select 0, id, 1, 'dead', 'approved', '{}', at, 'queued', 1, '{"onUnread":"dead-letter"}', 'dead'
       from ${this.numbered} where kind = 'over' and n % 10 = 0;
       update ${at}.runs set inbox = 1 where shard = 0 and id in (
         select run_id from ${at}.messages where shard = 0 and fate = 'dead');`

@@ -45,7 +45,7 @@ function refusingPool(url: string): Refusing {
 describe('a transaction whose begin is refused', { timeout: 60_000 }, () => {
   it('IF-S7 does nothing: a run that ends with unread mail does so with its dead letter, or not at all', async () => {
     const { url, schema } = await freshSchema()
-    const offers = topic<number>('offers', { onTargetTerminated: 'dead-letter' })
+    const offers = topic<number>('offers', { onUnread: 'dead-letter' })
     let open: () => void = () => undefined
     const gate = new Promise<void>((resolve) => (open = resolve))
     let begun = false

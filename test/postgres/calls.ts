@@ -160,13 +160,13 @@ const working: readonly Call[] = [
 /** A transition that reaches others. */
 const reaching = (reach: Partial<Reach>) => ({ reach: { starts: [], watches: [], unwatches: [], ...reach } })
 
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
-const idlers = { name: 'idlers', delivery: 'queue', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
+const idlers = { name: 'idlers', delivery: 'one', retainMs: 0 } as const
 /** Another one for every turn: what a turn has changed is not cleaned up. */
 const prices = (turn: string) =>
   ({
     name: `topic-${Array.from(turn).reduce((sum, one) => sum * 3 + one.charCodeAt(0), 0) % 97}`,
-    delivery: 'topic',
+    delivery: 'all',
     retainMs: 60_000,
   }) as const
 
@@ -259,7 +259,7 @@ const exchanged: readonly Call[] = [
     async run(bench, _, turn) {
       const { store, transition, message, unique } = bench
       const held = await heldBy(bench, unique(`deaf of ${turn}`), 10)
-      const policy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+      const policy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
       await store.deliver(
         held.map(({ runId }) => message(runId, { id: unique(`unread of ${turn}`), name: 'jobs', policy })),
       )

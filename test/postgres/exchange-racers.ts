@@ -3,7 +3,7 @@
 import { topic } from '../../src/core/declared-topic.ts'
 import { workflow } from '../../src/functions/workflow.ts'
 
-export const jobs = topic<string>('jobs', { delivery: 'queue' })
+export const jobs = topic<string>('jobs', { delivery: 'one' })
 export const news = topic<string>('news')
 
 export interface Sending {
@@ -15,18 +15,18 @@ export interface Sending {
 
 /** Waits twice, each time no longer than so. */
 const signalled = workflow('race.signalled', async (ctx, ms: number) => {
-  const first = await ctx.race({ got: ctx.signal<string>('go'), late: ctx.sleep(ms) })
-  const second = await ctx.race({ got: ctx.signal<string>('go'), late: ctx.sleep(ms) })
+  const first = await ctx.race({ got: ctx.receive<string>('go'), late: ctx.sleep(ms) })
+  const second = await ctx.race({ got: ctx.receive<string>('go'), late: ctx.sleep(ms) })
   return [first, second].flatMap(({ tag, value }) => (tag === 'got' ? [value] : []))
 })
 
 const worker = workflow('race.worker', async (ctx, ms: number) => {
-  const job = await ctx.race({ got: ctx.signal(jobs), late: ctx.sleep(ms) })
+  const job = await ctx.race({ got: ctx.receive(jobs), late: ctx.sleep(ms) })
   return job.tag === 'got' ? [job.value] : []
 })
 
 const reader = workflow('race.reader', async (ctx, ms: number) => {
-  const heard = await ctx.race({ got: ctx.signal(news), late: ctx.sleep(ms) })
+  const heard = await ctx.race({ got: ctx.receive(news), late: ctx.sleep(ms) })
   return heard.tag === 'got' ? [heard.value] : []
 })
 

@@ -49,7 +49,7 @@ export async function raceExchange(races: number): Promise<RaceTally> {
       else if (tally.late === before.late) patience /= 2
     }
     await judge(client, schema, tally)
-    const violations = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+    const violations = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
     for (const { name, offenders } of violations) tally.wrong.push(`${name}: ${offenders.join()}`)
     return tally
   } finally {

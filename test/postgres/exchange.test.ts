@@ -14,8 +14,8 @@ import { ending, waiting } from '../../src/testing/contract/drafts.ts'
 import { freshDatabase } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
 
-const queue = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
-const news = (name: string) => ({ name, delivery: 'topic', retainMs: 0 }) as const
+const queue = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
+const news = (name: string) => ({ name, delivery: 'all', retainMs: 0 }) as const
 const onRun = (runId: string): Watched => ({ kind: 'run', runId })
 const ended = { append: [ending('succeeded')], status: 'succeeded' } as const
 
@@ -72,7 +72,7 @@ async function deadlocksIn(url: string): Promise<number> {
 }
 
 async function unsound(store: PostgresStore): Promise<readonly unknown[]> {
-  return (await store.check()).filter(({ offenders }) => offenders.length > 0)
+  return (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
 }
 
 test('an end and who begins to watch it, at the same moment: nobody waits for what is over, 200 times', async () => {
@@ -116,7 +116,7 @@ test('a queue and who begins to wait on it, at the same moment: each gets one, a
 
 test('a message and the end of its run, at the same moment: a dead letter is kept whoever comes first', async () => {
   const { store, other, bench } = await two()
-  const policy = { onTargetTerminated: 'dead-letter' } as const
+  const policy = { onUnread: 'dead-letter' } as const
   const outcomes = new Set<string>()
   for (let turn = 0; turn < 200; turn += 1) {
     const held = await bench.hold()
@@ -235,7 +235,7 @@ test('a child that its parent cancels in the same batch starts nobody with the e
 test('what a run has not read when it ends goes, once, to one who begins to wait in the same batch', async () => {
   const { store, bench } = await two()
   const topic = { kind: 'topic', ...queue } as const
-  const policy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+  const policy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
   const [first, second] = [await bench.hold(), await bench.hold()]
   // What the first has not read goes to the queue with its end, and from there to the second, all in one transaction.
   await bench.deliver(bench.message(first.runId, { name: queue.name, kind: 'topic-signal', policy, id: 'order-1' }))

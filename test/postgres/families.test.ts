@@ -11,8 +11,8 @@ const sum = workflow('sum', async (ctx, of: readonly number[]) => {
   const squares = await ctx.all(of.map((one) => ctx.child(square, one)))
   return squares.reduce((total, one) => total + one, 0)
 })
-const jobs = topic<number>('jobs', { delivery: 'queue' })
-const worker = workflow('worker', async (ctx) => ctx.signal(jobs))
+const jobs = topic<number>('jobs', { delivery: 'one' })
+const worker = workflow('worker', async (ctx) => ctx.receive(jobs))
 
 test('parents and children end on two workers, and each of a queue is done once', async () => {
   const { url, schema } = await freshSchema()
@@ -29,5 +29,5 @@ test('parents and children end on two workers, and each of a queue is done once'
   expect(await Promise.all(sums.map((run) => run.result()))).toEqual(sums.map(() => 30))
   const done = await Promise.all(workers.map((run) => run.result()))
   expect(done.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 10 }, (_, job) => job))
-  expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 }, 60_000)

@@ -4,11 +4,11 @@ import { Client, escapeIdentifier } from 'pg'
 import { workflow } from '../../src/index.ts'
 
 export const hoarder = workflow('hoarder', async (ctx) => {
-  await ctx.signal('go')
+  await ctx.receive('go')
   return 'over'
 })
 
-const policy = '{"onTargetTerminated":"dead-letter"}'
+const policy = '{"onUnread":"dead-letter"}'
 
 /** Puts messages into a mailbox, past the store: it would take its time. */
 export async function fill(url: string, schema: string, runId: string, count: number): Promise<void> {

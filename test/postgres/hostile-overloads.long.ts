@@ -5,7 +5,7 @@
 import { Client, Pool, type ClientConfig } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openPostgresStore, type PostgresStore } from 'holdfast/postgres'
-import type { Within } from '../../src/store.ts'
+import type { TransactionStore } from '../../src/store.ts'
 import { installPostgres } from '../../src/stores/postgres/installing.ts'
 import { viewNames, viewSchema } from '../../src/stores/postgres/views.ts'
 import { createContractBench, storeContract } from '../../src/testing/contract/index.ts'
@@ -88,7 +88,7 @@ describe('Postgres with hostile overloads in public, inside using(tx), keeps the
 
 /** The same store, of which each call that can be made in a transaction of the user's is made in one. */
 function inTheirTransactions(store: PostgresStore, pool: Pool): PostgresStore {
-  const inside = async <Answer>(work: (within: Within) => Promise<Answer>): Promise<Answer> => {
+  const inside = async <Answer>(work: (within: TransactionStore) => Promise<Answer>): Promise<Answer> => {
     const client = await pool.connect()
     try {
       await client.query('begin')
@@ -138,7 +138,7 @@ describe('hostile overloads in public', () => {
     const store = await openPostgresStore({ url, schema: 'doctor', listen: false })
     onTestFinished(() => store.close())
     await store.migrate()
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('are picked by none of the statements that the contract has sent, also in what was never executed of them', async () => {

@@ -67,7 +67,7 @@ describe('transactions that are lent a connection', { timeout: 60_000 }, () => {
         return status
       }),
     )
-    const idle = workflow('idle', (ctx) => ctx.signal('told'))
+    const idle = workflow('idle', (ctx) => ctx.receive('told'))
     const holdfast = (world.holdfast = await here.open({ workflows: [asking, idle] }))
     await holdfast.work()
     const runs = await Promise.all(Array.from({ length: 20 }, () => holdfast.start(asking)))

@@ -45,7 +45,7 @@ async function rig(shards = 1): Promise<Rig> {
   onTestFinished(() => client.end())
   await client.query('begin')
   onTestFinished(async () => {
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
   return {
     ...bench,
@@ -153,7 +153,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     await until('all children have ended', async () => (await ended()) === 3)
     await stranger.query('commit')
     expect(await Promise.all(parents.map((run) => run.result({ timeout: '60s' })))).toEqual([0, 1, 2])
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })
 
@@ -184,8 +184,8 @@ describe('runs that somebody else has locked themselves', { timeout: 60_000 }, (
   })
 })
 
-const news = { name: 'news', delivery: 'topic', retainMs: 0 } as const
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const news = { name: 'news', delivery: 'all', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 async function subscriberOf(bench: ContractBench, topic: typeof news | typeof jobs): Promise<string> {
   const held = await bench.hold()
@@ -244,7 +244,7 @@ describe('runs that somebody else has locked and that wait on a topic', { timeou
     const bench = await rig()
     const [locked, free] = [await subscriberOf(bench, news), await subscriberOf(bench, news)]
     const held = await bench.hold()
-    const policy = { onTargetTerminated: 'broadcast', delivery: 'topic', retainMs: 0 } as const
+    const policy = { onUnread: 'broadcast', delivery: 'all', retainMs: 0 } as const
     await bench.deliver(bench.message(held.runId, { name: 'news', data: 'unread', policy }))
     await bench.lock([locked])
     expect(await bench.commit(held, over)).toMatchObject({ outcome: 'committed', released: true })

@@ -43,7 +43,7 @@ function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
 }
 
 async function expectSound(holdfast: Holdfast): Promise<void> {
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 }
 
 function numbers(): readonly number[] {
@@ -108,7 +108,7 @@ describe('one of 500 meets the lock of a stranger', { timeout: 180_000 }, () => 
 
   it('a broadcast to a locked topic waits alone: 499 others are accepted', async () => {
     const here = await place()
-    const topics = numbers().map((number) => topic(`topic ${number}`, { delivery: 'queue' }))
+    const topics = numbers().map((number) => topic(`topic ${number}`, { delivery: 'one' }))
     const holdfast = await here.at([])
     await Promise.all(topics.map((one) => holdfast.broadcast(one, 'first')))
     await here.user.query('begin')
@@ -127,8 +127,8 @@ describe('one of 500 meets the lock of a stranger', { timeout: 180_000 }, () => 
   it('signals to a locked run wait, in order: 499 others are delivered, and what they are for ends', async () => {
     const here = await place()
     const asking = workflow('asking', async (ctx, _input: number) => {
-      const first = await ctx.signal<number>('number')
-      const second = await ctx.signal<number>('number')
+      const first = await ctx.receive<number>('number')
+      const second = await ctx.receive<number>('number')
       return [first, second]
     })
     const holdfast = await here.at([asking])

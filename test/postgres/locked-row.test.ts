@@ -41,7 +41,7 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     expect(rows).toEqual([{ status: 'running', seq: 1 }])
     await user.query('commit')
     expect(await locked.result({ timeout: '40s' })).toBe(-1)
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('keeps nobody from the next one: claims of one run pass it over, and find it when it is free', async () => {

@@ -29,7 +29,7 @@ async function beforeStranger(
 }
 
 async function expectSound(holdfast: Holdfast): Promise<void> {
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 }
 
 describe('rows that strangers hold while their runs want to commit', { timeout: 120_000 }, () => {

@@ -87,7 +87,7 @@ export async function loseAnswers(points: number, how: 'drop-request' | 'drop-re
         if (new Set(marks).size !== 1) found.push(`${id} has several results of step ${step}: ${marks.join(', ')}`)
       }
     }
-    for (const { name, offenders } of await holdfast.check()) {
+    for (const { name, offenders } of await holdfast.doctor()) {
       if (offenders.length > 0) found.push(`${name} does not hold for ${offenders.join(', ')}`)
     }
     return found

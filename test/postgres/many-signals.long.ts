@@ -12,7 +12,7 @@ const atOnce = 2_000
 const mostBytes = 300 * 1024 * 1024
 
 const hoarder = workflow('many.hoarder', async (ctx, read: number) => {
-  for (let count = 0; count < 200; count += 1) await ctx.signal('more')
+  for (let count = 0; count < 200; count += 1) await ctx.receive('more')
   ctx.expose('read', read + 200)
   return ctx.continueAsNew(read + 200)
 })
@@ -52,7 +52,7 @@ describe('a million signals to one run', { timeout: 1_200_000 }, () => {
     const unread = process.memoryUsage().rss
     await holdfast.cancel(run, { mode: 'now' })
     expect(process.memoryUsage().rss - unread).toBeLessThan(mostBytes)
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     await holdfast.close()
     await store.close()
   })

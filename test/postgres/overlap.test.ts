@@ -13,7 +13,7 @@ async function address(): Promise<string> {
 }
 
 async function assertSound(holdfast: Holdfast): Promise<void> {
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 }
 
 describe('a rolling restart', { timeout: 60_000 }, () => {

@@ -112,7 +112,7 @@ describe('two runs that end with 60,000 unread messages each', () => {
       for (const run of others) expect(await run.result()).toBe(1)
       expect(await deadLetters(url, schema)).toBeLessThan(120_000)
       await expect.poll(() => deadLetters(url, schema), { timeout: minute, interval: 500 }).toBe(120_000)
-      expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
     2 * minute,
   )
@@ -138,7 +138,7 @@ describe('a process that is killed while it settles the mail of a run', () => {
       expect(left).toBeLessThan(30_000)
       await holdfast.work({ signals: false })
       await expect.poll(() => deadLetters(url, schema), { timeout: minute, interval: 200 }).toBe(30_000)
-      expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
     2 * minute,
   )

@@ -20,7 +20,7 @@ describe('a poisonous unit in a flush', { timeout: 120_000 }, () => {
     'of %s is rejected alone: the others are sent again without it',
     async (what) => {
       const here = await place({ storageTimeout: '3s' })
-      const flow = workflow('flow', (ctx, _input: string) => ctx.signal('go'))
+      const flow = workflow('flow', (ctx, _input: string) => ctx.receive('go'))
       const holdfast = await here.open({ workflows: [flow] })
       const boxes = await Promise.all(Array.from({ length: count }, (_, at) => holdfast.start(flow, `box ${at}`)))
       await here.client.query(trap)

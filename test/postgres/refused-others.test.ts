@@ -15,8 +15,8 @@ import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
-const news = { name: 'news', delivery: 'topic', retainMs: 0 } as const
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const news = { name: 'news', delivery: 'all', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 /** How long it may take until something that was refused is tried again. */
 const againMs = 40_000
@@ -37,7 +37,7 @@ async function rig(shards = 1): Promise<Rig> {
   const store = await openPostgresStore({ url, listen: false, connections: 4, logger })
   onTestFinished(() => store.close())
   onTestFinished(async () => {
-    const found = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+    const found = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
     // Runs of a bench are parked without an entry that says what they wait for.
     expect(found.filter(({ name }) => name !== 'waits_for_something')).toEqual([])
   })

@@ -13,7 +13,7 @@ import { execute, underRole } from './under-role.ts'
 
 // The feed tells of it: a role needs the sequence of that for nothing else.
 const echo = workflow('refused.echo', { feed: true }, (ctx, n: number) => ctx.step('echo', () => n))
-const patient = workflow('refused.patient', (ctx) => ctx.signal<string>('word'))
+const patient = workflow('refused.patient', (ctx) => ctx.receive<string>('word'))
 // Its input is not what a policy forbids, its result may be.
 const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('tell', () => text.replace('-', '')))
 const workflows = [echo, patient, tell]

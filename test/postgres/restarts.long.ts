@@ -65,6 +65,6 @@ describe('a database that dies while a worker takes over from one that was kille
     )
     const evidence = { runs: ended, steps: ['a', 'b', 'c', 'd', 'e'], executions: crew.executions, goneAt }
     expect(inspect(evidence).violations).toEqual([])
-    expect((await crew.client.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await crew.client.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })

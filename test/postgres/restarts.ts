@@ -109,7 +109,7 @@ async function judge(
   if (count !== ids.length || results.size !== ids.length) found.push(`${ids.length} starts made ${count} runs`)
   const stranded = await holdfast.count({ status: ['pending', 'running', 'waiting', 'failed'] })
   if (stranded.count > 0) found.push(`${stranded.count} runs did not succeed`)
-  for (const { name, offenders } of await holdfast.check()) {
+  for (const { name, offenders } of await holdfast.doctor()) {
     if (offenders.length > 0) found.push(`${name} does not hold for ${offenders.join(', ')}`)
   }
   return found

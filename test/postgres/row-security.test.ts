@@ -9,7 +9,7 @@ import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
 
 const echo = workflow('security.echo', (ctx, n: number) => ctx.step('echo', () => n))
-const patient = workflow('security.patient', (ctx) => ctx.signal<string>('word'))
+const patient = workflow('security.patient', (ctx) => ctx.receive<string>('word'))
 const workflows = [echo, patient]
 
 type Kept = ReturnType<typeof keepLines>

@@ -35,7 +35,7 @@ async function rig(shards = 1): Promise<Rig> {
   onTestFinished(() => client.end())
   await client.query('begin')
   onTestFinished(async () => {
-    const broken = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+    const broken = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
     expect(broken).toEqual([])
   })
   const stranger = {
@@ -82,7 +82,7 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
 
   it('a run that begins to wait on a locked topic waits later, and starts no child before that', async () => {
     const bench = await rig()
-    const prices = { kind: 'topic', name: 'prices', delivery: 'topic', retainMs: 0 } as const
+    const prices = { kind: 'topic', name: 'prices', delivery: 'all', retainMs: 0 } as const
     await bench.deliver(bench.broadcast())
     await bench.stranger.lock('topics', 'prices')
     const held = await Promise.all(Array.from({ length: others }, () => bench.hold()))
@@ -180,7 +180,7 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
   it('a broadcast to a locked topic waits, and one whose only reader is locked does not', async () => {
     const bench = await rig()
     const topics = Array.from({ length: others + 1 }, (_, index) => `topic ${index}`)
-    const rules = topics.map((name) => ({ name, delivery: 'topic', retainMs: 0 }) as const)
+    const rules = topics.map((name) => ({ name, delivery: 'all', retainMs: 0 }) as const)
     await bench.store.deliver(rules.map((topic) => bench.broadcast({ topic })))
     const reader = await bench.hold()
     await bench.park(reader, { reach: reach({ watches: [{ kind: 'topic', ...rules[2] } as never] }) })

@@ -59,6 +59,6 @@ describe('a worker whose connections all fall silent', () => {
     await holdfast.work({ lease: '5s' })
     const runs = await Promise.all(Array.from({ length: 40 }, (_, number) => holdfast.start(silenced, number)))
     expect(await Promise.all(runs.map((run) => run.result({ timeout: '30s' })))).toEqual(runs.map((_, at) => at + 1))
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   }, 60_000)
 })

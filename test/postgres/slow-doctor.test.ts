@@ -22,7 +22,7 @@ async function check(condition: string): Promise<readonly string[]> {
     await client.query(`
       alter table "${schema}".feed rename to kept;
       create view "${schema}".feed as select * from "${schema}".kept where ${condition}`)
-    return (await store.check()).flatMap(({ offenders }) => offenders)
+    return (await store.doctor()).flatMap(({ offenders }) => offenders)
   } finally {
     await client.end()
     await store.close()

@@ -83,7 +83,7 @@ describe('starts', { timeout: 60_000 }, () => {
       expect(statements.filter((name) => name === 'start.insert').length).toBeLessThanOrEqual(shards)
     }
     expect(created).toEqual([500, 500, 0])
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('that want the same in one batch are answered as one after the other, with several shards, too', async () => {
@@ -103,6 +103,6 @@ describe('starts', { timeout: 60_000 }, () => {
       [null, first.id],
       ['id', first.id],
     ])
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 })

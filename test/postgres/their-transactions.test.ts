@@ -22,7 +22,7 @@ async function perform(
   await holdfast.work()
   const run = await holdfast.start(flow)
   const result = await run.result().catch((error: unknown) => error)
-  expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   return { result, kinds: (await holdfast.journal(run)).map(({ kind }) => kind) }
 }
 
@@ -227,7 +227,7 @@ describe('a transaction of a run whose row is locked', { timeout: 60_000 }, () =
       expect(await here.balances()).toEqual({ a: 1, b: 0 })
       const kinds = (await holdfast.journal(run)).map(({ kind }) => kind)
       expect(kinds.filter((kind) => kind === 'attempt-failed')).toHaveLength(1)
-      expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     },
   )
 
@@ -292,7 +292,7 @@ describe('a serializable transaction', { timeout: 60_000 }, () => {
     const runs = await Promise.all(Array.from({ length: 15 }, () => holdfast.start(add)))
     await Promise.all(runs.map((run) => run.result()))
     expect(await here.balances()).toEqual({ a: 15, b: 0 })
-    expect((await holdfast.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await holdfast.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('of their own library must be what was asked for', async () => {

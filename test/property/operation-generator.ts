@@ -38,14 +38,14 @@ const endings: readonly NextStatus[] = [
 const keys = ['k1', 'k2', 'k3']
 const tags = ['red', 'green', 'blue']
 const topics: readonly TopicRules[] = [
-  { name: 'news', delivery: 'topic', retainMs: 0 },
-  { name: 'rates', delivery: 'topic', retainMs: 60 },
-  { name: 'jobs', delivery: 'queue', retainMs: 0 },
+  { name: 'news', delivery: 'all', retainMs: 0 },
+  { name: 'rates', delivery: 'all', retainMs: 60 },
+  { name: 'jobs', delivery: 'one', retainMs: 0 },
 ]
 const policies: readonly (MessagePolicy | null)[] = [
   null,
-  { onTargetTerminated: 'dead-letter' },
-  { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 },
+  { onUnread: 'dead-letter' },
+  { onUnread: 'broadcast', delivery: 'one', retainMs: 0 },
 ]
 const payloadKeys = ['old', 'new'] as const
 const undos: readonly (Undo | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
@@ -337,7 +337,7 @@ export class OperationGenerator {
   private deadLetters(): Operation {
     const filter = this.chance(3) ? { name: 'go' } : {}
     const limit = 1 + this.below(4)
-    const fate = this.pick(['discarded', 'replayed'] as const)
+    const fate = this.pick(['discarded', 'retried'] as const)
     return async (store) => {
       const page = await store.deadLetters(filter, { limit })
       const last = page.at(-1)

@@ -40,30 +40,30 @@ function check(
 }
 
 describe('backoff bounds', () => {
-  it('SW-R1 SW-R4 simple-workflow: from the raw delay to one and a half of it', () => {
-    check('simpleWorkflow', 1000, 300_000, (raw) => ({ low: raw, high: raw * 1.5 }))
+  it('SW-R1 SW-R4 standard: from the raw delay to one and a half of it', () => {
+    check('standard', 1000, 300_000, (raw) => ({ low: raw, high: raw * 1.5 }))
   })
 
-  it('IF-R2 Ironflow: exactly the raw delay', () => {
-    check('ironflow', 1000, 300_000, (raw) => ({ low: raw, high: raw }))
+  it('IF-R2 patient: exactly the raw delay', () => {
+    check('patient', 1000, 300_000, (raw) => ({ low: raw, high: raw }))
   })
 
-  it('WC-R1 coordinator: 5 % either way', () => {
-    check('coordinator', 100, 300_000, (raw) => ({ low: raw * 0.95, high: raw * 1.05 }))
+  it('WC-R1 quick: 5 % either way', () => {
+    check('quick', 100, 300_000, (raw) => ({ low: raw * 0.95, high: raw * 1.05 }))
   })
 
-  it('HE-R1 HE-R2 Hephaestus: exactly the raw delay, at most 60 s', () => {
-    check('hephaestus', 1000, 60_000, (raw) => ({ low: raw, high: Math.min(raw, 60_000) }))
+  it('HE-R1 HE-R2 eager: exactly the raw delay, at most 60 s', () => {
+    check('eager', 1000, 60_000, (raw) => ({ low: raw, high: Math.min(raw, 60_000) }))
   })
 
-  it('PQ-R1 pgqrs: 25 % either way, and at least 1 s', () => {
-    check('pgqrs', 1000, 60_000, (raw) => ({ low: Math.max(1000, raw * 0.75), high: raw * 1.25 }))
+  it('PQ-R1 spread: 25 % either way, and at least 1 s', () => {
+    check('spread', 1000, 60_000, (raw) => ({ low: Math.max(1000, raw * 0.75), high: raw * 1.25 }))
   })
 
   it('C15 jitter uses the whole of its range, on both sides', () => {
     const seen = { add: [Infinity, -Infinity], symmetric: [Infinity, -Infinity] }
     for (const mode of ['add', 'symmetric'] as const) {
-      const policy = retryPolicy({ base: 1000, jitter: { mode, ratio: 0.5 } }, retryPresets.ironflow, 'here')
+      const policy = retryPolicy({ initial: 1000, jitter: { mode, ratio: 0.5 } }, retryPresets.patient, 'here')
       for (let value = 0; value < 2 ** 32; value += 2 ** 22) {
         const delay = retryDelay(policy, 1, { uint32: () => value })
         seen[mode] = [Math.min(seen[mode][0] ?? 0, delay), Math.max(seen[mode][1] ?? 0, delay)]
@@ -77,7 +77,7 @@ const options: fc.Arbitrary<RetryOptions> = fc.record(
   {
     maxAttempts: fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constant(Infinity)),
     kind: fc.constantFrom('exponential' as const, 'linear' as const, 'constant' as const),
-    base: fc.double({ min: 0, max: 1e6, noNaN: true }),
+    initial: fc.double({ min: 0, max: 1e6, noNaN: true }),
     factor: fc.double({ min: 1, max: 1000, noNaN: true }),
     jitter: fc.oneof(
       fc.constant({ mode: 'none' as const }),
@@ -99,8 +99,8 @@ describe('any policy that an author can write', () => {
         const policy = retryPolicy(retry, inherited, 'here')
         const delay = retryDelay(policy, failedAttempt, chance)
         expect(Number.isSafeInteger(delay)).toBe(true)
-        expect(delay).toBeGreaterThanOrEqual(policy.floorMs)
-        expect(delay).toBeLessThanOrEqual(policy.capMs * 2)
+        expect(delay).toBeGreaterThanOrEqual(policy.minMs)
+        expect(delay).toBeLessThanOrEqual(policy.maxMs * 2)
       }),
     )
   })
@@ -119,7 +119,7 @@ describe('any policy that an author can write', () => {
   it('is tried exactly maxAttempts times', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 50 }), random, (maxAttempts, chance) => {
-        const policy = retryPolicy({ maxAttempts }, retryPresets.simpleWorkflow, 'here')
+        const policy = retryPolicy({ maxAttempts }, retryPresets.standard, 'here')
         let tried = 1
         while (afterFailure(policy, tried, new Error('x'), chance).retry) tried += 1
         expect(tried).toBe(maxAttempts)

@@ -35,7 +35,7 @@ async function snapshot(store: AnyStore): Promise<unknown> {
 
 /** What a store finds wrong between its runs. */
 async function brokenBetween(store: AnyStore): Promise<readonly string[]> {
-  const checked = await store.check()
+  const checked = await store.doctor()
   return checked
     .filter(
       ({ name, offenders }) =>

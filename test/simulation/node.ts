@@ -55,7 +55,7 @@ export type SignalName = (typeof signalNames)[number]
 
 export const topics = {
   news: topic<Payload>('news', { retain: 500 }),
-  jobs: topic<Payload>('jobs', { delivery: 'queue' }),
+  jobs: topic<Payload>('jobs', { delivery: 'one' }),
 } as const
 export type TopicName = keyof typeof topics
 

@@ -203,7 +203,7 @@ function startOptions(plan: StartPlan): StartOptions {
     ...(how === 'key-return' ? { onConflict: 'return' as const } : {}),
     ...(timeoutMs === null ? {} : { timeout: timeoutMs }),
     ...(expiresInMs === null ? {} : { expiresIn: expiresInMs }),
-    ...(runAtMs === null ? {} : { runAt: runAtMs }),
+    ...(runAtMs === null ? {} : { delay: runAtMs }),
   }
 }
 

@@ -112,7 +112,7 @@ export class SimProcess {
     if (this.works) {
       await holdfast.work({
         concurrency: swarm.slots,
-        parked: swarm.parked,
+        cachedRuns: swarm.parked,
         lease: swarm.leaseMs,
         inlineRetry: swarm.inlineRetryMs,
         shutdownTimeout: swarm.leaseMs,

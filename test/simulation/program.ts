@@ -94,7 +94,7 @@ const leasedMs = 2_500
 
 /** The definitions of one process. */
 export function programWorkflows(hand: Stagehand): readonly Workflow<ProgramInput, unknown>[] {
-  const retry = { maxAttempts: 2, base: 40, jitter: { mode: 'none' } } as const
+  const retry = { maxAttempts: 2, initial: 40, jitter: { mode: 'none' } } as const
   const body = (ctx: Context, input: ProgramInput): Promise<unknown> =>
     new Performance(hand, workflows, ctx, input).run()
   const workflows: Workflows = {
@@ -183,7 +183,7 @@ class Performance {
   }
 
   private async wait({ on, ms }: WaitNode, ctx: Context): Promise<unknown> {
-    const signal = on === 'news' || on === 'jobs' ? ctx.signal(topics[on]) : ctx.signal<Payload>(on)
+    const signal = on === 'news' || on === 'jobs' ? ctx.receive(topics[on]) : ctx.receive<Payload>(on)
     if (ms === null) return { w: (await signal).sent }
     const first = await ctx.race({ got: signal, late: ctx.sleep(ms) })
     return { w: first.tag === 'got' ? first.value.sent : 'late' }
@@ -254,9 +254,9 @@ class Performance {
     const seenBefore = [...seen]
     const retry = {
       maxAttempts: node.attempts,
-      base: node.retryMs,
+      initial: node.retryMs,
       kind: 'constant',
-      cap: node.retryMs,
+      max: node.retryMs,
       jitter: { mode: 'none' },
     } as const
     const undo = { undo: (given: StepResult | undefined, tools: StepTools) => this.undo(node, runId, given, tools) }

@@ -149,7 +149,7 @@ describe('an effect', () => {
         fails -= 1
         if (fails >= 0) throw new Error('The mail server is down')
       },
-      options: { retry: { maxAttempts: 5, base: '500ms', factor: 10, jitter: { mode: 'none' } } },
+      options: { retry: { maxAttempts: 5, initial: '500ms', factor: 10, jitter: { mode: 'none' } } },
     })
     const holdfast = await work(order)
     const run = await holdfast.start('order', create)
@@ -303,7 +303,7 @@ describe('a decider that waits', () => {
     // Each event is folded once to try it and once for good.
     expect(folds.count).toBe(2 * 12)
     await after(holdfast.close())
-    const other = await work(order, { parked: 0 })
+    const other = await work(order, { cachedRuns: 0 })
     await after(execute(access, run.id, { type: 'Note', text: 'last' }, 'last'))
     await after(execute(access, run.id, pay, 'pay'))
     await after(other.run(run).result())

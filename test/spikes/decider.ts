@@ -97,7 +97,7 @@ export function decider<State, Input extends Typed, Event extends Typed, Effect 
   type: string,
   options: DeciderOptions<State, Input, Event, Effect>,
 ): Definition {
-  const policy = retryPolicy(options.retry, retryPresets.simpleWorkflow, `decider "${type}": retry`)
+  const policy = retryPolicy(options.retry, retryPresets.standard, `decider "${type}": retry`)
   const odd = Object.keys(options.effects).find((name) => name.includes('#'))
   if (odd !== undefined) throw new HoldfastError('INVALID_NAME', `An effect cannot be called "${odd}": # counts them.`)
   return {

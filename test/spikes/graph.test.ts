@@ -164,7 +164,7 @@ describe('a step that fails', () => {
     const { flow, performed } = flowWorld({
       charge: () => Promise.reject(new Error('The card was refused')),
       reserve: ({ abortSignal }) => new Promise(() => abortSignal.addEventListener('abort', () => (isTold = true))),
-      retry: { maxAttempts: 3, base: '2s' },
+      retry: { maxAttempts: 3, initial: '2s' },
     })
     const holdfast = await work(flow)
     const run = await holdfast.start('flow', 1)

@@ -52,7 +52,7 @@ export interface GraphOptions {
 }
 
 export function graph(type: string, options: GraphOptions): Definition {
-  const policy = retryPolicy(options.retry, retryPresets.simpleWorkflow, `graph "${type}": retry`)
+  const policy = retryPolicy(options.retry, retryPresets.standard, `graph "${type}": retry`)
   const edges = edgesOf(options)
   const unknown = [options.start, ...edges.flatMap(({ from, to }) => [from, to])].find(
     (name) => !Object.hasOwn(options.steps, name),

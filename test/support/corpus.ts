@@ -69,7 +69,7 @@ const definitions = {
       () => {
         throw new Error('Not now')
       },
-      { retry: { maxAttempts: 10, base: '1h', jitter: { mode: 'none' } } },
+      { retry: { maxAttempts: 10, initial: '1h', jitter: { mode: 'none' } } },
     ),
   ),
   saga: workflow('saga', async (ctx, mode: 'ends' | 'sleeps' | 'fails' | 'stubborn') => {
@@ -78,7 +78,7 @@ const definitions = {
       undo: () => {
         if (mode === 'stubborn') throw new Error('Not yet')
       },
-      retry: { maxAttempts: 10, base: '1h', jitter: { mode: 'none' } },
+      retry: { maxAttempts: 10, initial: '1h', jitter: { mode: 'none' } },
     })
     if (mode === 'fails') throw fatal('The seat is gone')
     if (mode !== 'ends') await ctx.sleep('1 day')
@@ -128,7 +128,7 @@ type Note = (special: Special, run: Pick<RunHandle<unknown>, 'id'>) => string
 async function startAll(operator: Holdfast, note: Note): Promise<void> {
   const { plain, idle, failing, stuck, sleeper, retrying, saga, rounds } = definitions
   note('ready', await operator.start(idle, undefined, { tags: ['a', 'b'], metadata: { by: 'test' } }))
-  note('timed', await operator.start(idle, undefined, { runAt: '1 day', priority: 5 }))
+  note('timed', await operator.start(idle, undefined, { delay: '1 day', priority: 5 }))
   const options = { key: 'order-1', idempotencyKey: 'once' }
   note('keyed', await operator.start(idle, undefined, options))
   note('succeeded', await operator.start(plain, undefined, options))

@@ -8,7 +8,7 @@ import {
   faultAtCall,
   silentLogger,
   withFaults,
-  type CountdownOptions,
+  type FaultAtCallOptions,
   type FaultKind,
   type VirtualClock,
 } from 'holdfast/testing'
@@ -51,7 +51,7 @@ export interface Person extends Tools {
 export interface Fault {
   readonly n: number
   readonly kind: FaultKind
-  readonly options: CountdownOptions
+  readonly options: FaultAtCallOptions
 }
 
 export interface Played {

@@ -11,13 +11,13 @@ import type { DeadLetterFilter, MailRequest, NewBroadcast, NewMessage, NewRun, P
 import type { Chances } from './chances.ts'
 
 const topics: readonly TopicRules[] = [
-  { name: 'news', delivery: 'topic', retainMs: 200 },
-  { name: 'prices', delivery: 'topic', retainMs: 0 },
-  { name: 'jobs', delivery: 'queue', retainMs: 0 },
-  { name: 'jobs', delivery: 'queue', retainMs: 0 },
+  { name: 'news', delivery: 'all', retainMs: 200 },
+  { name: 'prices', delivery: 'all', retainMs: 0 },
+  { name: 'jobs', delivery: 'one', retainMs: 0 },
+  { name: 'jobs', delivery: 'one', retainMs: 0 },
 ]
 
-const dead: MessagePolicy = { onTargetTerminated: 'dead-letter' }
+const dead: MessagePolicy = { onUnread: 'dead-letter' }
 
 /** A letter. One that goes on to a topic reaches other runs: only where that may happen. */
 export function letterTo(chances: Chances, runId: string, mayReachOthers: boolean): NewMessage {
@@ -42,7 +42,7 @@ export function broadcastOf(chances: Chances): NewBroadcast {
 }
 
 function policyOf(chances: Chances, { delivery, retainMs }: TopicRules): MessagePolicy | null {
-  return chances.pick([null, dead, { onTargetTerminated: 'broadcast', delivery, retainMs }])
+  return chances.pick([null, dead, { onUnread: 'broadcast', delivery, retainMs }])
 }
 
 /** What a transition of that run does to others. */

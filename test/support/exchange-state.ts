@@ -38,7 +38,7 @@ export async function assertNothingLost(store: ReadCommittedStore, now: number):
   assertNobodySleeps(state)
   assertWaits(state, now)
   assertBroadcasts(state)
-  const wrong = (await store.check()).filter(({ offenders }) => offenders.length > 0)
+  const wrong = (await store.doctor()).filter(({ offenders }) => offenders.length > 0)
   assert.deepEqual(wrong, [], 'the store finds nothing wrong with itself')
   return state
 }
@@ -86,8 +86,8 @@ function assertWaits({ runs, waits, broadcasts }: State, now: number): void {
       assert.ok(other !== undefined && !isTerminal(other.status), `no_lost_wakeup: ${effect} is registered with an end`)
       assert.ok(other.watched, 'a run that somebody watches knows it')
     }
-    if (delivery !== 'queue') continue
-    const open = broadcasts.filter((one) => one.topic === target && one.delivery === 'queue' && one.takenBy === null)
+    if (delivery !== 'one') continue
+    const open = broadcasts.filter((one) => one.topic === target && one.delivery === 'one' && one.takenBy === null)
     const kept = open.filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
     assert.deepEqual(kept, [], 'no_lost_wakeup: somebody waits on a queue that is not empty')
   }
@@ -100,7 +100,7 @@ function assertBroadcasts({ topics, broadcasts, messages }: State): void {
     const copies = messages.filter(({ kind, id }) => kind === 'broadcast' && id === broadcastMessageId(sent))
     const readers = copies.map(({ runId }) => runId)
     assert.equal(new Set(readers).size, readers.length, 'broadcast_snapshot: each run gets it once')
-    if (delivery === 'queue') assert.deepEqual(readers, takenBy === null ? [] : [takenBy], 'one takes it, or none')
+    if (delivery === 'one') assert.deepEqual(readers, takenBy === null ? [] : [takenBy], 'one takes it, or none')
   }
   for (const { name, position } of topics) {
     const positions = broadcasts.filter(({ topic }) => topic === name).map((one) => one.position)

@@ -71,7 +71,7 @@ export class Play {
     this.eager = options.eager ?? false
     this.swallow = options.swallow ?? false
     this.gatesUndo = options.gatesUndo ?? false
-    const retry = { maxAttempts: 2, base: 50, jitter: { mode: 'none' } } as const
+    const retry = { maxAttempts: 2, initial: 50, jitter: { mode: 'none' } } as const
     this.definition = workflow<unknown>('replay.program', { retry }, async (ctx) => {
       const seen: Seen[] = []
       this.bodies.push(seen)
@@ -231,7 +231,7 @@ export class Play {
         return hasty ? end() : this.rig.gated(tools).then(end)
       },
       {
-        retry: { maxAttempts, base: isLate ? 60_000 : 20, kind: 'constant', jitter: { mode: 'none' } },
+        retry: { maxAttempts, initial: isLate ? 60_000 : 20, kind: 'constant', jitter: { mode: 'none' } },
         ...(undo === null ? {} : { undo: (of: unknown, tools: StepTools) => this.undo(undo, of, tools) }),
       },
     )

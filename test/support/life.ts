@@ -44,7 +44,7 @@ export class Life {
     for (const step of steps) {
       await ctx.step(`s${step}`, ({ abortSignal }) => this.perform(step, abortSignal), {
         undo: (result, { attempt }) => this.undo(step, result ?? 'unknown', attempt),
-        retry: { maxAttempts: 2, base: '1s' },
+        retry: { maxAttempts: 2, initial: '1s' },
       })
       if (step === 2) await ctx.sleep('1 min')
     }

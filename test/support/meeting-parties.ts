@@ -149,8 +149,8 @@ export const queueAndTwo: Meeting = async (world) => {
 
 const policies = {
   discard: null,
-  'dead-letter': { onTargetTerminated: 'dead-letter' },
-  broadcast: { onTargetTerminated: 'broadcast', delivery: 'topic', retainMs: 0 },
+  'dead-letter': { onUnread: 'dead-letter' },
+  broadcast: { onUnread: 'broadcast', delivery: 'all', retainMs: 0 },
 } as const satisfies Record<string, MessagePolicy | null>
 
 /** (f) A run ends with a message that it has not read, while it is sent another one. */
@@ -272,7 +272,7 @@ export const sendParkAndClaim: Meeting = async (world) => {
 export const queueAndCancel: Meeting = async (world) => {
   const held = await world.hold()
   const park = parking(world, held, [onTopic(queue)])
-  const policy: MessagePolicy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 }
+  const policy: MessagePolicy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 }
   const sent = world.broadcast({ topic: queue, id: 'b', policy })
   const now = { kind: 'cancel', mode: 'now', reason: null } as const
   return {

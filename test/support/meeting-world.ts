@@ -59,9 +59,9 @@ export async function arrange(meeting: Meeting, mutations: readonly string[] = [
   }
 }
 
-export const queue: TopicRules = { name: 'jobs', delivery: 'queue', retainMs: 0 }
-export const toAll: TopicRules = { name: 'news', delivery: 'topic', retainMs: 0 }
-export const kept: TopicRules = { name: 'news', delivery: 'topic', retainMs: 60_000 }
+export const queue: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
+export const toAll: TopicRules = { name: 'news', delivery: 'all', retainMs: 0 }
+export const kept: TopicRules = { name: 'news', delivery: 'all', retainMs: 60_000 }
 
 export function waitsFor(...conditions: readonly Condition[]): Draft {
   return { kind: 'waiting', name: 'w', meta: { conditions }, data: null }

@@ -340,7 +340,7 @@ export class Operations {
   private settleDeadLetter(rows: readonly Run[]): Operation {
     const { chances } = this
     const known = chances.pick([...this.messages.slice(-60), { runId: this.runId(rows), id: 'nothing' }])
-    const fate = chances.pick(['discarded', 'replayed'] as const)
+    const fate = chances.pick(['discarded', 'retried'] as const)
     return { method: 'settleDeadLetter', letter: { runId: known.runId, id: known.id }, fate }
   }
 

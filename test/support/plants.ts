@@ -25,7 +25,7 @@ const addWait = (kind: string, target: string, delivery: string): string =>
 const anEnded = `(select cast(id as text) from runs where status = 'succeeded' order by id limit 1)`
 const openBroadcast = `
   insert into broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)
-  values (0, 'jobs', 1, 'b', 'queue', '1', null, 1, null, null, 0)`
+  values (0, 'jobs', 1, 'b', 'one', '1', null, 1, null, null, 0)`
 
 export const plants: readonly Plant[] = [
   ['history_gapless', 'succeeded', 'delete from journal where run_id = ? and seq = 2'],
@@ -98,11 +98,11 @@ export const plants: readonly Plant[] = [
     `insert into chores (shard, kind, target, position, after_opened_at, after_run, due)
      select 0, 'end', ${anEnded}, 0, 2, id, 1 from runs where id = ?`,
   ],
-  ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'queue'`), openBroadcast],
+  ['queue_not_stuck', 'listening', addWait('topic', `'jobs'`, `'one'`), openBroadcast],
   [
     'late_catch_up',
     'listening',
-    addWait('topic', `'news'`, `'topic'`),
+    addWait('topic', `'news'`, `'all'`),
     `update waits set missed = 1 where kind = 'topic' and run_id = ?`,
   ],
   [

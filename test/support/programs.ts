@@ -19,7 +19,7 @@ const orders: Program = {
 }
 
 const trip = ({ effect, pause }: Tools) =>
-  workflow('trip', { retry: { maxAttempts: 2, base: '1s' } }, async (ctx) => {
+  workflow('trip', { retry: { maxAttempts: 2, initial: '1s' } }, async (ctx) => {
     for (const part of ['flight', 'hotel']) {
       await ctx.step(part, () => effect(`book ${part}`), { undo: () => effect(`undo ${part}`) })
     }
@@ -66,10 +66,10 @@ const patience: Program = {
         if (times(name) < 2) throw new Error('Not yet')
         return name
       }
-      const first = await ctx.step('soon', flaky('soon'), { retry: { base: '1s', jitter: { mode: 'none' } } })
+      const first = await ctx.step('soon', flaky('soon'), { retry: { initial: '1s', jitter: { mode: 'none' } } })
       await ctx.sleep('2s')
       const second = await ctx.step('late', flaky('late'), {
-        retry: { base: '7s', jitter: { mode: 'none' } },
+        retry: { initial: '7s', jitter: { mode: 'none' } },
       })
       return [first, second, ctx.uuid().length]
     }),

@@ -47,8 +47,8 @@ const endAgainstStranger: Race = async (world) => {
   assert.deepEqual(await store.doChores(), { worked: false, nextInMs: null })
 }
 
-const news = { name: 'news', delivery: 'topic', retainMs: 0 } as const
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const news = { name: 'news', delivery: 'all', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 /** Something is sent to a topic while a stranger has one of its subscribers. */
 const broadcastAgainstStranger: Race = async (world) => {

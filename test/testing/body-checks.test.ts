@@ -130,7 +130,7 @@ describe('nothing is found of', () => {
   it('what the engine does for a body, nor of what ctx gives', async () => {
     const child = workflow('child', {}, async () => 1)
     const all = workflow('all', {}, async (ctx) => {
-      const first = await ctx.race({ ok: ctx.signal('never'), late: ctx.sleep('1h') })
+      const first = await ctx.race({ ok: ctx.receive('never'), late: ctx.sleep('1h') })
       const values = [ctx.now(), ctx.random(), ctx.uuid(), new Date(0), Date.UTC(2030)]
       ctx.log('a line')
       ctx.expose('values', values)
@@ -138,14 +138,14 @@ describe('nothing is found of', () => {
       await ctx.sleepUntil(new Date('2030-01-01T02:00:00Z'))
       return first.tag
     })
-    await using t = await createTest({ workflows: [all, child], parked: 0 })
+    await using t = await createTest({ workflows: [all, child], cachedRuns: 0 })
     const run = await t.start(all)
     await t.drain({ time: true })
     expect(await run.result()).toBe('late')
   })
 
   it('the test itself, whatever it does beside a body', async () => {
-    const idle = workflow('idle', {}, async (ctx) => ctx.signal('go'))
+    const idle = workflow('idle', {}, async (ctx) => ctx.receive('go'))
     await using t = await createTest({ workflows: [idle] })
     const run = await t.start(idle)
     await sleep(1)

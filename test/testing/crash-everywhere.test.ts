@@ -86,9 +86,9 @@ describe('what passes', () => {
   it('signals, races, time, topics and tokens', async () => {
     const news = topic<string>('news')
     const waits = workflow('waits', {}, async (ctx) => {
-      const approved = await ctx.race({ ok: ctx.signal<string>('approved'), late: ctx.sleep('2 days') })
-      const late = await ctx.race({ ok: ctx.signal('never'), late: ctx.sleep('2 days') })
-      const heard = await ctx.signal(news)
+      const approved = await ctx.race({ ok: ctx.receive<string>('approved'), late: ctx.sleep('2 days') })
+      const late = await ctx.race({ ok: ctx.receive('never'), late: ctx.sleep('2 days') })
+      const heard = await ctx.receive(news)
       const token = ctx.token<number>()
       await ctx.step('ask', ({ idempotencyKey }) => ledger.book(idempotencyKey, token.token))
       return [approved.value, late.tag, heard, await token]
@@ -164,7 +164,7 @@ describe('what passes', () => {
   })
 
   it('attempts that fail, and are tried again', async () => {
-    const flaky = workflow('flaky', { retry: { base: '1 min' } }, async (ctx) =>
+    const flaky = workflow('flaky', { retry: { initial: '1 min' } }, async (ctx) =>
       ctx.step('call', ({ attempt, idempotencyKey }) => {
         if (attempt < 3) throw new Error('Not yet')
         return ledger.book(idempotencyKey, 'call')

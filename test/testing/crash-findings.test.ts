@@ -122,7 +122,7 @@ describe('a body that does not always go the same way', () => {
 
 describe('a run that', () => {
   it('waits for what nobody sends is told what to send', async () => {
-    const approval = workflow('approval', {}, async (ctx) => ctx.signal('approved'))
+    const approval = workflow('approval', {}, async (ctx) => ctx.receive('approved'))
     const found = await findingOf(crashEverywhere(approval, undefined))
     expect(found.message).toContain('A run of "approval" is waiting, and waits for signal "approved".')
     expect(found.message).toContain("during: async (t, run) => { await t.drain(); await run.signal('approved', …) }")

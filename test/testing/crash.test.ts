@@ -51,7 +51,7 @@ it('nothing of the process that died is ever told: no rejection, no finally, no 
 })
 
 it('a run that waits survives, and so does what is sent while nobody is there', async () => {
-  const approval = workflow('approval', {}, async (ctx) => ctx.signal<string>('approved'))
+  const approval = workflow('approval', {}, async (ctx) => ctx.receive<string>('approved'))
   await using t = await createTest({ workflows: [approval] })
   const run = await t.start(approval)
   await t.drain()
@@ -74,7 +74,7 @@ it('crashes in a row and crashes of an idle process do no harm', async () => {
   for (let crash = 0; crash < 20; crash += 1) await t.crash()
   await t.advance('1 day')
   expect(await run.result()).toBe('up')
-  expect((await t.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+  expect((await t.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
 })
 
 it('a run that is replayed whenever it goes on sees the same', async () => {
@@ -85,7 +85,7 @@ it('a run that is replayed whenever it goes on sees the same', async () => {
     await ctx.sleep('1 day')
     return first
   })
-  await using t = await createTest({ workflows: [twice], parked: 0 })
+  await using t = await createTest({ workflows: [twice], cachedRuns: 0 })
   const run = await t.start(twice)
   await t.advance('1 day')
   expect(await run.result()).toBe(1)

@@ -49,7 +49,9 @@ it('what the port throws, or rejects with, fails the attempt', async () => {
       return calls === 2 ? Promise.reject(new Error('later')) : work(tools)
     },
   }
-  const thrice = workflow('thrice', { retry: { base: 1 } }, async (ctx) => ctx.step('step', ({ attempt }) => attempt))
+  const thrice = workflow('thrice', { retry: { initial: 1 } }, async (ctx) =>
+    ctx.step('step', ({ attempt }) => attempt),
+  )
   const holdfast = await createHoldfast({
     store: 'memory:',
     workflows: [thrice],

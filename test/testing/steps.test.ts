@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { fatal, workflow } from '../../src/index.ts'
 import { createTest } from '../../src/testing/index.ts'
 
-const charge = workflow('charge', { retry: { maxAttempts: 3, base: '1 min' } }, async (ctx, total: number) =>
+const charge = workflow('charge', { retry: { maxAttempts: 3, initial: '1 min' } }, async (ctx, total: number) =>
   ctx.step('charge', ({ attempt }) => ({ total, attempt }), { timeout: '5 min' }),
 )
 
@@ -30,7 +30,7 @@ it('a step fails as often as the test says, and is tried again after its delays'
 
 it('a step can fail after its work is done, and in one run only', async () => {
   const done: string[] = []
-  const work = workflow('work', { retry: { base: 1 } }, async (ctx, name: string) => {
+  const work = workflow('work', { retry: { initial: 1 } }, async (ctx, name: string) => {
     await ctx.step('do', () => void done.push(name))
   })
   await using t = await createTest({ workflows: [work] })

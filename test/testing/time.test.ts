@@ -14,7 +14,7 @@ const reminder = workflow('reminder', {}, async (ctx, days: number) => {
 })
 
 const approval = workflow('approval', {}, async (ctx) => {
-  const first = await ctx.race({ ok: ctx.signal<string>('approved'), late: ctx.sleep('2 days') })
+  const first = await ctx.race({ ok: ctx.receive<string>('approved'), late: ctx.sleep('2 days') })
   return first.tag === 'late' ? 'expired' : first.value
 })
 
@@ -48,7 +48,7 @@ it('after a second everything that is due within that second has happened: a sle
   const busy = workflow('busy', {}, async (ctx, kind: 'sleep' | 'retry' | 'timeout') => {
     if (kind === 'sleep') await ctx.sleep('1s')
     if (kind === 'retry') {
-      const retry = { base: '1s', jitter: { mode: 'none' } } as const
+      const retry = { initial: '1s', jitter: { mode: 'none' } } as const
       const fail = (): void => {
         attempts += 1
         if (attempts === 1) throw new Error('not yet')
@@ -108,7 +108,7 @@ it('drain lets happen what needs no time, and says what each run waits for', asy
 })
 
 it('drain with time goes on until every run has ended or waits for somebody outside', async () => {
-  const forever = workflow('forever', {}, async (ctx) => ctx.signal('never'))
+  const forever = workflow('forever', {}, async (ctx) => ctx.receive('never'))
   await using t = await createTest({ workflows: [reminder, forever] })
   const run = await t.start(reminder, 30)
   await t.start(forever)

@@ -56,7 +56,7 @@ const move = (tx: unknown, amount: number): void =>
 
 const transfer = workflow(
   'transfer',
-  { retry: { base: '1 min', jitter: { mode: 'none' } } },
+  { retry: { initial: '1 min', jitter: { mode: 'none' } } },
   async (ctx, amount: number) => {
     await ctx.transaction('debit', (tx) => move(tx, -amount))
     await ctx.sleep('1 min')

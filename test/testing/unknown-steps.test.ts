@@ -6,7 +6,7 @@ import { crashEverywhere, createTest } from '../../src/testing/index.ts'
 
 const checkout = workflow('checkout', {}, async (ctx) => {
   await ctx.step('charge', () => 1)
-  await ctx.signal('shipped')
+  await ctx.receive('shipped')
   await ctx.step('mail', () => 2)
 })
 

@@ -43,12 +43,12 @@ describe('a call that does not fit', () => {
 
   it('is none when a body returns a wait, or now a value and now a promise', () => {
     const said = compile(`
-      import { workflow, type TimeReached, type Workflow } from 'holdfast'
-      const slept: Workflow<void, TimeReached> = workflow('slept', (ctx) => ctx.sleep('1s'))
+      import { workflow, type SleepResult, type Workflow } from 'holdfast'
+      const slept: Workflow<void, SleepResult> = workflow('slept', (ctx) => ctx.sleep('1s'))
       const mixed: Workflow<number, number | string> = workflow('mixed', (ctx, n: number) =>
         n > 0 ? n : ctx.step('text', () => 'zero'),
       )
-      const branched: Workflow<void, TimeReached> = workflow('branched', (ctx) =>
+      const branched: Workflow<void, SleepResult> = workflow('branched', (ctx) =>
         ctx.branch('nap', (nap) => nap.sleep('1s')),
       )
     `)

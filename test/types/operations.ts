@@ -5,12 +5,12 @@ import {
   topic,
   workflow,
   type BroadcastOutcome,
-  type Cancelled,
+  type CancelOutcome,
   type Holdfast,
   type Operation,
   type RunHandle,
   type SendOrStartOutcome,
-  type Settled,
+  type SettledOperation,
   type SignalOutcome,
 } from 'holdfast'
 import { expectType, type Equal } from './expect-type.ts'
@@ -24,7 +24,7 @@ export async function submitting(holdfast: Holdfast): Promise<void> {
   const literal = await holdfast.submit({ kind: 'signal', to: 'id', name: 'paid', payload: 3 })
   expectType<Equal<typeof literal, SignalOutcome>>(true)
   const cancelled = await holdfast.submit(operation.cancel(started))
-  expectType<Equal<typeof cancelled, Cancelled>>(true)
+  expectType<Equal<typeof cancelled, CancelOutcome>>(true)
   const id = await holdfast.submit('greet', 'Ada').withPriority(1).execute()
   expectType<Equal<typeof id, string>>(true)
 
@@ -41,13 +41,13 @@ export async function batching(holdfast: Holdfast): Promise<void> {
     operation.signal({ type: 'greet', key: 'ada' }, 'paid'),
     operation.broadcast(news, { title: 'x' }),
   ])
-  expectType<Equal<typeof started, Settled<RunHandle<{ text: string }>>>>(true)
-  expectType<Equal<typeof sent, Settled<SignalOutcome>>>(true)
-  expectType<Equal<typeof told, Settled<BroadcastOutcome>>>(true)
+  expectType<Equal<typeof started, SettledOperation<RunHandle<{ text: string }>>>>(true)
+  expectType<Equal<typeof sent, SettledOperation<SignalOutcome>>>(true)
+  expectType<Equal<typeof told, SettledOperation<BroadcastOutcome>>>(true)
   const [first] = await holdfast.startMany([{ workflow: greet, input: 'Ada' }, { workflow: 'greet' }])
-  expectType<Equal<typeof first, Settled<RunHandle<{ text: string }>>>>(true)
+  expectType<Equal<typeof first, SettledOperation<RunHandle<{ text: string }>>>>(true)
   const many = await holdfast.startMany(['Ada', 'Bob'].map((input) => ({ workflow: greet, input })))
-  expectType<Equal<(typeof many)[number], Settled<RunHandle<{ text: string }>>>>(true)
+  expectType<Equal<(typeof many)[number], SettledOperation<RunHandle<{ text: string }>>>>(true)
   // @ts-expect-error -- the input of another workflow
   await holdfast.startMany([{ workflow: greet, input: 1 }])
   // @ts-expect-error -- no input
@@ -76,7 +76,7 @@ export async function sending(holdfast: Holdfast): Promise<void> {
 }
 
 /** An operation is known by what it answers. */
-export const cancelling: Operation<Cancelled> = operation.cancel('id')
+export const cancelling: Operation<CancelOutcome> = operation.cancel('id')
 
 // @ts-expect-error -- a pause does not answer like a cancellation
-export const pausing: Operation<Cancelled> = operation.pause('id')
+export const pausing: Operation<CancelOutcome> = operation.pause('id')

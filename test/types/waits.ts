@@ -1,7 +1,7 @@
 // What the compiler makes of waits: what each gives back, which of them can be raced, and what a child takes. Never run.
 
 import { z } from 'zod'
-import { topic, workflow, type Context, type RunOutcome, type TimeReached, type TokenWait, type Wait } from 'holdfast'
+import { topic, workflow, type Context, type RunOutcome, type SleepResult, type TokenWait, type Wait } from 'holdfast'
 import { expectType, type Equal } from './expect-type.ts'
 
 declare const ctx: Context
@@ -12,17 +12,17 @@ const tidy = workflow('tidy', async () => 'tidied')
 
 // Signals.
 
-const anything = ctx.signal('go')
+const anything = ctx.receive('go')
 expectType<Equal<typeof anything, Wait<unknown>>>(true)
-const named = ctx.signal<number>('go')
+const named = ctx.receive<number>('go')
 expectType<Equal<typeof named, Wait<number>>>(true)
-const checked = ctx.signal('go', { schema: z.object({ by: z.string() }) })
+const checked = ctx.receive('go', { schema: z.object({ by: z.string() }) })
 expectType<Equal<typeof checked, Wait<{ by: string }>>>(true)
-const fromTopic = ctx.signal(price)
+const fromTopic = ctx.receive(price)
 expectType<Equal<typeof fromTopic, Wait<{ price: number }>>>(true)
 
 // @ts-expect-error -- misspelt: schema
-ctx.signal('go', { shema: z.string() })
+ctx.receive('go', { shema: z.string() })
 
 // Races: the tag tells what the value is.
 
@@ -32,7 +32,7 @@ expectType<
     typeof race,
     Wait<
       | { readonly tag: 'ok'; readonly value: { by: string } }
-      | { readonly tag: 'late'; readonly value: TimeReached }
+      | { readonly tag: 'late'; readonly value: SleepResult }
       | { readonly tag: 'child'; readonly value: { paid: string } }
     >
   >
@@ -60,7 +60,7 @@ expectType<Equal<Awaited<typeof nested>['tag'], 'race' | 'other'>>(true)
 // All of several.
 
 const both = ctx.all({ go: named, sleep: ctx.sleep(1) })
-expectType<Equal<typeof both, Promise<{ go: number; sleep: TimeReached }>>>(true)
+expectType<Equal<typeof both, Promise<{ go: number; sleep: SleepResult }>>>(true)
 const list = ctx.all([named, checked])
 expectType<Equal<typeof list, Promise<[number, { by: string }]>>>(true)
 const many = ctx.all([1, 2].map((id) => ctx.child(charge, { id: String(id) })))

@@ -7,7 +7,7 @@ import {
   type Context,
   type Duration,
   type StepTools,
-  type TimeReached,
+  type SleepResult,
   type Wait,
   type Workflow,
 } from 'holdfast'
@@ -81,10 +81,36 @@ expectType<Equal<typeof objectWithSchema, Workflow<string, number>>>(true)
 // @ts-expect-error -- an object without a method to run
 workflow('no.run', { version: 1 }, { perform: () => 1 })
 
-workflow('unique', { unique: { key: 'orderid', scope: 'global' }, tags: ['a'], metadata: { team: 'x' } }, () => 1)
+interface Order {
+  readonly orderId: string
+  readonly lines: readonly string[]
+  readonly note?: string
+}
+const performOrder = (_ctx: unknown, order: Order): string => order.orderId
+
+workflow('unique', { unique: { key: 'orderId', scope: 'global' }, tags: ['a'], metadata: { team: 'x' } }, performOrder)
+workflow('unique.by', { unique: { key: ({ lines }: Order) => lines.length } }, performOrder)
+workflow('unique.inline', { unique: { key: 'orderId' } }, (_ctx, order: Order) => order)
+workflow('unique.schema', { input: z.object({ id: z.coerce.number<string>() }), unique: { key: 'id' } }, () => 1)
+workflow('unique.schema.by', { input: z.object({ id: z.string() }), unique: { key: ({ id }) => id } }, () => 1)
+
+// @ts-expect-error -- the input has no such field
+workflow('unique.misspelt', { unique: { key: 'orderid' } }, performOrder)
+
+// @ts-expect-error -- a list is no key
+workflow('unique.list', { unique: { key: 'lines' } }, performOrder)
+
+// @ts-expect-error -- a field that may be missing is no key
+workflow('unique.optional', { unique: { key: 'note' } }, performOrder)
+
+// @ts-expect-error -- the input has no such field
+workflow('unique.inline.misspelt', { unique: { key: 'orderid' } }, (_ctx, order: Order) => order)
+
+// @ts-expect-error -- the schema makes no such field
+workflow('unique.no.field', { input: z.object({ id: z.string() }), unique: { key: 'name' } }, () => 1)
 
 // @ts-expect-error -- there is no such scope
-workflow('no.scope', { unique: { key: 'orderid', scope: 'team' } }, () => 1)
+workflow('no.scope', { unique: { key: 'orderId', scope: 'team' } }, performOrder)
 
 // From a schema: `start` takes what goes in, the body gets what comes out.
 
@@ -132,7 +158,7 @@ workflow('misspelt.inside', { retry: { maxAttempt: 3 } }, () => 1)
 workflow('unknown.preset', { retry: 'temporal' }, () => 1)
 
 // @ts-expect-error -- a misspelt unit: seconds
-workflow('misspelt.unit', { retry: { base: '5 secnods' } }, () => 1)
+workflow('misspelt.unit', { retry: { initial: '5 secnods' } }, () => 1)
 
 // Inside of a body.
 
@@ -156,12 +182,12 @@ workflow('inside', async (ctx) => {
   expectType<Equal<typeof tooled, Promise<AbortSignal>>>(true)
 
   const sleep = ctx.sleep('2 days')
-  expectType<Equal<typeof sleep, Wait<TimeReached>>>(true)
+  expectType<Equal<typeof sleep, Wait<SleepResult>>>(true)
   const { firedAt } = await sleep
   expectType<Equal<typeof firedAt, Date>>(true)
 
   const together = await Promise.all([sync, ctx.sleep(5), async])
-  expectType<Equal<typeof together, [number, TimeReached, { id: string }]>>(true)
+  expectType<Equal<typeof together, [number, SleepResult, { id: string }]>>(true)
 
   const branched = ctx.branch('eu', (eu) => eu.step('pay', () => 'paid'))
   expectType<Equal<typeof branched, Promise<string>>>(true)

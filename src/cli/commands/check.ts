@@ -67,7 +67,12 @@ async function printDefinitions(
   module: WorkflowModule,
   problems: readonly Problem[],
 ): Promise<void> {
-  const workflows = module.definitions.map(({ type, version, style, unique }) => ({ type, version, style, unique }))
+  const workflows = module.definitions.map(({ type, version, style, unique }) => ({
+    type,
+    version,
+    style,
+    unique: unique === null ? null : { key: unique.field, scope: unique.scope },
+  }))
   await printer.answer(
     { workflows, problems },
     ...table(
@@ -76,7 +81,7 @@ async function printDefinitions(
         visible(type),
         String(version),
         style,
-        unique === null ? '' : visible(`${unique.key} (${unique.scope})`),
+        unique === null ? '' : visible(`${unique.key ?? 'a function of the input'} (${unique.scope})`),
       ]),
       printer.columns,
       printer.paint,

@@ -1,7 +1,12 @@
 // `holdfast dead-letters`: lists what runs had not read when they ended, sends one of it again, or discards it.
 
 import type { Command } from 'commander'
-import type { DeadLetterReference, DeadLetterView, ReplayOptions, ReplayOutcome } from '../../client/dead-letters.ts'
+import type {
+  DeadLetterReference,
+  DeadLetterView,
+  RetryDeadLetterOptions,
+  RetryDeadLetterOutcome,
+} from '../../client/dead-letters.ts'
 import { formatMs } from '../../core/duration.ts'
 import { HoldfastError } from '../../core/error.ts'
 import type { Holdfast } from '../../holdfast.ts'
@@ -27,10 +32,10 @@ interface DeadLettersOptions {
 export function registerDeadLetters(program: Command, act: Act): void {
   const command = program
     .command('dead-letters')
-    .summary('list what ended runs had not read; send it again')
+    .summary('list messages that ended runs had not read; retry or discard one')
     .description(
-      'Lists what was sent to runs that ended without having read it and is kept, newest first. With the run and the id of ' +
-        'one it is sent again, or discarded.',
+      'Lists the dead letters, newest first: messages to runs that ended without reading them, and whose topic keeps them. ' +
+        'With the run and the id of one letter, sends it again or discards it.',
     )
     .argument('[run]', 'the run that the letter was for')
     .argument('[id]', 'the id of the letter')
@@ -59,12 +64,12 @@ export function registerDeadLetters(program: Command, act: Act): void {
       return list(call, options)
     }
     if (id === undefined) throw usage(`Which letter? Name its id, too; or list them with --run ${runId}.`)
-    if (wishes !== 1) throw usage('What is to become of it? Say one of --to <run>, --to-topic and --discard.')
+    if (wishes !== 1) throw usage('Say what to do with the letter: one of --to <run>, --to-topic and --discard.')
     const letter = { runId: checkRunId(runId), id }
     const to = options.to === undefined ? null : checkRunId(options.to)
     const opened = await call.open({ store: 'existing' })
     if (options.discard === true) return discard(call, opened.holdfast, letter)
-    return replay(call, opened, letter, to)
+    return retry(call, opened, letter, to)
   })
 }
 
@@ -110,14 +115,14 @@ function letterLines(
   return table(columns, rows, width, paint)
 }
 
-async function replay(
+async function retry(
   { printer }: Call,
   { holdfast, module }: Opened,
   letter: DeadLetterReference,
   to: string | null,
 ): Promise<void> {
   const where = to === null ? { to: await topicOf(holdfast, module, letter) } : { to }
-  const sent: ReplayOutcome = await holdfast.replayDeadLetter(letter, where)
+  const sent: RetryDeadLetterOutcome = await holdfast.retryDeadLetter(letter, where)
   switch (sent.outcome) {
     case 'not-dead':
       throw notDead(letter)
@@ -138,7 +143,7 @@ async function topicOf(
   holdfast: Holdfast,
   module: Opened['module'],
   { runId, id }: DeadLetterReference,
-): Promise<ReplayOptions['to']> {
+): Promise<RetryDeadLetterOptions['to']> {
   for (let after: string | null = null; ;) {
     const page: Awaited<ReturnType<Holdfast['deadLetters']>> = await holdfast.deadLetters({
       run: runId,

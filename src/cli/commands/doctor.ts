@@ -14,13 +14,13 @@ export function registerDoctor(program: Command, act: Act): void {
     .description(
       'Checks what must be true of every run in a store, whatever crashed or raced, and prints each invariant with ok or the ' +
         'runs that break it. Reads everything once and changes nothing; runs may go on meanwhile. Exits with code 70 if an ' +
-        'invariant does not hold: then Holdfast has a defect, or somebody changed the tables.',
+        'invariant does not hold: then Holdfast has a defect, or the tables were changed by hand.',
     )
     .addHelpText('after', examples('doctor --store sqlite:app.db', 'doctor --store sqlite:app.db --json'))
   act(command, async (call) => {
     const { holdfast, store } = await call.open({ store: 'existing', onlyLooks: true })
     const { printer } = call
-    const checks = await holdfast.check()
+    const checks = await holdfast.doctor()
     const broken = checks.filter(({ offenders }) => offenders.length > 0)
     const width = Math.max(...checks.map(({ name }) => name.length))
     await printer.answer(

@@ -52,10 +52,7 @@ export function registerMigrate(program: Command, act: Act): void {
       '--owner <role>',
       'Postgres: the role that owns the schema, as which all is done; you are a member of it, and no superuser',
     )
-    .option(
-      '--views <names>',
-      'Postgres: make read-only views named as in simple-workflow, ironflow, coordinator, pgqrs; none drops them',
-    )
+    .option('--views <names>', 'Postgres: make read-only views: runs, instances, waits, queues; none drops them')
     .option('--payloads', 'Postgres, with --views: make a second set of them that shows payloads')
     .option(
       '--roles [prefix]',
@@ -67,7 +64,7 @@ export function registerMigrate(program: Command, act: Act): void {
       examples(
         'migrate --store sqlite:app.db',
         'migrate --store postgres://app@db/app --dry-run > next.sql',
-        'migrate --store postgres://app@db/app --views ironflow,pgqrs',
+        'migrate --store postgres://app@db/app --views instances,queues',
         'migrate --store postgres://admin@db/app --roles shop',
       ),
     )

@@ -9,7 +9,7 @@ import { examples, Interrupted, type Act } from '../call.ts'
 import { visible } from '../../core/printable.ts'
 import { assertSucceeded, follow } from '../following.ts'
 import { inputOf } from '../input-argument.ts'
-import { collected, duration, futureTime, pairs, whole } from '../option-values.ts'
+import { collected, duration, pairs, pointInTime, whole } from '../option-values.ts'
 import { jsonLine } from '../plain-json.ts'
 import { checkRunId } from '../run-filter.ts'
 import { quoted, usage } from '../usage.ts'
@@ -26,6 +26,7 @@ interface StartCommandOptions {
   readonly meta?: readonly string[]
   readonly priority?: number
   readonly runAt?: string
+  readonly delay?: Duration
   readonly timeout?: Duration
   readonly expiresIn?: Duration
   readonly wait?: boolean
@@ -49,16 +50,17 @@ export function registerStart(program: Command, act: Act): void {
     .option('--tag <tag>', 'a word to find it by; may be given again', collected)
     .option('--meta <name=value>', 'what to know about it; may be given again', collected)
     .option('--priority <n>', 'higher goes first', whole('--priority'))
-    .option('--run-at <time>', 'not before this time (2026-11-16T08:00:00Z), or this long from now (10m)')
+    .option('--run-at <time>', 'not before this time (2026-11-16T08:00:00Z)')
+    .option('--delay <duration>', 'not before this much time has passed (10m)', duration('--delay'))
     .option('--timeout <duration>', 'it fails if it has not ended by then', duration('--timeout'))
-    .option('--expires-in <duration>', 'it fails if nobody has begun it by then', duration('--expires-in'))
+    .option('--expires-in <duration>', 'it fails if no worker has begun it by then', duration('--expires-in'))
     .addHelpText(
       'after',
       examples(
         `start shop.order '{"id":"42","total":99}' --key order-42 --wait`,
         'start shop.order --file order.json --tag vip --meta region=eu',
         'generate-order | holdfast start shop.order - --json',
-        'start reports.nightly --run-at 10m --idempotency-key 2026-11-16',
+        'start reports.nightly --delay 10m --idempotency-key 2026-11-16',
       ).replace('$ holdfast generate', '$ generate'),
     )
   act(command, async (call) => {
@@ -88,7 +90,7 @@ export function registerStart(program: Command, act: Act): void {
 }
 
 function startOptions(options: StartCommandOptions): StartOptions {
-  const { id, key, scope, onConflict, idempotencyKey, version, tag, meta, priority, runAt, timeout, expiresIn } =
+  const { id, key, scope, onConflict, idempotencyKey, version, tag, meta, priority, runAt, delay, timeout, expiresIn } =
     options
   return {
     ...(id === undefined ? {} : { id: checkRunId(id) }),
@@ -102,7 +104,8 @@ function startOptions(options: StartCommandOptions): StartOptions {
     ...(tag === undefined ? {} : { tags: tag }),
     ...(meta === undefined ? {} : { metadata: pairs(meta, '--meta') }),
     ...(priority === undefined ? {} : { priority }),
-    ...(runAt === undefined ? {} : { runAt: futureTime(runAt, '--run-at') }),
+    ...(runAt === undefined ? {} : { runAt: pointInTime(runAt, '--run-at') }),
+    ...(delay === undefined ? {} : { delay }),
     ...(timeout === undefined ? {} : { timeout }),
     ...(expiresIn === undefined ? {} : { expiresIn }),
   }

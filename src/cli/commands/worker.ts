@@ -65,7 +65,7 @@ export function registerWorker(program: Command, act: Act): void {
     }
     supervisor?.tell({ holdfast: 'working', store: shownStore(store), workflows } satisfies WorkingMessage)
     await tell(
-      { event: 'working', workflows, tookOver: worker.tookOver },
+      { event: 'working', workflows, recovered: worker.recovered },
       `Serves ${amount(workflows.length, 'workflow')} from ${shownStore(store)}:`,
       ...workflows.map(({ type, version }) => `  ${visible(type)} v${version}`),
       'Works until it is stopped: Ctrl-C stops it gracefully, a second one at once.',

@@ -45,13 +45,13 @@ const queueNotStuck: ExchangeInvariant = {
   about: 'No run waits on a queue that keeps something for whoever waits, but who is still to get it by a chore.',
   check({ waits, broadcasts, chores }, states, now) {
     const isKept = ({ delivery, takenBy, expiresAt }: Broadcast): boolean =>
-      delivery === 'queue' && takenBy === null && (expiresAt === null || expiresAt > now)
+      delivery === 'one' && takenBy === null && (expiresAt === null || expiresAt > now)
     const open = new Set(broadcasts.filter(isKept).map(({ topic }) => topic))
     for (const { kind, target } of chores) if (kind === 'late') open.delete(target)
     const isLive = ({ run }: RunState): boolean => !isTerminal(run.status) && run.deletedAt === null
     const live = new Set(states.filter(isLive).map(({ run }) => run.id))
     return waits
-      .filter(({ kind, delivery, target }) => kind === 'topic' && delivery === 'queue' && open.has(target))
+      .filter(({ kind, delivery, target }) => kind === 'topic' && delivery === 'one' && open.has(target))
       .filter(({ runId }) => live.has(runId))
       .map(({ runId, target }) => ({ runId, told: `it waits on ${target}, which keeps something` }))
   },

@@ -91,7 +91,7 @@ export class MemoryBooks implements Books {
 
   broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
     const all = this.tables.topics.broadcasts(topic)
-    return all.filter((one) => one.delivery === 'topic' && one.position >= position).slice(0, most)
+    return all.filter((one) => one.delivery === 'all' && one.position >= position).slice(0, most)
   }
 
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {

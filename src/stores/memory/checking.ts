@@ -2,11 +2,11 @@
 
 import { checkAll, checkExchange, checkFeed, report } from '../../core/invariants/check.ts'
 import type { RunState } from '../../core/invariants/invariant.ts'
-import type { Checked } from '../../store.ts'
+import type { InvariantCheck } from '../../store.ts'
 import type { Row } from './row.ts'
 import type { Tables } from './tables.ts'
 
-export function checkStore({ rows, feed, topics }: Tables, now: number): readonly Checked[] {
+export function checkStore({ rows, feed, topics }: Tables, now: number): readonly InvariantCheck[] {
   const states = Array.from(rows.values(), stateOf)
   const changes = feed.read(0, Number.POSITIVE_INFINITY)
   const between = { waits: topics.allWaits(), broadcasts: topics.allBroadcasts(), chores: topics.allChores() }

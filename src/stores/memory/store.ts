@@ -17,7 +17,7 @@ import type {
   BeatRequest,
   Capabilities,
   Change,
-  Checked,
+  InvariantCheck,
   ChoresDone,
   Claimed,
   ClaimRequest,
@@ -279,7 +279,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     return this.key
   }
 
-  async check(): Promise<readonly Checked[]> {
+  async doctor(): Promise<readonly InvariantCheck[]> {
     this.assertOpen()
     return checkStore(this.tables, this.clock.now())
   }

@@ -152,5 +152,5 @@ export class Topics {
 }
 
 function mayStillBeTaken({ delivery, takenBy, expiresAt }: Broadcast, now: number): boolean {
-  return delivery === 'queue' && takenBy === null && (expiresAt === null || expiresAt > now)
+  return delivery === 'one' && takenBy === null && (expiresAt === null || expiresAt > now)
 }

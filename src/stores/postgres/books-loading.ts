@@ -89,13 +89,13 @@ export function booksLoading(dialect: Dialect): Loading {
 
   async function lookBacklogs(x: Execution, end: Ender, wants: Wants) {
     // What nothing is kept of needs no look: everybody gets only what comes after.
-    const asked = [...wants.backlogs.values()].filter(({ delivery, retainMs }) => delivery === 'queue' || retainMs > 0)
+    const asked = [...wants.backlogs.values()].filter(({ delivery, retainMs }) => delivery === 'one' || retainMs > 0)
     const rows = await ask(
       x,
       statements[end].backlogs,
       asked.map(({ topic, delivery, most, retainMs }) => ({
         shard: shardOfTopic(topic),
-        json: { topic, delivery, most: delivery === 'queue' ? most + 1 : null, retain: retainMs },
+        json: { topic, delivery, most: delivery === 'one' ? most + 1 : null, retain: retainMs },
       })),
     )
     const backlogs = new Map<string, Broadcast[]>(Array.from(wants.backlogs.keys(), (key) => [key, []]))
@@ -104,11 +104,11 @@ export function booksLoading(dialect: Dialect): Loading {
     const received: { readonly runId: string; readonly id: string }[] = []
     for (const [key, { delivery, most, readers }] of wants.backlogs) {
       const backlog = backlogs.get(key) as Broadcast[]
-      if (delivery === 'queue' && backlog.length > most) {
+      if (delivery === 'one' && backlog.length > most) {
         backlog.length = most
         cut.add(key)
       }
-      if (delivery === 'queue') continue
+      if (delivery === 'one') continue
       for (const runId of readers) {
         for (const kept of backlog) received.push({ runId, id: broadcastMessageId(kept) })
       }
@@ -330,7 +330,7 @@ export function booksLoading(dialect: Dialect): Loading {
       }
       const { backlogs, cut, received } = backlog
       for (const broadcast of passing.slice(0, 1)) {
-        const subscribed = waits.get(`topic ${broadcast.topic}`) ?? []
+        const subscribed = waits.get(`all ${broadcast.topic}`) ?? []
         for (const { runId } of subscribed) received.push({ runId, id: broadcastMessageId(broadcast) })
       }
       const wanted = Array.from(wants.messageIds, ([runId, ids]) => Array.from(ids, (id) => ({ runId, id }))).flat()

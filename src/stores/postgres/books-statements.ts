@@ -44,7 +44,7 @@ export function loadingStatements(
 const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 
 /** What of a message's policy says that it goes on to a topic. */
-const isBroadcast = `message.policy like '%"onTargetTerminated":"broadcast"%'`
+const isBroadcast = `message.policy like '%"onUnread":"broadcast"%'`
 
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
   const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
@@ -125,7 +125,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     from json_to_recordset($2::text::json) as asked (topic text, position integer, most bigint) cross join lateral (
       select * from ${schema}.broadcasts as broadcast
       where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.position >= asked.position
-        and broadcast.delivery = 'topic'
+        and broadcast.delivery = 'all'
       order by broadcast.position limit asked.most) as broadcast
     order by broadcast.position`,
 
@@ -185,16 +185,16 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
     asked as materialized (
       select * from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint, retain bigint)),
     found as (
-      select one.* from (select * from asked where delivery = 'queue') as asked cross join clock cross join lateral (
+      select one.* from (select * from asked where delivery = 'one') as asked cross join clock cross join lateral (
         select * from ${schema}.broadcasts as broadcast
-        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.delivery = 'queue'
+        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.delivery = 'one'
           and broadcast.taken_by is null and (broadcast.expires_at is null or broadcast.expires_at > now)
         order by broadcast.position limit asked.most) as one
       union all
-      select one.* from (select * from asked where delivery = 'topic') as asked cross join clock cross join lateral (
+      select one.* from (select * from asked where delivery = 'all') as asked cross join clock cross join lateral (
         select * from ${schema}.broadcasts as broadcast
         where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
-          and (broadcast.delivery = 'topic' or broadcast.taken_by is not null) and broadcast.delivery = 'topic'
+          and (broadcast.delivery = 'all' or broadcast.taken_by is not null) and broadcast.delivery = 'all'
           and broadcast.at > now - retain and (broadcast.expires_at is null or broadcast.expires_at > now)
         offset 0) as one)
     select ${broadcastColumns('found')} from found order by found.topic, found.position`,

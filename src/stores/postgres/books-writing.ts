@@ -312,12 +312,12 @@ function writingStatements({ schema }: Dialect) {
     where broadcast.shard = $1::smallint and broadcast.topic = $2::text and broadcast.position = any(array(
       (select old.position from ${schema}.broadcasts as old
       where old.shard = $1::smallint and old.topic = $2::text and old.at < $6::bigint
-        and (old.delivery = 'topic' or old.taken_by is not null)
+        and (old.delivery = 'all' or old.taken_by is not null)
       order by old.at limit ${forgottenAtOnce})
       union all
       (select old.position from ${schema}.broadcasts as old
       where old.shard = $1::smallint and old.topic = $2::text and old.at < $6::bigint
-        and old.delivery = 'queue' and old.taken_by is null and old.expires_at is not null
+        and old.delivery = 'one' and old.taken_by is null and old.expires_at is not null
         and old.expires_at <= $7::bigint
       order by old.expires_at limit ${forgottenAtOnce})
       limit ${forgottenAtOnce}))`

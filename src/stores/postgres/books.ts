@@ -247,7 +247,7 @@ export class PostgresBooks implements Books {
 
   settle(message: Message, fate: Fate): void {
     const { runId, id, name, policy } = message
-    if (fate === 'broadcast' && policy?.onTargetTerminated === 'broadcast') {
+    if (fate === 'broadcast' && policy?.onUnread === 'broadcast') {
       const isKnown = this.found.topics.has(name) && this.found.waits.has(`${policy.delivery} ${name}`)
       if (!isKnown) throw new Missing((wants) => wants.giveUp(message))
     }
@@ -302,7 +302,7 @@ export class PostgresBooks implements Books {
   deleteWait(wait: WaitRow): void {
     const key = keyOf(wait)
     // Who gives it up does not say how the topic delivers.
-    const lists = wait.kind === 'run' ? (['run'] as const) : (['topic', 'queue'] as const)
+    const lists = wait.kind === 'run' ? (['run'] as const) : (['all', 'one'] as const)
     for (const list of lists) this.waitsOf(list, wait.target).delete(key)
     this.addedWaits.delete(key)
     this.deletedWaits.set(key, wait)
@@ -371,5 +371,5 @@ function keyOf({ kind, target, runId, effect }: WaitRow): string {
 }
 
 function listOf({ kind, delivery }: WaitRow): 'run' | Delivery {
-  return kind === 'run' ? 'run' : (delivery ?? 'topic')
+  return kind === 'run' ? 'run' : (delivery ?? 'all')
 }

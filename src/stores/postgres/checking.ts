@@ -4,7 +4,7 @@
 // Every join is on the shard as well, so that a database which spread its rows by it has all that it joins in one place.
 
 import { mostOffenders } from '../../core/invariants/check.ts'
-import type { Checked } from '../../store.ts'
+import type { InvariantCheck } from '../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import { feedChecksOf } from './checking-feed.ts'
 import { damagedRows } from './damaged-rows.ts'
@@ -17,7 +17,7 @@ export interface Checking {
    * In a transaction: outside of one, the storage timeout bounds each statement. Runs that are known to have damaged rows are
    * left out, and named.
    */
-  check(x: Execution, damaged?: readonly string[]): Promise<readonly Checked[]>
+  check(x: Execution, damaged?: readonly string[]): Promise<readonly InvariantCheck[]>
   /** The runs for whose rows a check fails because they hold no JSON. */
   damaged(x: Execution): Promise<readonly string[]>
 }
@@ -25,13 +25,13 @@ export interface Checking {
 export function checking({ schema, now }: Dialect): Checking {
   const made = (tables: Tables, adapt: (sql: string) => string): readonly (readonly [string, Statement])[] =>
     Object.entries(checksOf(schema, `(select ${now})`, tables)).map(
-      ([name, sql]) => [name, statement('check.read', checkQuery(adapt(sql)))] as const,
+      ([name, sql]) => [name, statement('doctor.read', checkQuery(adapt(sql)))] as const,
     )
   const usual = made({ runs: `${schema}.runs`, journal: `${schema}.journal` }, (sql) => sql)
   const withoutDamaged = (ids: readonly string[]): typeof usual =>
     made({ runs: 'sound_runs', journal: 'sound_journal' }, (sql) => withTables(schema, ids, sql))
   const suspicious = statement(
-    'check.read',
+    'doctor.read',
     `select id from ${schema}.runs where ${malformedRun} union select run_id from ${schema}.journal where ${malformedEntry}`,
   )
   // It reads everything, and may take longer than anything that others wait for; so it takes one core, and leaves them the rest.
@@ -56,7 +56,7 @@ export function checking({ schema, now }: Dialect): Checking {
       // The plans are those of the user's settings; where names are looked for is not.
       await x.execute(safely, [])
       await x.execute(unhurried, [])
-      const checked: Checked[] = []
+      const checked: InvariantCheck[] = []
       const malformed = new Set([...damaged, ...(await x.execute(suspicious, [])).map(({ id }) => id as string)])
       for (const [name, query] of malformed.size === 0 ? usual : withoutDamaged([...malformed])) {
         const offenders = (await x.execute(query, [])).map(({ id }) => id as string)
@@ -293,9 +293,9 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
 
     queue_not_stuck: `
       select w.run_id as id from ${waits} as w join ${runs} as r on r.id = w.run_id
-      where w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+      where w.kind = 'topic' and w.delivery = 'one' and r.ended_at is null and r.deleted_at is null
         and exists (select 1 from ${schema}.broadcasts as b
-          where b.shard = w.shard and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+          where b.shard = w.shard and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
             and (b.expires_at is null or b.expires_at > ${now}))
         and not exists (
           select 1 from ${schema}.chores as c where c.shard = w.shard and c.kind = 'late' and c.target = w.target)`,

@@ -12,13 +12,13 @@ const beforeAll = '00000000-0000-0000-0000-000000000000'
 
 export function damagedRows({ schema }: Pick<Dialect, 'schema'>): (x: Execution) => Promise<readonly string[]> {
   const runs = statement(
-    'check.read',
+    'doctor.read',
     `
     select shard, id, tags, metadata, wish, wants from ${schema}.runs
     where (shard, id) > ($1::smallint, $2::uuid) order by shard, id limit ${rowsAtOnce}`,
   )
   const entries = statement(
-    'check.read',
+    'doctor.read',
     `
     select shard, run_id as id, seq, kind, name, meta, case when data is not null then ''::text end as data
     from ${schema}.journal

@@ -11,9 +11,9 @@ import type { Row } from './execution.ts'
 import { sqlStateOf } from './sql-state.ts'
 
 /** What is done about a database that may lose what it has answered as committed. */
-export type Unsafe = 'refuse' | 'warn' | 'allow'
+export type UnsafeDurability = 'refuse' | 'warn' | 'allow'
 
-const choices: readonly Unsafe[] = ['refuse', 'warn', 'allow']
+const choices: readonly UnsafeDurability[] = ['refuse', 'warn', 'allow']
 
 interface Hazard {
   readonly setting: string
@@ -53,7 +53,7 @@ const hazards: readonly Hazard[] = [
 /** Looks at the settings of the connections that the pool gives, and warns of those that lose something, or refuses. */
 export async function checkDurability(
   pool: PoolLike,
-  options: { readonly unsafe?: Unsafe | undefined; readonly logger: Pick<Logger, 'warn'> },
+  options: { readonly unsafe?: UnsafeDurability | undefined; readonly logger: Pick<Logger, 'warn'> },
 ): Promise<void> {
   const { unsafe = 'warn', logger } = options
   if (!choices.includes(unsafe)) {

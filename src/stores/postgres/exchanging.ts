@@ -141,6 +141,6 @@ function assertLocked({ waits, asked, runs }: Found, lockedOut: ReadonlySet<stri
 
 /** The same again, from the start: as if the database had said that others were in the way. */
 function again(): HoldfastError {
-  const cause = Object.assign(new Error('Somebody has come in between.'), { code: '40001' })
+  const cause = Object.assign(new Error('Another transaction came in between.'), { code: '40001' })
   return new HoldfastError('STORE_UNAVAILABLE', 'Others were in the way too often.', { cause })
 }

@@ -23,7 +23,7 @@ export interface Found {
   readonly unread: ReadonlyMap<string, readonly Message[]>
   /** Runs that have more unread than was looked at. */
   readonly cutUnread: ReadonlySet<string>
-  /** By `run` and its id; by `topic`, `queue` or `late` and the name of the topic. */
+  /** By `run` and its id; by `all`, `one` or `late` and the name of the topic. */
   readonly waits: ReadonlyMap<string, readonly WaitRow[]>
   /** Runs, topics and queues on which more wait than were looked at. */
   readonly cutWaits: ReadonlySet<string>

@@ -9,7 +9,7 @@ import { connected } from './changing.ts'
 import { ConnectionBudget } from './connection-budget.ts'
 import { Database, patienceFor, type PoolLike } from './database.ts'
 import { databaseClock, type Dialect } from './dialect.ts'
-import { checkDurability, type Unsafe } from './durability.ts'
+import { checkDurability, type UnsafeDurability } from './durability.ts'
 import { Hints } from './hearing.ts'
 import type { Row } from './execution.ts'
 import { expectErrors, inTime, onLine, type Line, type LineSource } from './line.ts'
@@ -57,7 +57,7 @@ export interface PostgresStoreOptions {
    * What to do about a database whose settings may lose what it has answered as committed: `fsync`, `full_page_writes` or
    * `synchronous_commit` off. @default 'warn'
    */
-  readonly unsafe?: Unsafe
+  readonly unsafe?: UnsafeDurability
   /** The one expression for the time, in milliseconds as a bigint, with qualified names. @default the database's clock */
   readonly now?: string
   readonly logger?: Logger

@@ -53,7 +53,7 @@ export function refusedRescues({ schema, logger, monotonic }: RefusedRescuesOpti
     const right = table === 'runs' ? 'UPDATE' : 'INSERT'
     logger.error(
       `A policy of row-level security refuses ${right} on ${schema}.${table} for ${count} whose worker died or whose time is ` +
-        'over: let the user of this store write them. Until then nobody goes on with them.',
+        'over: let the user of this store write them. Until then no worker goes on with them.',
       { table, right, runs, error },
     )
   }

@@ -252,11 +252,11 @@ export const migrations: readonly Migration[] = [
   create unique index broadcasts_id on ${schema}.broadcasts (shard, topic, id) where told >= 0;
   -- What waits for the next who comes; of that, what expires; and what may be forgotten one day.
   create index broadcasts_open on ${schema}.broadcasts (shard, topic, position)
-    where delivery = 'queue' and taken_by is null;
+    where delivery = 'one' and taken_by is null;
   create index broadcasts_expiring on ${schema}.broadcasts (shard, topic, expires_at)
-    where delivery = 'queue' and taken_by is null and expires_at is not null;
+    where delivery = 'one' and taken_by is null and expires_at is not null;
   create index broadcasts_closed on ${schema}.broadcasts (shard, topic, at)
-    where delivery = 'topic' or taken_by is not null;
+    where delivery = 'all' or taken_by is not null;
   `,
 
   // Which messages wake a run that waits, as `core/wanted.ts` writes it; null if any does. No index has it.

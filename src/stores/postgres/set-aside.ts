@@ -143,9 +143,9 @@ export class Guard {
   /** Throws if something is set aside: the transaction is rolled back then. */
   assertWhole(): void {
     if (this.aside.size === 0) return
-    const cause = Object.assign(new Error('Somebody else has locked some of it.'), { code: '55P03' })
+    const cause = Object.assign(new Error('Another transaction has locked some of it.'), { code: '55P03' })
     const details = { aside: [...this.aside] }
-    throw new HoldfastError('STORE_UNAVAILABLE', 'Somebody else has locked some of a batch.', { cause, details })
+    throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked rows of a batch.', { cause, details })
   }
 
   private isLockedOut(error: unknown): boolean {

@@ -106,7 +106,7 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '08': unavailable('The connection to the database failed.'),
   '40': unavailable('Others were in the way too often.'),
   '53': unavailable('The database lacks a resource.'),
-  '55': unavailable('Somebody else has locked a row for longer than a statement waits for it.'),
+  '55': unavailable('Another transaction has locked a row for longer than a statement waits for it.'),
   '57': unavailable('The database is shutting down or starting.'),
   '58': unavailable('The database failed to read or write.'),
   XX: unavailable('The database is damaged or has a defect. Look at its log.'),

@@ -11,7 +11,7 @@ import type {
   Busy,
   Capabilities,
   Change,
-  Checked,
+  InvariantCheck,
   ChoresDone,
   Claimed,
   ClaimRequest,
@@ -44,7 +44,7 @@ import type {
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import { checking, type Checking } from './checking.ts'
 import { chores, type Chores } from './chores.ts'
@@ -273,7 +273,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     return this.parts.tokenKey()
   }
 
-  async check(): Promise<readonly Checked[]> {
+  async doctor(): Promise<readonly InvariantCheck[]> {
     // It reads everything, in plans and in a time of its own.
     const lent = <Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> =>
       this.db.lend(({ x }) => work(x), { patienceMs: longestCheckMs, inTime: true })
@@ -290,13 +290,13 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     }
   }
 
-  within(handle: unknown): Within {
+  within(handle: unknown): TransactionStore {
     this.db.assertOpen()
     return new PostgresWithin(this, sqlHandleOf(handle), this.parts.hearing.tellWithin)
   }
 
   async transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     const { tellWithin } = this.parts.hearing

@@ -1,5 +1,5 @@
-// Views with the names of other designs, for people who know those and for dashboards that were made for them. They are made
-// only when somebody asks, each design in a schema of its own beside ours, and can only be read. There are two sets of each: one
+// Views with the tables of other designs, for people who know those and for dashboards that were made for them. Each set is named
+// for what it shows. They are made only when somebody asks, each design in a schema of its own beside ours, and can only be read. There are two sets of each: one
 // that shows no payload, and one in another schema that does, for those whom it is granted to. Neither gives anybody a right:
 // whoever looks needs the right to read what the view reads.
 
@@ -16,7 +16,10 @@ import { pgqrs } from './views/pgqrs.ts'
 import { simpleWorkflow } from './views/simple-workflow.ts'
 import { hidden, shown as withPayloads, type Design, type View } from './views/view.ts'
 
-const designs = { 'simple-workflow': simpleWorkflow, ironflow, coordinator, pgqrs } satisfies Record<string, Design>
+const designs = { runs: simpleWorkflow, instances: ironflow, waits: coordinator, queues: pgqrs } satisfies Record<
+  string,
+  Design
+>
 
 export type ViewName = keyof typeof designs
 
@@ -34,7 +37,7 @@ export interface ViewsOptions {
   readonly onSql?: (sql: string) => void
 }
 
-/** The names in a list such as `ironflow,pgqrs`; none for `none`. */
+/** The names in a list such as `instances,queues`; none for `none`. */
 export function parseViews(list: string): readonly ViewName[] {
   const names = list.split(',').map((name) => name.trim())
   if (names.length === 1 && names[0] === 'none') return []
@@ -52,7 +55,7 @@ export function parseViews(list: string): readonly ViewName[] {
 
 /** The schema that the views of a design stand in, or those of its set with payloads. */
 export function viewSchema(schema: string, name: ViewName, set: 'plain' | 'payloads' = 'plain'): string {
-  return `${schema}_${name.replaceAll('-', '_')}${set === 'payloads' ? '_payloads' : ''}`
+  return `${schema}_${name}${set === 'payloads' ? '_payloads' : ''}`
 }
 
 /** A schema, and the views that stand in it. */

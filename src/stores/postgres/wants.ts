@@ -91,7 +91,7 @@ export class Wants {
     const backlog = this.backlog(name, delivery)
     backlog.most += 1
     backlog.retainMs = Math.max(backlog.retainMs, retainMs)
-    if (delivery === 'topic') backlog.readers.add(runId)
+    if (delivery === 'all') backlog.readers.add(runId)
   }
 
   private subscribes(runId: string, topic: string, most: number): void {
@@ -109,7 +109,7 @@ export class Wants {
 
   /** Something is sent to a topic that may keep only so much. */
   keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
-    if (most === undefined || (delivery === 'topic' && retainMs === 0)) return
+    if (most === undefined || (delivery === 'all' && retainMs === 0)) return
     const key = `${topic} ${most}`
     const known = this.kept.get(key)
     if (known === undefined) this.kept.set(key, { topic, most, sends: 1 })
@@ -118,7 +118,7 @@ export class Wants {
 
   /** Who gets what is sent to a topic: one of a queue, and otherwise so many. */
   listeners(topic: string, delivery: Delivery, most: number): void {
-    if (delivery === 'queue') this.waitersOf(topic, delivery, 1)
+    if (delivery === 'one') this.waitersOf(topic, delivery, 1)
     else this.subscribersOf(topic, most, null)
   }
 
@@ -132,8 +132,8 @@ export class Wants {
     } else if (kind === 'late') {
       this.topics.add(target)
       this.late = { topic: target, after }
-      this.waitersOf(target, 'queue', 1)
-      this.backlog(target, 'queue').most += 1
+      this.waitersOf(target, 'one', 1)
+      this.backlog(target, 'one').most += 1
     } else {
       this.concern(target)
       this.ends.add(target)
@@ -144,7 +144,7 @@ export class Wants {
   /** A run may end that has not read this. */
   giveUp(message: Message): void {
     const { policy, name } = message
-    if (policy?.onTargetTerminated === 'broadcast') {
+    if (policy?.onUnread === 'broadcast') {
       this.broadcast({ name, delivery: policy.delivery }, passedOnId(message), usualPages.passedOn)
     }
   }
@@ -160,9 +160,9 @@ export class Wants {
 
   /** So many of those who wait on a topic: what is sent to it twice goes to the same ones. */
   private subscribersOf(topic: string, most: number, after: Subscribed | null): void {
-    const key = `topic ${topic}`
+    const key = `all ${topic}`
     const known = this.waiters.get(key)
-    if (known === undefined) this.waiters.set(key, { topic, delivery: 'topic', most, after })
+    if (known === undefined) this.waiters.set(key, { topic, delivery: 'all', most, after })
     else known.most = Math.max(known.most, most)
   }
 

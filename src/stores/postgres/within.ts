@@ -14,7 +14,7 @@ import type {
   Started,
   Steered,
   SteerRequest,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import type { SqlHandle } from '../sql-handle.ts'
 import { isLetter, wantsOfSending, type Delivering } from './delivering.ts'
@@ -41,7 +41,7 @@ export interface WithinParts extends StartingParts {
 /** Tells others with the transaction; null if nobody is told of anything. */
 export type TellWithin = ((handle: SqlHandle, hints: readonly Told[]) => Promise<void>) | null
 
-export class PostgresWithin implements Within {
+export class PostgresWithin implements TransactionStore {
   private readonly parts: WithinParts
   private readonly handle: SqlHandle
   private readonly tell: TellWithin

@@ -73,7 +73,7 @@ export const liveSubscribersSql = `
       where run.shard = 0 and run.id = wait.run_id and run.ended_at is null and run.deleted_at is null) limit ?)`
 
 export const broadcastsFromSql = `
-  select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'topic' order by position limit ?`
+  select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'all' order by position limit ?`
 
 /** The longest waiting ones that are late, after somebody. */
 export const lateSql = `
@@ -92,11 +92,11 @@ const stillThere = 'taken_by is null and (expires_at is null or expires_at > ?)'
 
 export const queueSql = `
   select * from broadcasts indexed by broadcasts_open
-  where shard = 0 and topic = ? and delivery = 'queue' and ${stillThere} order by position limit 1`
+  where shard = 0 and topic = ? and delivery = 'one' and ${stillThere} order by position limit 1`
 
 export const retainedSql = `
   select * from broadcasts
-  where shard = 0 and topic = ? and delivery = 'topic' and ${stillThere} order by position`
+  where shard = 0 and topic = ? and delivery = 'all' and ${stillThere} order by position`
 
 /** At most so many at once: what is left over goes with the next broadcast. */
 const forgottenAtOnce = 100
@@ -107,8 +107,8 @@ const forgetSql = (index: string, condition: string): string => `
     where shard = 0 and topic = ? and at < ? and ${condition} limit ${forgottenAtOnce})`
 
 /** What nobody can get any more, each along its index: what is still open may be much, and old. */
-export const forgetToldSql = forgetSql('broadcasts_told', `delivery = 'topic'`)
-export const forgetTakenSql = forgetSql('broadcasts_taken', `delivery = 'queue' and taken_by is not null`)
+export const forgetToldSql = forgetSql('broadcasts_told', `delivery = 'all'`)
+export const forgetTakenSql = forgetSql('broadcasts_taken', `delivery = 'one' and taken_by is not null`)
 export const forgetExpiredSql = forgetSql(
   'broadcasts_expiry',
   'expires_at is not null and expires_at <= ? and taken_by is null',
@@ -238,7 +238,7 @@ export class SqliteBooks implements Books {
 
   /** Of a queue only the first, which is all that one who comes can get: it may be long. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
-    const sql = delivery === 'queue' ? queueSql : retainedSql
+    const sql = delivery === 'one' ? queueSql : retainedSql
     return this.batch.db.all(sql, [topic, this.now]).map(broadcastOf)
   }
 

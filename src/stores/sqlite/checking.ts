@@ -6,7 +6,7 @@
 
 import { mostOffenders } from '../../core/invariants/check.ts'
 import type { Clock } from '../../core/ports.ts'
-import type { Checked } from '../../store.ts'
+import type { InvariantCheck } from '../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
 import type { Connection } from './connection.ts'
 import { nowExpression } from './settings.ts'
@@ -209,9 +209,9 @@ export const checks: Readonly<Record<string, string>> = {
 
   queue_not_stuck: `
     select w.run_id as id from waits as w join runs as r on r.shard = 0 and r.id = w.run_id
-    where w.shard = 0 and w.kind = 'topic' and w.delivery = 'queue' and r.ended_at is null and r.deleted_at is null
+    where w.shard = 0 and w.kind = 'topic' and w.delivery = 'one' and r.ended_at is null and r.deleted_at is null
       and exists (select 1 from broadcasts as b
-        where b.shard = 0 and b.topic = w.target and b.delivery = 'queue' and b.taken_by is null
+        where b.shard = 0 and b.topic = w.target and b.delivery = 'one' and b.taken_by is null
           and (b.expires_at is null or b.expires_at > :now))
       and not exists (select 1 from chores as c where c.shard = 0 and c.kind = 'late' and c.target = w.target)`,
 
@@ -344,7 +344,7 @@ export function checkQuery(sql: string): string {
  * read by itself after it has begun: by an earlier one, what others made due meanwhile would not be due yet. A clock that a
  * test owns is read once.
  */
-export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly Checked[] {
+export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly InvariantCheck[] {
   const [asked, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]
   const { rows_well_formed: malformed = '', ...others } = checks
   const damaged = new Set(db.all(malformed, []).map(({ id }) => id as string))

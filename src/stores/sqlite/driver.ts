@@ -13,7 +13,7 @@ export interface Statement {
 }
 
 export interface Driver {
-  readonly name: DriverName | 'turso'
+  readonly name: SqliteDriver | 'turso'
   /** The library's own object. */
   readonly database: object
   prepare(sql: string): Statement
@@ -22,4 +22,4 @@ export interface Driver {
 }
 
 /** The name of a driver that `openSqliteStore` can open files with. */
-export type DriverName = 'node:sqlite' | 'libsql'
+export type SqliteDriver = 'node:sqlite' | 'libsql'

@@ -1,7 +1,7 @@
 // Which library opens a file of SQLite: `node:sqlite` where the runtime has it, else `libsql`, which its users install.
 
 import { HoldfastError } from '../../core/error.ts'
-import type { Driver, DriverName } from './driver.ts'
+import type { Driver, SqliteDriver } from './driver.ts'
 import { loadLibsql, overLibsql } from './libsql.ts'
 import { loadNodeSqlite } from './node-sqlite.ts'
 
@@ -9,7 +9,7 @@ import { loadNodeSqlite } from './node-sqlite.ts'
 const without = 'This Node has no node:sqlite, which begins with 22.13, so a SQLite store'
 
 /** Loads a library, before anything of the file is touched. Gives back what opens files with it. */
-export async function loadFileDriver(name?: DriverName): Promise<(path: string) => Driver> {
+export async function loadFileDriver(name?: SqliteDriver): Promise<(path: string) => Driver> {
   if (name !== 'libsql') {
     const open = await loadNodeSqlite()
     if (open !== null) return open

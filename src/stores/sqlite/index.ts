@@ -3,4 +3,4 @@
 export { openSqliteStore, type SqliteStoreOptions } from './open.ts'
 export type { Synchronous } from './settings.ts'
 export { SqliteStore } from './store.ts'
-export type { DriverName } from './driver.ts'
+export type { SqliteDriver } from './driver.ts'

@@ -6,7 +6,7 @@ import { HoldfastError } from '../../core/error.ts'
 import type { Clock, Logger } from '../../core/ports.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import { Connection } from './connection.ts'
-import type { Driver, DriverName } from './driver.ts'
+import type { Driver, SqliteDriver } from './driver.ts'
 import { inMemory, wholePathOf } from './file-address.ts'
 import { loadFileDriver } from './file-driver.ts'
 import { shareGate } from './gate.ts'
@@ -34,7 +34,7 @@ export interface SqliteStoreOptions {
    */
   readonly handle?: DatabaseSyncLike | DatabaseLike
   /** @default `node:sqlite` if the runtime has it, else `libsql` */
-  readonly driver?: DriverName
+  readonly driver?: SqliteDriver
   /** Anything lower than `full` may lose what was answered as committed when the power fails. @default 'full' */
   readonly synchronous?: Synchronous
   /**
@@ -112,7 +112,7 @@ function writeCountOf(handle: object | undefined): WriteCount {
   return count
 }
 
-async function openFile(address: string, name: DriverName | undefined): Promise<Driver> {
+async function openFile(address: string, name: SqliteDriver | undefined): Promise<Driver> {
   if (address === '') {
     throw new HoldfastError('INVALID_OPTION', "A SQLite store needs a path, for example 'app.db' or ':memory:'.")
   }

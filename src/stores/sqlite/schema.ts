@@ -185,9 +185,9 @@ export const migrations: readonly string[] = [
   ) strict;
   create unique index broadcasts_id on broadcasts (shard, topic, id);
   -- What waits for somebody; what went to whoever subscribed, or to one; and what time alone takes away.
-  create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'queue' and taken_by is null;
-  create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'topic';
-  create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'queue' and taken_by is not null;
+  create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'one' and taken_by is null;
+  create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'all';
+  create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'one' and taken_by is not null;
   create index broadcasts_expiry on broadcasts (shard, topic, expires_at)
     where expires_at is not null and taken_by is null;
   `,

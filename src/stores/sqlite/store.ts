@@ -15,7 +15,7 @@ import type {
   BeatRequest,
   Capabilities,
   Change,
-  Checked,
+  InvariantCheck,
   ChoresDone,
   Claimed,
   ClaimRequest,
@@ -46,7 +46,7 @@ import type {
   StoreSecrets,
   StoreTransactions,
   TransactOptions,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './batch.ts'
@@ -291,7 +291,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.read(() => readTokenKey(this.db))
   }
 
-  async check(): Promise<readonly Checked[]> {
+  async doctor(): Promise<readonly InvariantCheck[]> {
     // Each check is one statement, and so sees one state; whoever writes is not held up.
     return this.read(() => checkTables(this.db, this.clock))
   }
@@ -303,12 +303,12 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     })
   }
 
-  within(handle: unknown): Within {
+  within(handle: unknown): TransactionStore {
     return this.users.within(handle)
   }
 
   transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
     return this.users.transact(work, options)

@@ -17,10 +17,10 @@ const rejected = (message: string): Meaning => ({ code: 'ENTRY_REJECTED', messag
 /** By SQLite's primary result code. */
 const meanings: Readonly<Record<number, Meaning>> = {
   5: unavailable(
-    'The database is busy: somebody else wrote for longer than the storage timeout. Keep transactions short; what is to happen in ' +
+    'The database is busy: another connection wrote for longer than the storage timeout. Keep transactions short; what is to happen in ' +
       'one that you have begun goes through holdfast.using(tx).',
   ),
-  6: unavailable('A table of the database is locked by somebody else in this process.'),
+  6: unavailable('Another connection of this process has locked a table of the database.'),
   7: unavailable('SQLite is out of memory.'),
   8: refused('The database cannot be written to: check the rights on the file, its folder and its -wal file.'),
   9: unavailable('The statement was interrupted.'),

@@ -12,7 +12,7 @@
 
 import { HoldfastError } from '../../core/error.ts'
 import type { Logger } from '../../core/ports.ts'
-import type { Hint, TransactOptions, Within } from '../../store.ts'
+import type { Hint, TransactOptions, TransactionStore } from '../../store.ts'
 import { CallQueue } from './call-queue.ts'
 import type { Connection } from './connection.ts'
 import type { Gate } from './gate.ts'
@@ -53,7 +53,7 @@ export class UserTransactions {
     this.parts = parts
   }
 
-  within(handle: unknown): Within {
+  within(handle: unknown): TransactionStore {
     const { db, now, file, gate, storageMs } = this.parts
     if (this.isClosed) throw closed()
     const user = userHandle(handle)
@@ -73,7 +73,7 @@ export class UserTransactions {
   }
 
   async transact<Result>(
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     { signal }: TransactOptions = {},
   ): Promise<Result> {
     const { transaction, within } = await this.parts.writes.enter(() => this.begin(signal), { signal })

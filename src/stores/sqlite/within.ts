@@ -14,7 +14,7 @@ import type {
   Started,
   Steered,
   SteerRequest,
-  Within,
+  TransactionStore,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
 import type { CallQueue } from './call-queue.ts'
@@ -34,7 +34,7 @@ export interface WithinOptions {
   readonly enter: () => void
 }
 
-export class SqliteWithin implements Within {
+export class SqliteWithin implements TransactionStore {
   readonly hints: Hint[] = []
   private readonly options: WithinOptions
 

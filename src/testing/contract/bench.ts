@@ -37,7 +37,7 @@ import { started, step } from './drafts.ts'
 export const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' } as const
 
 /** A topic that delivers to every subscriber and retains nothing. */
-export const prices: TopicRules = { name: 'prices', delivery: 'topic', retainMs: 0 }
+export const prices: TopicRules = { name: 'prices', delivery: 'all', retainMs: 0 }
 
 const plainMessage = { kind: 'signal', name: 'approved', data: '{"by":"Ada"}', policy: null } as const
 const plainBroadcast = { topic: prices, data: '{"price":12}', policy: null, expiresInMs: null } as const

@@ -1,4 +1,4 @@
-// Topics with `topic` delivery: what is sent to one goes to every run that waits on it, and to none that it is not meant for.
+// Topics with `all` delivery: what is sent to one goes to every run that waits on it, and to none that it is not meant for.
 
 import assert from 'node:assert/strict'
 import { sentId } from '../../core/message.ts'

@@ -127,7 +127,7 @@ export const chores: readonly ContractCase[] = [
     name: 'what goes on to a topic goes there once and in its order, however many do the chores at once',
     async run(bench) {
       const held = await bench.hold()
-      const policy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+      const policy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
       const count = usualPages.withEnd + 40
       await leave(bench, held, count, (index) => {
         return { kind: 'topic-signal', name: jobs.name, policy, data: String(index) }

@@ -91,7 +91,7 @@ export const deadLetters: readonly ContractCase[] = [
     async run(bench) {
       const [first, ...rest] = (await given(bench)) as [NewMessage, ...NewMessage[]]
       const before = await bench.run(first.runId)
-      const answers = await atOnce(4, () => bench.store.settleDeadLetter(first, 'replayed'))
+      const answers = await atOnce(4, () => bench.store.settleDeadLetter(first, 'retried'))
       assert.deepEqual(answers.filter(Boolean).length, 1)
       assert.equal(await bench.store.settleDeadLetter(first, 'discarded'), false)
       assert.deepEqual(await found(bench), rest.map(nameOf).toReversed())
@@ -109,11 +109,11 @@ export const deadLetters: readonly ContractCase[] = [
       await bench.store.deliver([unread, taken])
       await bench.commit(held, { takes: [taken.id] })
       for (const letter of [unread, taken, { runId: held.runId, id: 'nothing' }, bench.message(bench.newRun().id)]) {
-        assert.equal(await bench.store.settleDeadLetter(letter, 'replayed'), false)
+        assert.equal(await bench.store.settleDeadLetter(letter, 'retried'), false)
       }
       assert.equal((await bench.mailbox(held.runId)).length, 1)
       await bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' })
-      assert.equal(await bench.store.settleDeadLetter(unread, 'replayed'), false)
+      assert.equal(await bench.store.settleDeadLetter(unread, 'retried'), false)
     },
   },
   {

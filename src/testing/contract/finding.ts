@@ -152,7 +152,7 @@ export const finding: readonly ContractCase[] = [
     async run({ store, start }) {
       const { id } = await start({ key: 'k', idempotencyKey: 'i', tags: ['red'] })
       await start({ parentId: id })
-      const checked = await store.check()
+      const checked = await store.doctor()
       assert.deepEqual(
         checked.filter(({ offenders }) => offenders.length > 0),
         [],

@@ -11,9 +11,9 @@ import { endOf, expectSound, expectWoken, jobs, mail, news, on, parkWatching, re
 import * as ask from './requests.ts'
 import { failedRun, steered } from './requests.ts'
 
-export const dead: MessagePolicy = { onTargetTerminated: 'dead-letter' }
-const toQueue: MessagePolicy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 }
-const toTopic: MessagePolicy = { onTargetTerminated: 'broadcast', delivery: 'topic', retainMs: news.retainMs }
+export const dead: MessagePolicy = { onUnread: 'dead-letter' }
+const toQueue: MessagePolicy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 }
+const toTopic: MessagePolicy = { onUnread: 'broadcast', delivery: 'all', retainMs: news.retainMs }
 
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 

@@ -1,4 +1,4 @@
-// Topics with `queue` delivery: what is sent to one goes to exactly one run, now or when the next one waits.
+// Topics with `one` delivery: what is sent to one goes to exactly one run, now or when the next one waits.
 
 import assert from 'node:assert/strict'
 import { prices } from './bench.ts'
@@ -112,7 +112,7 @@ export const queueing: readonly ContractCase[] = [
   {
     name: 'a queue and a topic of one name do not mix',
     async run(bench) {
-      const queue = { ...prices, delivery: 'queue' } as const
+      const queue = { ...prices, delivery: 'one' } as const
       const waiter = await parkWatching(bench, [on(queue)])
       assert.deepEqual(await tell(bench, 'a', prices), { outcome: 'queued', runs: 0 })
       await expectAsleep(bench, waiter.runId)

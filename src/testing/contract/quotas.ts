@@ -269,7 +269,7 @@ export const quotas: readonly ContractCase[] = [
       }
       await tell(bench, 'x', jobs, { mostKept: 1 })
       const held = await bench.hold()
-      const policy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+      const policy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
       await bench.deliver(bench.message(held.runId, { id: 'y', kind: 'topic-signal', name: jobs.name, policy }))
       await bench.commit(held, over)
       assert.deepEqual(await tell(bench, 'z', jobs, { mostKept: 1 }), full)

@@ -1,7 +1,7 @@
 // Transactions of users: what takes place in one has happened if and only if it was committed.
 
 import assert from 'node:assert/strict'
-import type { Store, StoreTransactions, Within } from '../../store.ts'
+import type { Store, StoreTransactions, TransactionStore } from '../../store.ts'
 import { prices } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { step } from './drafts.ts'
@@ -103,7 +103,7 @@ export const transactions: readonly ContractCase[] = [
       const users = transactionsOf(store)
       const stopping = new AbortController()
       const fresh = newRun({ key: 'within' })
-      let late: Within | undefined
+      let late: TransactionStore | undefined
       const hanging = users.transact(
         async (_handle, within) => {
           late = within
@@ -207,7 +207,7 @@ export const transactions: readonly ContractCase[] = [
       const subscriber = await parkWatching(bench, [on(prices)])
       const child = bench.child(target.runId, { key: 'within' })
       const fresh = bench.newRun()
-      const work = async (within: Within): Promise<void> => {
+      const work = async (within: TransactionStore): Promise<void> => {
         await within.start([{ ...fresh, mail: [bench.message(fresh.id)] }])
         await within.commit([transition(target, { append: [step('one')], reach: reach({ starts: [child] }) })])
         await within.deliver([broadcast({ id: 'b' })])

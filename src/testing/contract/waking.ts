@@ -111,7 +111,7 @@ export const waking: readonly ContractCase[] = [
       await bench.deliver(known)
       const ended = await bench.hold()
       await bench.commit(ended, { append: [ending('failed')], status: 'failed' })
-      const policy = { onTargetTerminated: 'dead-letter' } as const
+      const policy = { onUnread: 'dead-letter' } as const
       const heard = await heardDuring(bench, async () => {
         for (const id of [parked.runId, pending.id]) await bench.deliver(bench.message(id))
         await bench.deliver(bench.message(ended.runId, { policy }))

@@ -112,7 +112,7 @@ export const wantingMail: readonly ContractCase[] = [
     name: 'the end of a run and what a topic has for it wake who waits for that, and nobody who waits for something else',
     async run({ hold, park, commit, deliver, broadcast, run }) {
       const [ends, waits, sleeps] = [await hold(), await hold(), await hold()]
-      const topic = { name: 'jobs', delivery: 'topic', retainMs: 0 } as const
+      const topic = { name: 'jobs', delivery: 'all', retainMs: 0 } as const
       const watches = [{ kind: 'run', runId: ends.runId } as const, { kind: 'topic', ...topic } as const]
       const reach = { starts: [], unwatches: [], watches }
       await park(waits, { append: [waiting()], reach, ...wanting([ends.runId, 'jobs']) })

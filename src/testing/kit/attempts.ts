@@ -15,7 +15,7 @@ import type { Clock, Effects, Performance } from '../../core/ports.ts'
 import { isMisspelt, Scripts, unknownSteps } from './scripts.ts'
 
 /** An attempt that was made. */
-export interface PerformedAttempt extends Performance {
+export interface StepAttempt extends Performance {
   readonly startedAt: Date
   /** When the engine was told, or the attempt was over without that. */
   readonly endedAt: Date | null
@@ -30,7 +30,7 @@ export interface PerformedAttempt extends Performance {
 }
 
 /** Which of the attempts that are done the engine is told of next. */
-export type Choose = (done: readonly PerformedAttempt[]) => number
+export type Choose = (done: readonly StepAttempt[]) => number
 
 /** Calls the function of a step as such a function is called in a test. */
 export type Within = <Result>(work: () => Result) => Result
@@ -43,7 +43,7 @@ export interface Doer {
 type Changing<Type> = { -readonly [Key in keyof Type]: Type[Key] }
 
 interface Live {
-  readonly note: Changing<PerformedAttempt>
+  readonly note: Changing<StepAttempt>
   readonly by: Doer
   /** The how-manieth it was. */
   readonly order: number
@@ -62,7 +62,7 @@ export class Attempts {
   private readonly patienceMs: number
   private readonly choose: Choose | null
   private readonly within: Within
-  private readonly notes: PerformedAttempt[] = []
+  private readonly notes: StepAttempt[] = []
   /** Those that are not over. */
   private readonly open = new Set<Live>()
   private readonly running = new Set<Live>()
@@ -95,7 +95,7 @@ export class Attempts {
     return new Set(this.notes.map(({ step }) => step))
   }
 
-  list(step?: string): readonly PerformedAttempt[] {
+  list(step?: string): readonly StepAttempt[] {
     return this.notes.filter((note) => step === undefined || note.step === step).map((note) => ({ ...note }))
   }
 
@@ -196,7 +196,7 @@ export class Attempts {
     })
   }
 
-  private over(live: Live, outcome: PerformedAttempt['outcome']): void {
+  private over(live: Live, outcome: StepAttempt['outcome']): void {
     this.open.delete(live)
     this.running.delete(live)
     this.held.delete(live)

@@ -14,7 +14,7 @@ import type { RunHandle } from '../../client/run-handle.ts'
 import type { StartOptions } from '../../client/start-options.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
 import { holdAmbient } from './ambient.ts'
-import type { PerformedAttempt } from './attempts.ts'
+import type { StepAttempt } from './attempts.ts'
 import { checkBodyChecks, findingText, warnOf, type BodyChecks, type BodyFinding } from './body-watch.ts'
 import { unsafe, type Fault } from './crash-advice.ts'
 import { keysThatChanged, repeatedIn, storyOf } from './crash-story.ts'
@@ -33,7 +33,7 @@ export interface CrashOutcome<Output, World> {
   readonly error: unknown
   /** What `services` made for this trial. */
   readonly services: World
-  readonly attempts: readonly PerformedAttempt[]
+  readonly attempts: readonly StepAttempt[]
   /** What was different in this trial, in words. */
   readonly story: string
   readonly holdfast: Holdfast
@@ -103,7 +103,7 @@ const optionNames = [
   'codec',
   'offload',
   'patience',
-  'pauseCheckInterval',
+  'untilInterval',
   'logger',
 ]
 
@@ -151,8 +151,8 @@ class Exploration<Output, World extends Services> {
     input: unknown,
     options: CrashEverywhereOptions<Output, World>,
   ) {
-    const { store, transaction, transactions, codec, offload, patience, pauseCheckInterval, logger } = options
-    const kit = { store, transaction, transactions, codec, offload, patience, pauseCheckInterval, logger }
+    const { store, transaction, transactions, codec, offload, patience, untilInterval, logger } = options
+    const kit = { store, transaction, transactions, codec, offload, patience, untilInterval, logger }
     const { bodyChecks = 'error' } = options
     checkBodyChecks(bodyChecks, 'crashEverywhere')
     this.options = options

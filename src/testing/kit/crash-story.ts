@@ -1,7 +1,7 @@
 // A trial in words that a user understands: where the process died, in which order steps finished, which of them ran twice.
 
 import type { Draft } from '../../core/entry.ts'
-import type { PerformedAttempt } from './attempts.ts'
+import type { StepAttempt } from './attempts.ts'
 import type { TrialPlan } from './trial-plan.ts'
 import type { CommitNote, Trial } from './trial.ts'
 
@@ -79,8 +79,8 @@ export interface Repeated {
 }
 
 /** Steps whose functions did their work more than once, although one result of each is recorded. */
-export function repeatedIn(attempts: readonly PerformedAttempt[]): readonly Repeated[] {
-  const byKey = new Map<string, PerformedAttempt[]>()
+export function repeatedIn(attempts: readonly StepAttempt[]): readonly Repeated[] {
+  const byKey = new Map<string, StepAttempt[]>()
   for (const attempt of attempts) {
     if (!('result' in attempt)) continue
     byKey.set(attempt.idempotencyKey, [...(byKey.get(attempt.idempotencyKey) ?? []), attempt])
@@ -94,7 +94,7 @@ export function repeatedIn(attempts: readonly PerformedAttempt[]): readonly Repe
 }
 
 /** Steps whose key was not the same on every attempt: there are no more keys of a step than times that its run began. */
-export function keysThatChanged(attempts: readonly PerformedAttempt[], continuations: number): readonly string[] {
+export function keysThatChanged(attempts: readonly StepAttempt[], continuations: number): readonly string[] {
   const keys = new Map<string, Set<string>>()
   for (const { runId, step, isUndo, idempotencyKey } of attempts) {
     const identity = `${runId} ${step} ${String(isUndo)}`

@@ -7,7 +7,7 @@
 import type { Duration } from '../../core/duration.ts'
 import { checkOptions } from '../../core/suggest.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
-import type { PerformedAttempt } from './attempts.ts'
+import type { StepAttempt } from './attempts.ts'
 import { checkBodyChecks, type BodyChecks } from './body-watch.ts'
 import type { FailOptions, SlowOptions } from './scripts.ts'
 import type { TestStore } from './test-store.ts'
@@ -31,7 +31,7 @@ export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | '
   /** What chance makes of it: ids, `ctx.random()`, the spread of delays. @default 1 */
   readonly seed?: number
   /** How many waiting runs stay in memory; with 0 every run is replayed whenever it goes on. @default 10,000 */
-  readonly parked?: number
+  readonly cachedRuns?: number
   /** How long the function of a step is waited for in real time, before the time of the test goes on all the same. @default '2s' */
   readonly patience?: Duration
 }
@@ -80,7 +80,7 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
   /** Lets the attempts of a step take so long: their functions do what they do, and the result comes after that time. */
   slow(step: string, duration: Duration, options?: SlowOptions): void
   /** Every attempt that was made, in order; of one step, if it is named. */
-  attempts(step?: string): readonly PerformedAttempt[]
+  attempts(step?: string): readonly StepAttempt[]
   /**
    * The process that performs runs dies as by `kill -9`, and another one begins: what was not committed is lost. The new one
    * takes over at once, as if the lease of the old one had just run out.
@@ -98,7 +98,7 @@ const optionNames = [
   'workflows',
   'services',
   'versionFor',
-  'pauseCheckInterval',
+  'untilInterval',
   'codec',
   'offload',
   'logger',
@@ -107,7 +107,7 @@ const optionNames = [
   'transactions',
   'bodyChecks',
   'seed',
-  'parked',
+  'cachedRuns',
   'patience',
 ]
 

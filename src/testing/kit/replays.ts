@@ -4,7 +4,7 @@
 import type { Definition } from '../../core/definition.ts'
 import { randomFraction, type Turns } from '../../core/ports.ts'
 import type { Run } from '../../core/run.ts'
-import { replayRun, type Replayed } from '../../engine/replaying.ts'
+import { replayRun, type ReplayResult } from '../../engine/replaying.ts'
 import { systemPorts } from '../../system.ts'
 import { silentLogger } from '../logger.ts'
 import { createSeededRandom } from '../seeded-random.ts'
@@ -17,12 +17,12 @@ import type { World } from './world.ts'
 /** A body that does not go the way of its journal. */
 export interface ReplayFinding {
   readonly run: Run
-  readonly replayed: Exclude<Replayed, { outcome: 'same' }>
+  readonly replayed: Exclude<ReplayResult, { outcome: 'same' }>
   /** Where the body looked at the clock and the chance of the machine. */
   readonly reads: readonly AmbientUse[]
 }
 
-export interface ReplayOptions {
+export interface JournalReplayOptions {
   readonly definitions: readonly Definition[]
   readonly services: unknown
   readonly times: number
@@ -35,7 +35,7 @@ const graceMs = 50
 export async function replayAll(
   world: World,
   runs: readonly Run[],
-  options: ReplayOptions,
+  options: JournalReplayOptions,
 ): Promise<ReplayFinding | null> {
   const release = holdAmbient()
   try {
@@ -52,7 +52,7 @@ export async function replayAll(
 async function replayOften(
   world: World,
   run: Run,
-  { definitions, services, times }: ReplayOptions,
+  { definitions, services, times }: JournalReplayOptions,
 ): Promise<ReplayFinding | null> {
   const definition = definitions.find(({ type, version }) => type === run.type && version === run.version)
   if (definition === undefined) return null
@@ -105,9 +105,9 @@ async function replay(
   definition: Definition,
   run: Run,
   { services, ambient }: Replaying,
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   const entries = await journalOf(world.store, run)
-  let answer: Replayed | null = null
+  let answer: ReplayResult | null = null
   let taken = 0
   const silent = async (): Promise<void> => {
     for (let idle = 0; answer === null && idle < graceMs;) {

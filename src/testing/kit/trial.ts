@@ -8,7 +8,7 @@ import { isTerminal, type Run } from '../../core/run.ts'
 import type { RunView } from '../../client/run-view.ts'
 import type { RunHandle } from '../../client/run-handle.ts'
 import type { StartOptions } from '../../client/start-options.ts'
-import type { PerformedAttempt } from './attempts.ts'
+import type { StepAttempt } from './attempts.ts'
 import type { BodyChecks, BodyFinding } from './body-watch.ts'
 import { testOf, type TestOptions, type WorkflowTest } from './create-test.ts'
 import { replayAll, type ReplayFinding } from './replays.ts'
@@ -19,7 +19,7 @@ import { World } from './world.ts'
 
 /** The options of a test that mean the same in a trial. */
 export type KitOption =
-  'store' | 'transaction' | 'transactions' | 'codec' | 'offload' | 'patience' | 'pauseCheckInterval' | 'logger'
+  'store' | 'transaction' | 'transactions' | 'codec' | 'offload' | 'patience' | 'untilInterval' | 'logger'
 
 /** What is tried, in every trial anew. */
 export interface Subject<Output, Services> {
@@ -55,7 +55,7 @@ export interface Trial<Services> {
   readonly choices: readonly Choice[]
   /** The steps in the order in which they finished. */
   readonly finished: readonly string[]
-  readonly attempts: readonly PerformedAttempt[]
+  readonly attempts: readonly StepAttempt[]
   readonly waiting: readonly WaitingRun[]
   /** How often a run began anew under its id. */
   readonly continuations: number
@@ -83,7 +83,7 @@ export async function performTrial<Output, Services, Verdict>(
     services,
     bodyChecks: subject.bodyChecks === 'off' ? 'off' : 'keep',
     seed: plan.seed ?? subject.seed,
-    ...(plan.replayed === true ? { parked: 0 } : {}),
+    ...(plan.replayed === true ? { cachedRuns: 0 } : {}),
     onCommit(transitions) {
       const death = deathOf(plan, commits.length + 1)
       commits.push({ transitions, death })

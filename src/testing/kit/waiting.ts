@@ -17,10 +17,10 @@ export interface WaitingRun {
   readonly type: string
   readonly status: RunStatus
   /** Any of these moves it on. */
-  readonly waitsFor: readonly WaitedFor[]
+  readonly waitsFor: readonly WaitCondition[]
 }
 
-export type WaitedFor =
+export type WaitCondition =
   | { readonly kind: 'signal' | 'topic'; readonly name: string }
   /** `holdfast.complete(token, value)` completes it. */
   | { readonly kind: 'token'; readonly token: string }
@@ -65,11 +65,11 @@ export async function describeWaiting(run: Run, onlooker: Onlooker): Promise<Wai
   return { id, type, status, waitsFor: await waitsOf(run, onlooker) }
 }
 
-async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitedFor[]> {
+async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitCondition[]> {
   const { id, status, due } = run
   const entries = await journalOf(onlooker.store, run)
   if (status === 'paused') return [{ kind: 'resume', reason: pauseReason(entries) }]
-  const steps = onlooker.stepsOf(id).map((name): WaitedFor => ({ kind: 'step', name }))
+  const steps = onlooker.stepsOf(id).map((name): WaitCondition => ({ kind: 'step', name }))
   if (steps.length > 0) return steps
   const open = new Map<string, Extract<Entry, { kind: 'waiting' }>>()
   for (const entry of entries) {
@@ -91,7 +91,7 @@ interface Registered {
   readonly onlooker: Onlooker
 }
 
-function waitedFor(condition: Condition, registered: Registered): WaitedFor {
+function waitedFor(condition: Condition, registered: Registered): WaitCondition {
   const due = dueOf(condition, registered.at)
   if (due !== null) return { kind: 'time', at: new Date(due) }
   if (condition.kind === 'run' || condition.kind === 'start') return { kind: 'run', id: condition.runId }
@@ -131,7 +131,7 @@ export async function journalOf(store: Store, run: Run): Promise<readonly Entry[
 }
 
 /** In words: `signal "approved"`. */
-export function inWords(waited: WaitedFor, now: number): string {
+export function inWords(waited: WaitCondition, now: number): string {
   switch (waited.kind) {
     case 'signal':
     case 'topic':
@@ -145,6 +145,6 @@ export function inWords(waited: WaitedFor, now: number): string {
     case 'step':
       return `step "${waited.name}", whose function has not returned`
     case 'resume':
-      return `somebody to resume it (${waited.reason})`
+      return `a resume (${waited.reason})`
   }
 }

@@ -7,9 +7,9 @@
 
 import type { Bodies, Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
-import type { OwnTransaction } from '../../engine/transacting.ts'
+import type { TransactionRunner } from '../../engine/transacting.ts'
 import type { RunningWorker } from '../../holdfast.ts'
-import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, Within } from '../../store.ts'
+import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, TransactionStore } from '../../store.ts'
 import type { Attempts, Doer } from './attempts.ts'
 
 /** Whether, and when, a process dies of a commit: before it takes effect, or after that and before it is answered. */
@@ -65,7 +65,7 @@ export class WorkerProcess implements Doer {
   }
 
   /** The user's own way to begin a transaction, for as long as this process lives. */
-  transactionBy(own: OwnTransaction): OwnTransaction {
+  transactionBy(own: TransactionRunner): TransactionRunner {
     return (work, options) =>
       this.mortal((guarded) =>
         own(async (tx) => {
@@ -199,7 +199,7 @@ export class WorkerProcess implements Doer {
 
   private transact<Result>(
     store: Store & StoreTransactions,
-    work: (handle: unknown, within: Within) => Promise<Result>,
+    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options: TransactOptions | undefined,
   ): Promise<Result> {
     return this.mortal((guarded) =>
@@ -250,7 +250,7 @@ export class WorkerProcess implements Doer {
 type Guarded = <Result>(transitions: readonly Transition[], work: Promise<Result>) => Promise<Result>
 
 /** The same, and what is to be committed is noted. */
-function noting(within: Within, transitions: Transition[]): Within {
+function noting(within: TransactionStore, transitions: Transition[]): TransactionStore {
   return {
     start: (runs) => within.start(runs),
     commit: (batch) => {

@@ -9,7 +9,7 @@ import { toMs, type Duration } from '../../core/duration.ts'
 import { Payloads } from '../../core/payload.ts'
 import type { Cancel } from '../../core/ports.ts'
 import type { Transition } from '../../core/transition.ts'
-import type { OwnTransaction } from '../../engine/transacting.ts'
+import type { TransactionRunner } from '../../engine/transacting.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../holdfast.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemPorts } from '../../system.ts'
@@ -43,7 +43,7 @@ export interface WorldOptions extends Shared {
   readonly bodyChecks?: BodyChecks | 'keep'
   readonly seed?: number
   readonly patience?: Duration
-  readonly parked?: number
+  readonly cachedRuns?: number
   /** Holds back what is done until it is chosen. */
   readonly choose?: Choose
   /** Decides whether a process dies of a commit. */
@@ -61,7 +61,7 @@ export class World {
   incarnations = 0
   readonly watch: BodyWatch
   private readonly options: WorldOptions
-  private readonly transaction: OwnTransaction | null
+  private readonly transaction: TransactionRunner | null
   private readonly mostTransactions: number | undefined
   private readonly releaseAmbient: () => void
   private readonly shared: HoldfastOptions
@@ -98,9 +98,13 @@ export class World {
   }
 
   private constructor(options: WorldOptions, clock: VirtualClock, store: Store & StoreAdmin) {
-    const { seed, patience = '2s', parked, choose = null, onCommit, store: _opened, ...rest } = options
+    const { seed, patience = '2s', cachedRuns, choose = null, onCommit, store: _opened, ...rest } = options
     const { transaction, transactions, bodyChecks = 'error', ...shared } = rest
-    this.options = { seed: seed ?? 1, ...(parked === undefined ? {} : { parked }), ...(onCommit && { onCommit }) }
+    this.options = {
+      seed: seed ?? 1,
+      ...(cachedRuns === undefined ? {} : { cachedRuns }),
+      ...(onCommit && { onCommit }),
+    }
     this.transaction = transaction ?? null
     this.mostTransactions = transactions
     this.clock = clock
@@ -221,13 +225,13 @@ export class World {
     })
     this.process = process
     const random = createSeededRandom(this.seedOf(this.incarnations))
-    const { parked } = options
+    const { cachedRuns } = options
     const begun = process.boot(async (line, ports) => {
       const own = this.transaction === null ? {} : { transaction: process.transactionBy(this.transaction) }
       const most = this.mostTransactions === undefined ? {} : { transactions: this.mostTransactions }
       const working = { ...this.shared, ...own, ...most, store: line, ports: { ...ports, random } }
       const holdfast = await createHoldfast(working)
-      return holdfast.work({ lease, signals: false, ...(parked === undefined ? {} : { parked }) })
+      return holdfast.work({ lease, signals: false, ...(cachedRuns === undefined ? {} : { cachedRuns }) })
     })
     begun.catch((error: unknown) => void (this.failure = { error }))
   }

@@ -86,7 +86,7 @@ describe('the view of a run', () => {
       endedAt: null,
       dueAt: new Date(7_000),
       crashes: 1,
-      wish: { kind: 'cancel', reason: 'no more', at: new Date(1_500) },
+      controlRequest: { kind: 'cancel', reason: 'no more', at: new Date(1_500) },
       pause: null,
       deletedAt: null,
       deleteReason: null,

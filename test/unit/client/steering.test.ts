@@ -70,7 +70,7 @@ describe('steering a run that somebody has locked', () => {
     const outcome = await outcomeOf(pauseRun(engine, 'a'))
     const { error, at } = outcome as { readonly error: HoldfastError; readonly at: number }
     expect([error.code, error.details]).toEqual(['STORE_UNAVAILABLE', { runId: 'a' }])
-    expect(error.message).toContain('Somebody else has locked run a')
+    expect(error.message).toContain('Another transaction has locked run a')
     expect([at >= 0.8 * storageMs, at < storageMs, clock.pending]).toEqual([true, true, 0])
   })
 

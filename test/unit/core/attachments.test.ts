@@ -3,7 +3,7 @@ import { Attachments } from '../../../src/core/attachments.ts'
 import type { Watched } from '../../../src/core/watched.ts'
 import type { NewRun } from '../../../src/core/new-run.ts'
 
-const news: Watched = { kind: 'topic', name: 'news', delivery: 'topic', retainMs: 0 }
+const news: Watched = { kind: 'topic', name: 'news', delivery: 'all', retainMs: 0 }
 const other: Watched = { kind: 'run', runId: 'other' }
 
 describe('what is attached to entries', () => {

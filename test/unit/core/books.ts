@@ -128,7 +128,7 @@ export class PlainBooks implements Books {
 
   broadcastsFrom(topic: string, position: number, most: number): readonly Broadcast[] {
     const isMeant = (one: Broadcast): boolean =>
-      one.topic === topic && one.delivery === 'topic' && one.position >= position
+      one.topic === topic && one.delivery === 'all' && one.position >= position
     return this.broadcasts.filter(isMeant).slice(0, most)
   }
 

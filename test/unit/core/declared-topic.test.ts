@@ -27,22 +27,22 @@ const text: Schema<string> = {
 describe('topic', () => {
   it('delivers to everyone, retains nothing and discards what nobody read, unless told otherwise', () => {
     const { name, rules, policy } = topic('prices')
-    expect([name, rules, policy]).toEqual(['prices', { name: 'prices', delivery: 'topic', retainMs: 0 }, null])
+    expect([name, rules, policy]).toEqual(['prices', { name: 'prices', delivery: 'all', retainMs: 0 }, null])
   })
 
   it('WC-W3 passes on what a run got from a queue and did not read, unless told otherwise', () => {
-    const { rules, policy } = topic('jobs', { delivery: 'queue' })
-    expect(rules).toEqual({ name: 'jobs', delivery: 'queue', retainMs: 0 })
-    expect(policy).toEqual({ onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 })
-    expect(topic('jobs', { delivery: 'queue', onTargetTerminated: 'discard' }).policy).toBeNull()
+    const { rules, policy } = topic('jobs', { delivery: 'one' })
+    expect(rules).toEqual({ name: 'jobs', delivery: 'one', retainMs: 0 })
+    expect(policy).toEqual({ onUnread: 'broadcast', delivery: 'one', retainMs: 0 })
+    expect(topic('jobs', { delivery: 'one', onUnread: 'discard' }).policy).toBeNull()
   })
 
   it('keeps what nobody read as a dead letter, or passes it on for as long as the topic retains it', () => {
-    const letter = topic('a', { onTargetTerminated: 'dead-letter' })
-    expect(letter.policy).toEqual({ onTargetTerminated: 'dead-letter' })
-    const { rules, policy } = topic('a', { retain: '1h', onTargetTerminated: 'broadcast' })
+    const letter = topic('a', { onUnread: 'dead-letter' })
+    expect(letter.policy).toEqual({ onUnread: 'dead-letter' })
+    const { rules, policy } = topic('a', { retain: '1h', onUnread: 'broadcast' })
     expect(rules.retainMs).toBe(3_600_000)
-    expect(policy).toEqual({ onTargetTerminated: 'broadcast', delivery: 'topic', retainMs: 3_600_000 })
+    expect(policy).toEqual({ onUnread: 'broadcast', delivery: 'all', retainMs: 3_600_000 })
   })
 
   it('checks what is sent by its schema, and lets anything through without one', async () => {
@@ -55,11 +55,11 @@ describe('topic', () => {
 
   it('says what is wrong with a declaration, and what was meant', () => {
     expect(told(() => topic(''))).toEqual(['INVALID_NAME', expect.stringMatching(/A topic needs a name/)])
-    expect(told(() => topic('a', { delivery: 'quee' as 'queue' }))).toEqual([
+    expect(told(() => topic('a', { delivery: 'oen' as 'one' }))).toEqual([
       'INVALID_OPTION',
-      expect.stringMatching(/Topic "a": delivery is one of topic, queue\. Got "quee"\..*queue/),
+      expect.stringMatching(/Topic "a": delivery is one of all, one\. Got "oen"\..*one/),
     ])
-    expect(told(() => topic('a', { onTargetTerminated: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
+    expect(told(() => topic('a', { onUnread: 'deadletter' as 'dead-letter' }))[1]).toMatch(/dead-letter/)
     expect(told(() => topic('a', { schema: {} as Schema<string> }))[0]).toBe('INVALID_OPTION')
     expect(told(() => topic('a', { retian: '1h' } as object))[1]).toMatch(/retian.*retain/s)
     expect(told(() => topic('a', { retain: 'soon' as '1h' }))[1]).toMatch(/Topic "a": retain/)

@@ -14,8 +14,8 @@ import { PlainBooks } from './books.ts'
 const succeeded = { kind: 'succeeded', meta: null, data: '"out"' } as const
 const cancelled = { kind: 'cancelled', meta: { reason: 'enough', notUndone: [] }, data: null } as const
 
-const news: TopicRules = { name: 'news', delivery: 'topic', retainMs: 100 }
-const jobs: TopicRules = { name: 'jobs', delivery: 'queue', retainMs: 0 }
+const news: TopicRules = { name: 'news', delivery: 'all', retainMs: 100 }
+const jobs: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
 
 const endOf = (runId: string): Watched => ({ kind: 'run', runId })
 const on = (topic: TopicRules): Watched => ({ kind: 'topic', ...topic })
@@ -310,14 +310,14 @@ describe('a queue', () => {
 
   it('does not mix with a topic of its name', () => {
     const books = booksOf('a')
-    watch(books, books.known('a'), on({ ...jobs, delivery: 'topic' }))
+    watch(books, books.known('a'), on({ ...jobs, delivery: 'all' }))
     expect(send(books, jobs, 'x')).toEqual({ outcome: 'queued', runs: 0 })
     expect(books.waits).toHaveLength(1)
   })
 })
 
 describe('what nobody read', () => {
-  const toQueue: MessagePolicy = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 }
+  const toQueue: MessagePolicy = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 }
   const left = (kind: MessageKind, policy: MessagePolicy | null, id = 'm') =>
     ({ id, runId: 'a', kind, name: 'jobs', data: '"job"', policy }) as const
 
@@ -325,7 +325,7 @@ describe('what nobody read', () => {
     const books = booksOf('a', 'b')
     watch(books, books.known('b'), on(jobs))
     books.put(left('signal', null, 'plain'))
-    books.put(left('signal', { onTargetTerminated: 'dead-letter' }, 'dead'))
+    books.put(left('signal', { onUnread: 'dead-letter' }, 'dead'))
     books.put(left('topic-signal', toQueue, 'passed'))
     conclude(books, books.end('a', succeeded))
     expect([...books.fates]).toEqual([
@@ -350,7 +350,7 @@ describe('what nobody read', () => {
       const next = ids[index + 1]
       if (next !== undefined) watch(books, books.known(next), on(jobs))
     }
-    expect(books.backlog('jobs', 'queue')).toHaveLength(1)
+    expect(books.backlog('jobs', 'one')).toHaveLength(1)
   })
 
   it('and was sent to two runs under one id is passed on by both', () => {
@@ -359,7 +359,7 @@ describe('what nobody read', () => {
       books.put({ ...left('topic-signal', toQueue), runId })
       conclude(books, books.end(runId, succeeded))
     }
-    expect(books.backlog('jobs', 'queue')).toHaveLength(2)
+    expect(books.backlog('jobs', 'one')).toHaveLength(2)
   })
 
   it('and comes again after its topic has forgotten it is another message to a run that still has the first', () => {
@@ -385,7 +385,7 @@ describe('what nobody read', () => {
   it('and came after the end takes the same way', () => {
     const books = booksOf('a')
     books.end('a', succeeded)
-    books.put(left('signal', { onTargetTerminated: 'dead-letter' }))
+    books.put(left('signal', { onUnread: 'dead-letter' }))
     for (const message of books.unread('a', 0, 10).messages) giveUp(books, message)
     expect([...books.fates.values()]).toEqual(['dead'])
   })

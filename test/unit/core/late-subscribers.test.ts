@@ -10,8 +10,8 @@ import { PlainBooks } from './books.ts'
 
 const succeeded = { kind: 'succeeded', meta: null, data: '"out"' } as const
 
-const news: TopicRules = { name: 'news', delivery: 'topic', retainMs: 100 }
-const jobs: TopicRules = { name: 'jobs', delivery: 'queue', retainMs: 0 }
+const news: TopicRules = { name: 'news', delivery: 'all', retainMs: 100 }
+const jobs: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
 
 const on = (topic: TopicRules): Watched => ({ kind: 'topic', ...topic })
 

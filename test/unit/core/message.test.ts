@@ -6,7 +6,7 @@ import {
   isPassedOnId,
   originOf,
   passedOnId,
-  replayedId,
+  retriedId,
   sentId,
   type Message,
 } from '../../../src/core/message.ts'
@@ -52,9 +52,9 @@ describe('an id under which a message is passed on', () => {
 
   it('of a dead letter that is sent again tells nothing of its way, and does not grow', () => {
     const ids = [
-      replayedId(message({})),
-      replayedId(message({ id: `m@${other}.3` })),
-      replayedId(message({ ...passedOnTo(one, `m@${other}.3@topic/${other}.4`), position: 1 })),
+      retriedId(message({})),
+      retriedId(message({ id: `m@${other}.3` })),
+      retriedId(message({ ...passedOnTo(one, `m@${other}.3@topic/${other}.4`), position: 1 })),
     ]
     expect(new Set(ids)).toEqual(new Set([`m@${one}.1`]))
     expect(originOf(ids[0] ?? '').runId).toBeNull()

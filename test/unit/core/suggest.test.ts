@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isHoldfastError } from '../../../src/core/error.ts'
 import { checkOptions, closest, didYouMean, shown } from '../../../src/core/suggest.ts'
 
-const options = ['maxAttempts', 'kind', 'base', 'factor', 'cap', 'floor', 'jitter', 'retryable']
+const options = ['maxAttempts', 'kind', 'initial', 'factor', 'max', 'min', 'jitter', 'retryable']
 
 function messageOf(call: () => void): string {
   try {
@@ -25,7 +25,7 @@ describe('closest', () => {
     ['jiter', 'jitter'],
     ['fator', 'factor'],
     ['knid', 'kind'],
-    ['Cap', 'cap'],
+    ['Max', 'max'],
   ])('finds for %s what was meant: %s', (name, meant) => {
     expect(closest(name, options)).toBe(meant)
   })
@@ -62,14 +62,14 @@ describe('closest', () => {
 
 describe('didYouMean', () => {
   it('is a sentence to put behind another, or nothing', () => {
-    expect(didYouMean('bse', options)).toBe(' Did you mean "base"?')
+    expect(didYouMean('initil', options)).toBe(' Did you mean "initial"?')
     expect(didYouMean('timeout', options)).toBe('')
   })
 })
 
 describe('checkOptions', () => {
   it('names the unknown option, the place, what was meant and what is allowed', () => {
-    const message = messageOf(() => checkOptions({ base: 1, maxAttempt: 3 }, options, 'retry of step "charge"'))
+    const message = messageOf(() => checkOptions({ initial: 1, maxAttempt: 3 }, options, 'retry of step "charge"'))
     expect(message).toContain('retry of step "charge"')
     expect(message).toContain('"maxAttempt"')
     expect(message).toContain('Did you mean "maxAttempts"?')
@@ -78,7 +78,7 @@ describe('checkOptions', () => {
 
   it('accepts allowed options, an empty object, one without prototype and one of another copy of Object', () => {
     const otherRealm = Object.create(Object.create(null) as object) as object
-    for (const fine of [{ cap: 1, base: undefined }, {}, Object.create(null), otherRealm]) {
+    for (const fine of [{ max: 1, initial: undefined }, {}, Object.create(null), otherRealm]) {
       expect(() => checkOptions(fine, options, 'here')).not.toThrow()
     }
   })
@@ -94,7 +94,7 @@ describe('checkOptions', () => {
     [[], 'an array'],
     [new Map(), 'an object'],
     [() => 1, 'a function'],
-    ['ironflow', '"ironflow"'],
+    ['patient', '"patient"'],
     [3, '3'],
     [Symbol('s'), 'a symbol'],
   ])('refuses %s in place of a plain object', (value, name) => {

@@ -23,7 +23,7 @@ const delay = (tag: string, ms: number): Condition => ({ tag, kind: 'delay', ms 
 const signal = (tag: string, name: string): Condition => ({ tag, kind: 'signal', name })
 const run = (tag: string, runId: string): Condition => ({ tag, kind: 'run', runId })
 const start = (tag: string, runId: string): Condition => ({ tag, kind: 'start', runId })
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 /** Messages in the order in which they came. */
 function mail(...given: readonly (readonly [kind: MessageKind, name: string, at: number])[]): readonly Message[] {

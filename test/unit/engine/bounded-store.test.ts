@@ -10,7 +10,7 @@ import { createVirtualClock } from '../../../src/testing/virtual-clock.ts'
 import { keepLines } from '../../holdfast/open.ts'
 import { changed } from '../../holdfast/virtual-world.ts'
 
-type Calls = Store & Omit<StoreAdmin, 'check'> & StoreSecrets
+type Calls = Store & Omit<StoreAdmin, 'doctor'> & StoreSecrets
 type Method = Exclude<keyof Calls, 'capabilities' | 'migrate' | 'close'>
 
 const given: { readonly [Name in Method]: Parameters<Calls[Name]> } = {
@@ -30,7 +30,7 @@ const given: { readonly [Name in Method]: Parameters<Calls[Name]> } = {
   find: [{}, { limit: 1 }],
   count: [{}, 1],
   deadLetters: [{}, { limit: 1 }],
-  settleDeadLetter: [{ runId: 'r', id: 'i' }, 'replayed'],
+  settleDeadLetter: [{ runId: 'r', id: 'i' }, 'retried'],
   otherKeys: [[], 1],
   rewritePayloads: [{ runId: 'r', seq: 1, keyId: null, entries: [], messages: [] }],
   tokenKey: [],
@@ -108,7 +108,7 @@ describe('a call of a store', () => {
   it('that is not bounded goes through: what the store has besides is there, and what it has not is not', async () => {
     const { bounded, store } = setUp()
     expect(bounded.capabilities).toEqual(store.capabilities)
-    expect('check' in bounded).toBe(true)
+    expect('doctor' in bounded).toBe(true)
     expect('within' in bounded).toBe(false)
     await bounded.migrate()
     await bounded.close()

@@ -21,7 +21,7 @@ const letter = (id: string, runId: string): NewMessage => ({
 })
 const news = (id: string): Mail => ({
   id,
-  topic: { name: 'run-a', delivery: 'topic', retainMs: 0 },
+  topic: { name: 'run-a', delivery: 'all', retainMs: 0 },
   data: '1',
   policy: null,
   expiresInMs: null,

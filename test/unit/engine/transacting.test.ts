@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Transacted, TransactionWork } from '../../../src/core/definition.ts'
 import { HoldfastError } from '../../../src/core/error.ts'
-import { createTransact, type OwnTransaction } from '../../../src/engine/transacting.ts'
+import { createTransact, type TransactionRunner } from '../../../src/engine/transacting.ts'
 import { Turnstile } from '../../../src/engine/turnstile.ts'
 import type { Store, StoreTransactions } from '../../../src/store.ts'
 import { manualPorts, turn } from '../../support/manual-ports.ts'
@@ -13,7 +13,7 @@ const nothing = async (): Promise<void> => undefined
 /** A store whose transactions are what the case says. */
 function over(
   transact: StoreTransactions['transact'],
-  own?: OwnTransaction,
+  own?: TransactionRunner,
 ): (work?: TransactionWork) => Promise<Transacted> {
   const store = { transact, within: () => ({}) } as unknown as Store
   const ports = manualPorts()
@@ -21,7 +21,7 @@ function over(
   return (work = nothing) => perform(work, { signal: new AbortController().signal, isolation: undefined })
 }
 
-const byLibrary = (own: OwnTransaction): ReturnType<typeof over> =>
+const byLibrary = (own: TransactionRunner): ReturnType<typeof over> =>
   over(() => Promise.reject(new Error('not asked')), own)
 
 const committed: StoreTransactions['transact'] = (work) => work({}, {} as never)
@@ -81,7 +81,7 @@ describe("a transaction of the user's library", () => {
   ])('is begun in its turn, of which there are %s at once', async (_, mostOwn, places, expected) => {
     const [begun, ended]: [number[], number[]] = [[], []]
     const ends: (() => void)[] = []
-    const own: OwnTransaction = async (work) => {
+    const own: TransactionRunner = async (work) => {
       begun.push(begun.length)
       await work({})
       await new Promise<void>((resolve) => ends.push(resolve))

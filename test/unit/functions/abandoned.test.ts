@@ -7,7 +7,7 @@ import { workflow, type Workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const grace = 5_000
-const soon = { maxAttempts: 3, base: 10, kind: 'constant', jitter: { mode: 'none' } } as const
+const soon = { maxAttempts: 3, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const
 
 /** A flight that can be undone, beside a hotel that fails when the test says so. */
 function trip(rig: FunctionRig, undone: unknown[]): Workflow<unknown, unknown> {

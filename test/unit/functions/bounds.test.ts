@@ -166,7 +166,7 @@ describe('parallel steps', () => {
   it('that wait for their next attempt leave their room to others', async () => {
     const rig = new FunctionRig()
     const began: string[] = []
-    const retry = { maxAttempts: 2, base: 100, kind: 'constant', jitter: { mode: 'none' } } as const
+    const retry = { maxAttempts: 2, initial: 100, kind: 'constant', jitter: { mode: 'none' } } as const
     const flow = workflow('room', { parallel: 1, retry }, async (ctx) => {
       const perform = (name: string) => () => {
         began.push(name)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
-const late = { maxAttempts: 3, base: '1h', kind: 'constant', jitter: { mode: 'none' } } as const
+const late = { maxAttempts: 3, initial: '1h', kind: 'constant', jitter: { mode: 'none' } } as const
 
 async function cancelledWith(held: Held): Promise<unknown> {
   const last = (await held.journal()).at(-1)
@@ -78,7 +78,9 @@ describe('a cancellation', () => {
     const rig = new FunctionRig({ onCommit: () => cancels?.() })
     const ran: string[] = []
     const flow = workflow('cancel.waiting', async (ctx) => {
-      const delayed = ctx.step('delayed', () => Promise.reject(new Error('Later')), { retry: { ...late, base: 500 } })
+      const delayed = ctx.step('delayed', () => Promise.reject(new Error('Later')), {
+        retry: { ...late, initial: 500 },
+      })
       await ctx.step('a', rig.gated)
       ctx.log('written before the next begins')
       await Promise.all([delayed, ctx.step('after the commit', () => void ran.push('after the commit'))])

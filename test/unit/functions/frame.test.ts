@@ -8,7 +8,7 @@ import { createHoldfast } from '../../../src/holdfast.ts'
 import { MemoryStore } from '../../../src/stores/memory/store.ts'
 import { FunctionRig, VirtualClock } from '../../support/function-rig.ts'
 
-const constant = { maxAttempts: 3, base: 10, kind: 'constant', jitter: { mode: 'none' } } as const
+const constant = { maxAttempts: 3, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const
 
 /** Keeps large texts elsewhere, as long as it is up. */
 function createOffload(): Offload & { isUp: boolean; puts: number; gets: number } {
@@ -76,7 +76,7 @@ describe('commits', () => {
 
   it('a worker that keeps no parked run in memory writes the same journal as one that keeps all', async () => {
     const journals: unknown[] = []
-    for (const parked of [0, 10]) {
+    for (const cachedRuns of [0, 10]) {
       const rig = new FunctionRig()
       let bodies = 0
       const flow = workflow('test.evicted', async (ctx) => {
@@ -93,13 +93,13 @@ describe('commits', () => {
         workflows: [flow],
         ports: { clock, turns, random },
       })
-      await holdfast.work({ parked })
+      await holdfast.work({ cachedRuns })
       const run = await holdfast.start(flow)
       await rig.quiet()
       await rig.pass(3_600_000)
       await rig.pass(3_600_000)
       expect(await run.status()).toBe('succeeded')
-      expect(bodies).toBe(parked === 0 ? 3 : 1)
+      expect(bodies).toBe(cachedRuns === 0 ? 3 : 1)
       journals.push((await holdfast.journal(run)).map(({ kind, name, data }) => [kind, name, data]))
       await holdfast.close()
     }

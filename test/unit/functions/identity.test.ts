@@ -91,7 +91,7 @@ describe('the identity of a call', () => {
           keys.push(tools.idempotencyKey)
           if (tools.attempt < 4) throw new Error('not yet')
         },
-        { retry: { maxAttempts: 4, base: '1h', kind: 'constant', jitter: { mode: 'none' } } },
+        { retry: { maxAttempts: 4, initial: '1h', kind: 'constant', jitter: { mode: 'none' } } },
       )
       await ctx.step('charge', (tools) => keys.push(tools.idempotencyKey))
     })

@@ -16,12 +16,13 @@ interface Flight {
 }
 
 /** A run whose only step under way is a flight. */
-async function flight(retry: 'none' | { readonly base: Duration } = 'none'): Promise<Flight> {
+async function flight(retry: 'none' | { readonly initial: Duration } = 'none'): Promise<Flight> {
   const rig = new FunctionRig({ abortGraceMs: grace })
   const undone: unknown[] = []
   const flow: Workflow<unknown, unknown> = workflow('flight', { retry: 'none' }, async (ctx) => {
     await ctx.step('look', () => 1)
-    const policy = retry === 'none' ? retry : { maxAttempts: 2, base: retry.base, jitter: { mode: 'none' as const } }
+    const policy =
+      retry === 'none' ? retry : { maxAttempts: 2, initial: retry.initial, jitter: { mode: 'none' as const } }
     await ctx.step('flight', rig.gated, { retry: policy, undo: (booked) => void undone.push(booked) })
     await ctx.step('never', () => void undone.push('never'), { undo: () => void undone.push('never') })
   })
@@ -147,7 +148,7 @@ describe('a lone step whose process died', () => {
   })
 
   it('stays to be undone if the next attempt throws and is tried again', async () => {
-    const { rig, undone, held } = await flight({ base: 10 })
+    const { rig, undone, held } = await flight({ initial: 10 })
     await held.crash()
     await held.goOn()
     await rig.fail('flight', new Error('Connection reset'))
@@ -197,7 +198,7 @@ describe('a lone step whose process died', () => {
   })
 
   it('is named again before it is tried again: what became of the first attempt is known', async () => {
-    const { rig, undone, held } = await flight({ base: '1 h' })
+    const { rig, undone, held } = await flight({ initial: '1 h' })
     await rig.fail('flight', new Error('Busy'))
     expect(held.departure?.kind).toBe('parked')
     await held.goOn()
@@ -210,7 +211,7 @@ describe('a lone step whose process died', () => {
   })
 
   it('that was only to be tried again later is not attempted for the sake of its undo', async () => {
-    const { rig, undone, held } = await flight({ base: '1 h' })
+    const { rig, undone, held } = await flight({ initial: '1 h' })
     await rig.fail('flight', new Error('Busy'))
     await held.cancel()
     await held.goOn('replayed')
@@ -307,7 +308,7 @@ describe('what names a step', () => {
   it('is taken back if the run fails meanwhile, so that nobody attempts it between two undos', async () => {
     const did: string[] = []
     const rig = new FunctionRig({ inlineRetryMs: 0 })
-    const retry = { maxAttempts: 2, base: '1 h', jitter: { mode: 'none' } } as const
+    const retry = { maxAttempts: 2, initial: '1 h', jitter: { mode: 'none' } } as const
     const flow = workflow('failed', { retry: 'none' }, async (ctx) => {
       const undo = (_: unknown, { attempt }: { readonly attempt: number }): void => {
         did.push(`undo a ${attempt}`)

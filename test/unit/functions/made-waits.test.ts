@@ -207,7 +207,7 @@ describe.each(['in memory', 'replayed'] as const)('a sleep that was made, and go
     const flow = workflow('race', async (ctx) => {
       const nap = ctx.sleep('1h')
       await ctx.step('work', rig.gated)
-      const { tag } = await ctx.race({ nap, never: ctx.signal('never') })
+      const { tag } = await ctx.race({ nap, never: ctx.receive('never') })
       return tag
     })
     const held = await (await rig.start(flow)).begin()
@@ -224,7 +224,7 @@ describe('what is made and taken in the same turn', () => {
     const rig = new FunctionRig()
     const flow = workflow('one', async (ctx) => {
       await ctx.sleep(5)
-      await ctx.race({ nap: ctx.sleep('1h'), never: ctx.signal('never') })
+      await ctx.race({ nap: ctx.sleep('1h'), never: ctx.receive('never') })
     })
     const held = await (await rig.start(flow)).begin()
     await held.goOn()
@@ -234,7 +234,7 @@ describe('what is made and taken in the same turn', () => {
   it('a receive that nobody awaits makes none', async () => {
     const rig = new FunctionRig()
     const flow = workflow('none', async (ctx) => {
-      ctx.signal('mail')
+      ctx.receive('mail')
       await ctx.step('work', () => 1)
     })
     const held = await (await rig.start(flow)).begin()

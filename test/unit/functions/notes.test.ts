@@ -106,7 +106,7 @@ describe('a run that begins anew', () => {
       },
     }
     const flow = workflow('anew', { input: slow }, async (ctx) => {
-      void ctx.signal('never').then()
+      void ctx.receive('never').then()
       await ctx.continueAsNew(2)
     })
     const held = await (await rig.start(flow, 1)).begin()
@@ -140,11 +140,11 @@ describe('a promise that the body forgets to await', () => {
     const rig = new FunctionRig({ prepare })
     const other = '01900000-0000-7000-8000-00000000000c'
     const flow = workflow('forgetful', async (ctx) => {
-      void ctx.signal('mail')
+      void ctx.receive('mail')
       void ctx.sleepUntil(rig.clock.now() + 1)
       void ctx.waitFor(other)
       void ctx.token()
-      void ctx.race({ yes: ctx.signal('yes'), no: ctx.signal('no') })
+      void ctx.race({ yes: ctx.receive('yes'), no: ctx.receive('no') })
       const [first, second] = [ctx.sleep(1), ctx.sleep(1)]
       void first
       await second
@@ -159,11 +159,11 @@ describe('a promise that the body forgets to await', () => {
       ([, name, line]) => [name, lines[Number(line) - 1]?.trim()] as const,
     )
     expect(Object.fromEntries(said)).toEqual({
-      mail: "void ctx.signal('mail')",
+      mail: "void ctx.receive('mail')",
       sleep: 'void ctx.sleepUntil(rig.clock.now() + 1)',
       run: 'void ctx.waitFor(other)',
       token: 'void ctx.token()',
-      race: "void ctx.race({ yes: ctx.signal('yes'), no: ctx.signal('no') })",
+      race: "void ctx.race({ yes: ctx.receive('yes'), no: ctx.receive('no') })",
       'sleep#2': 'const [first, second] = [ctx.sleep(1), ctx.sleep(1)]',
       'sleep#4': 'void ctx.sleep(1)',
     })
@@ -245,7 +245,7 @@ describe('a promise that the body forgets to await', () => {
       const long = ctx.sleep('1h')
       await ctx.step('first', () => 2)
       await step
-      await ctx.race({ nap, long, never: ctx.signal('never') })
+      await ctx.race({ nap, long, never: ctx.receive('never') })
     })
     const held = await (await rig.start(flow)).begin()
     await held.goOn()

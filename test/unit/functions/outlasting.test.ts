@@ -17,7 +17,7 @@ it.each(['fails', 'is cancelled'])('a run that %s while its child takes a day wr
   const flow = workflow('parent', { retry: 'none' }, async (ctx) => {
     await ctx.start(child, undefined, { onParentEnd: 'wait' })
     if (how === 'fails') throw fatal('Enough')
-    await ctx.signal('never')
+    await ctx.receive('never')
   })
   const held = await (await rig.start(flow)).begin()
   if (how !== 'fails') await held.cancel()

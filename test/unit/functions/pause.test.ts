@@ -3,7 +3,7 @@ import { fatal } from '../../../src/core/verdict.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
-const retry = { maxAttempts: 3, base: 500, kind: 'constant', jitter: { mode: 'none' } } as const
+const retry = { maxAttempts: 3, initial: 500, kind: 'constant', jitter: { mode: 'none' } } as const
 
 async function pausedWith(held: Held): Promise<unknown> {
   const last = (await held.journal()).at(-1)
@@ -159,7 +159,7 @@ describe('a pause of a run that somebody holds', () => {
     let tries = 0
     const flow = workflow('pause.late', async (ctx) => {
       const undo = () => (tries += 1) === 1 && Promise.reject(new Error('Later'))
-      await ctx.step('a', () => 1, { retry: { ...retry, base: '1h' }, undo })
+      await ctx.step('a', () => 1, { retry: { ...retry, initial: '1h' }, undo })
       throw fatal('Enough')
     })
     const held = await rig.start(flow)

@@ -35,7 +35,7 @@ describe('what once went wrong', () => {
         () => {
           throw new Error('no')
         },
-        { retry: { maxAttempts: 2, base: 100, jitter: { mode: 'none' } } },
+        { retry: { maxAttempts: 2, initial: 100, jitter: { mode: 'none' } } },
       )
       const first = await Promise.race([failing.catch(() => 'caught'), ctx.sleep('30 days')])
       await ctx.step('after', () => 1)

@@ -31,7 +31,7 @@ describe('a failed run that somebody retries', () => {
           if (isBroken) throw new Error('Broken')
           return 'B'
         },
-        { retry: { maxAttempts: 2, base: 0 } },
+        { retry: { maxAttempts: 2, initial: 0 } },
       )
     })
     const held = await (await rig.start(flow)).begin()
@@ -48,7 +48,7 @@ describe('a failed run that somebody retries', () => {
   it('counts the attempts of its body anew', async () => {
     const rig = new FunctionRig()
     let bodies = 0
-    const flow = workflow('repair.body', { retry: { maxAttempts: 2, base: 0, jitter: { mode: 'none' } } }, () => {
+    const flow = workflow('repair.body', { retry: { maxAttempts: 2, initial: 0, jitter: { mode: 'none' } } }, () => {
       bodies += 1
       throw new Error('Broken')
     })
@@ -214,10 +214,14 @@ describe('the start of a run', () => {
   it('may say how often the body is tried, in place of what its workflow says', async () => {
     const rig = new FunctionRig()
     let bodies = 0
-    const flow = workflow('repair.attempts', { retry: { maxAttempts: 5, base: 0, jitter: { mode: 'none' } } }, () => {
-      bodies += 1
-      throw new Error('Broken')
-    })
+    const flow = workflow(
+      'repair.attempts',
+      { retry: { maxAttempts: 5, initial: 0, jitter: { mode: 'none' } } },
+      () => {
+        bodies += 1
+        throw new Error('Broken')
+      },
+    )
     const first = { kind: 'started', name: null, meta: { maxAttempts: 2 }, data: 'null' } as const
     const held = await (await rig.adopt(flow, [{ ...first, seq: 1, at: 0, transition: null }])).begin()
     await held.goOn()

@@ -19,7 +19,7 @@ const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unkno
   branch: (ctx) => ctx.branch('inner', () => 1),
   sleep: (ctx) => ctx.sleep(1),
   sleepUntil: (ctx) => ctx.sleepUntil(1),
-  signal: (ctx) => ctx.signal('inner'),
+  signal: (ctx) => ctx.receive('inner'),
   race: (ctx, made) => ctx.race({ made }),
   all: (ctx, made) => ctx.all([made]),
   waitFor: (ctx) => ctx.waitFor(aRun),
@@ -79,7 +79,7 @@ async function askedInside(method: string, when: When): Promise<[unknown, Held]>
   let refusal: unknown = 'nothing was refused'
   const [held] = await begun(
     async (ctx) => {
-      const made = ctx.signal('made')
+      const made = ctx.receive('made')
       await ctx.step('outer', async () => {
         if (when !== 'before') await new Promise((resolve) => setImmediate(resolve))
         try {

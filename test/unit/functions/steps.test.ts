@@ -6,8 +6,8 @@ import type { StepTools } from '../../../src/core/attempt.ts'
 import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
-const constant = (maxAttempts: number, base: number) =>
-  ({ maxAttempts, base, kind: 'constant', jitter: { mode: 'none' } }) as const
+const constant = (maxAttempts: number, initial: number) =>
+  ({ maxAttempts, initial, kind: 'constant', jitter: { mode: 'none' } }) as const
 
 describe('a step', () => {
   it('PQ-E3 that is recorded is not executed again', async () => {

@@ -94,7 +94,7 @@ describe('transactions', () => {
       transact: async () => ({ outcome: 'rolled-back', error: errors.shift() }),
       inlineRetryMs: 0,
     })
-    const retry = { maxAttempts: 2, base: '1 s' } as const
+    const retry = { maxAttempts: 2, initial: '1 s' } as const
     const flow = workflow('counted', { retry: 'none' }, (ctx) => ctx.transaction('write', () => 1, { retry }))
     const held = await (await rig.start(flow)).begin()
     while (held.departure?.kind === 'released' || held.departure?.kind === 'parked') await held.goOn('replayed')

@@ -4,8 +4,8 @@ import type { StepTools } from '../../../src/core/attempt.ts'
 import { workflow, type Body } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
-const constant = { maxAttempts: 2, base: 10, kind: 'constant', jitter: { mode: 'none' } } as const
-const late = { ...constant, base: '1h' } as const
+const constant = { maxAttempts: 2, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const
+const late = { ...constant, initial: '1h' } as const
 
 /** Books three things, each of which can be undone, then fails. */
 function booking(undone: string[], options: { readonly failing?: string } = {}): Body<unknown, unknown> {
@@ -387,7 +387,7 @@ describe('the end of the time for a run', () => {
         second.store.deliver(runId)
       },
     })
-    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.signal('go'))))
+    asleep = await second.start(workflow('undo.parking', async (ctx) => void (await ctx.receive('go'))))
     await asleep.begin()
     expect(await asleep.story()).toEqual(['started', 'waiting go', 'failed'])
   })

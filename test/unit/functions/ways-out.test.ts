@@ -8,7 +8,7 @@ import { workflow } from '../../../src/functions/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const grace = 5_000
-const soon = { maxAttempts: 3, base: 10, kind: 'constant', jitter: { mode: 'none' } } as const
+const soon = { maxAttempts: 3, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const
 const outOfTime = (): HoldfastError => new HoldfastError('RUN_TIMEOUT', 'The time was over.')
 
 interface Trip {

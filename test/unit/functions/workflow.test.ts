@@ -7,7 +7,7 @@ const body = (): number => 1
 
 function refusal(options: unknown): unknown {
   try {
-    workflow('refused', options as WorkflowOptions & { input?: never }, body)
+    workflow('refused', options as WorkflowOptions<void> & { input?: never }, body)
   } catch (error) {
     return error
   }
@@ -45,26 +45,29 @@ describe('a workflow', () => {
     const { unique, tags, metadata } = workflow(
       'labelled',
       {
-        unique: { key: 'orderid', scope: 'global' },
+        unique: { key: 'orderId', scope: 'global' },
         tags: ['a', 'b', 'a'],
         metadata: { team: 'x', nested: [1, null] },
       },
-      body,
+      (_ctx, _input: { orderId: string }) => 1,
     )
     expect({ unique, tags, metadata }).toEqual({
-      unique: { key: 'orderid', scope: 'global' },
+      unique: { field: 'orderId', scope: 'global', keyOf: expect.any(Function) as unknown },
       tags: ['a', 'b'],
       metadata: { team: 'x', nested: [1, null] },
     })
-    expect(workflow('by.workflow', { unique: { key: 'orderid' } }, body).unique).toEqual({
-      key: 'orderid',
-      scope: 'workflow',
-    })
+    const byWorkflow = workflow(
+      'by.workflow',
+      { unique: { key: (input: number) => input } },
+      (_ctx, input: number) => input,
+    )
+    expect(byWorkflow.unique).toMatchObject({ field: null, scope: 'workflow' })
     expect(workflow('plain', body)).toMatchObject({ unique: null, tags: [], metadata: null })
   })
 
   it.each([
-    [{ unique: { key: 'Order-Id' } }, 'INVALID_NAME', 'small letters and digits'],
+    [{ unique: { key: 'order::id' } }, 'INVALID_NAME', 'the name of a field of the input'],
+    [{ unique: { key: 7 } }, 'INVALID_NAME', 'the name of a field of the input'],
     [{ unique: { key: 'orderid', scope: 'workflows' } }, 'INVALID_OPTION', 'Did you mean "workflow"?'],
     [{ unique: { name: 'orderid' } }, 'INVALID_OPTION', 'unique has no option "name"'],
     [{ unique: 'orderid' }, 'INVALID_OPTION', 'must be a plain object'],

@@ -25,7 +25,7 @@ describe.each(stores)('a healthy %s store', (_, make) => {
     const states = await statesOf(store)
     expect((watched as Watched | null)?.violations).toEqual([])
     expect([...checkAll(states, clock.now()), ...checkFeed(await store.changes(0, 1e6), states)]).toEqual([])
-    const checked = await store.check()
+    const checked = await store.doctor()
     expect(checked.filter(({ offenders }) => offenders.length > 0)).toEqual([])
     expect(checked.length).toBeGreaterThan(20)
     await close()

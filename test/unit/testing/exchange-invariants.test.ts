@@ -57,7 +57,7 @@ describe('a state', () => {
       target: 'q',
       runId: 'a',
       effect: 'tell',
-      delivery: 'queue',
+      delivery: 'one',
       openedAt: 1,
       since: 0,
       missed: null,
@@ -66,7 +66,7 @@ describe('a state', () => {
       topic: 'q',
       position: 1,
       id: 'b',
-      delivery: 'queue',
+      delivery: 'one',
       data: '1',
       policy: null,
       at: 1,
@@ -82,12 +82,12 @@ describe('a state', () => {
       ).map(({ name, runId }) => `${name} ${runId}`)
     expect(found({})).toEqual(['queue_not_stuck a'])
     expect(found({ expiresAt: now + 1 })).toEqual(['queue_not_stuck a'])
-    for (const kept of [{ expiresAt: now }, { takenBy: 'b' }, { topic: 'other' }, { delivery: 'topic' }] as const) {
+    for (const kept of [{ expiresAt: now }, { takenBy: 'b' }, { topic: 'other' }, { delivery: 'all' }] as const) {
       expect(found(kept)).toEqual([])
     }
     expect(found({}, over)).toEqual([])
     expect(found({}, { deletedAt: 1 })).toEqual([])
-    expect(found({}, {}, { delivery: 'topic' })).toEqual([])
+    expect(found({}, {}, { delivery: 'all' })).toEqual([])
     expect(found({}, {}, { kind: 'run' })).toEqual([])
   })
 
@@ -97,7 +97,7 @@ describe('a state', () => {
       target: 'q',
       runId: 'a',
       effect: 'tell',
-      delivery: 'topic',
+      delivery: 'all',
       openedAt: 1,
       since: 0,
       missed: 3,

@@ -20,7 +20,7 @@ export function deliverMessages(x: Execution, messages: readonly New[]): Promise
   return reaching(x, {
     method: 'deliver',
     ids,
-    mayReach: messages.some((one) => 'topic' in one || one.policy?.onTargetTerminated === 'broadcast'),
+    mayReach: messages.some((one) => 'topic' in one || one.policy?.onUnread === 'broadcast'),
     mustLook: true,
     lock(tx, wanted, options) {
       const query: Query<RunRow> = { at: ['id', wanted], order: byId }

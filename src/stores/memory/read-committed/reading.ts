@@ -151,7 +151,7 @@ export async function readStates(
   x: Execution,
 ): Promise<{ readonly states: readonly RunState[]; readonly exchange: ExchangeState }> {
   const { runs, journal, messages, waits, broadcasts, chores } = x.tables
-  return x.run('check.read', (tx) => {
+  return x.run('doctor.read', (tx) => {
     const entries = tx.select(journal, { order: (a, b) => a.entry.seq - b.entry.seq })
     const kept = tx.select(messages, { order: (a, b) => a.position - b.position })
     const states = tx.select(runs, {}).map((row): RunState => {

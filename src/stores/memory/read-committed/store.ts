@@ -86,7 +86,7 @@ export function createReadCommittedStore(options: ReadCommittedStoreOptions): Re
     rewritePayloads: open((request) =>
       transaction(parts, 'rewritePayloads.commit', (x) => rewritePayloads(x, request)),
     ),
-    check: open(async () => {
+    doctor: open(async () => {
       const { states, exchange } = await reading(parts, readStates)
       const now = clock.now()
       return report([...checkAll(states, now), ...checkExchange(exchange, states, now)])

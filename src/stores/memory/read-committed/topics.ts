@@ -54,7 +54,7 @@ export class Topics {
   from(topic: string, position: number, most: number, view: Snapshot): readonly Broadcast[] {
     this.need(topic)
     return this.all(topic, view)
-      .filter((one) => one.delivery === 'topic' && one.position >= position)
+      .filter((one) => one.delivery === 'all' && one.position >= position)
       .slice(0, most)
   }
 
@@ -77,7 +77,7 @@ export class Topics {
   forget(topic: string, before: number, now: number, view: Snapshot): void {
     this.need(topic)
     const old = this.all(topic, view).filter(
-      (one) => one.at < before && (one.delivery === 'topic' || this.isTaken(one) || isOver(one, now)),
+      (one) => one.at < before && (one.delivery === 'all' || this.isTaken(one) || isOver(one, now)),
     )
     for (const one of old.slice(0, forgottenAtOnce)) this.forgotten.add(sentText(one))
   }

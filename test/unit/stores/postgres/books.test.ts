@@ -57,13 +57,13 @@ const wait = (runId: string, openedAt = 1): WaitRow => ({
   target: 'jobs',
   runId,
   effect: 'tell',
-  delivery: 'queue',
+  delivery: 'one',
   openedAt,
   since: 0,
   missed: null,
 })
 
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 const sent = { id: 'b', data: '1', policy: null, expiresAt: null }
 
 /** What is wanted once the rules had to stop. */
@@ -86,7 +86,7 @@ describe('what was not looked at', () => {
     expect([...missing(() => books.topicPosition('jobs')).topics]).toEqual(['jobs'])
     expect([...missing(() => books.broadcast('jobs', 'x')).broadcastIds]).toEqual([['jobs', new Set(['x'])]])
     expect([...missing(() => books.hasMessage('a', 'm')).messageIds]).toEqual([['a', new Set(['m'])]])
-    expect([...missing(() => books.backlog('jobs', 'queue')).backlogs.keys()]).toEqual(['queue jobs'])
+    expect([...missing(() => books.backlog('jobs', 'one')).backlogs.keys()]).toEqual(['one jobs'])
   })
 
   it('of a run that ends is asked for together with all others that may end', () => {
@@ -103,14 +103,14 @@ describe('what was not looked at', () => {
         runs: new Map([['a', run('a', { status: 'cancelled' })]]),
         topics: new Map([['jobs', 4]]),
         broadcasts: new Map([['jobs b', undefined]]),
-        waits: new Map([['queue jobs', [wait('a')]]]),
-        cutWaits: new Set(['queue jobs']),
+        waits: new Map([['one jobs', [wait('a')]]]),
+        cutWaits: new Set(['one jobs']),
       }),
       5,
     )
-    const before = wants.waiters.get('queue jobs')?.most ?? 0
+    const before = wants.waiters.get('one jobs')?.most ?? 0
     missing(() => broadcast(books, jobs, sent), wants)
-    expect(wants.waiters.get('queue jobs')?.most).toBe(2 * before)
+    expect(wants.waiters.get('one jobs')?.most).toBe(2 * before)
   })
 })
 
@@ -149,8 +149,8 @@ describe('what was decided', () => {
       found({
         runs: new Map([['a', run('a')]]),
         topics: new Map([['jobs', 0]]),
-        waits: new Map([['queue jobs', [wait('a')]]]),
-        backlogs: new Map([['queue jobs', []]]),
+        waits: new Map([['one jobs', [wait('a')]]]),
+        backlogs: new Map([['one jobs', []]]),
       }),
       5,
     )
@@ -166,8 +166,8 @@ describe('what was decided', () => {
         runs: new Map([['a', run('a', { status: 'running', session: 's' })]]),
         topics: new Map([['jobs', 0]]),
         broadcasts: new Map([['jobs b', undefined]]),
-        waits: new Map([['queue jobs', []]]),
-        backlogs: new Map([['queue jobs', []]]),
+        waits: new Map([['one jobs', []]]),
+        backlogs: new Map([['one jobs', []]]),
       }),
       5,
     )

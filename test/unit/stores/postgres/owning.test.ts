@@ -85,7 +85,7 @@ describe('a schema that somebody else prepared', () => {
         'a superuser with her role': async () => `${admin}?options=${encodeURIComponent(`-c role=${eve}`)}`,
       }
       const url = await urls[who as keyof typeof urls]()
-      const ways = [{}, { roles: `r_${schema.slice(-20)}` }, { views: ['pgqrs'] }] as const
+      const ways = [{}, { roles: `r_${schema.slice(-20)}` }, { views: ['queues'] }] as const
       const errors: unknown[] = []
       for (const way of ways) {
         for (const isDryRun of [true, false]) {
@@ -209,7 +209,7 @@ describe('a schema of somebody else that is up to date', () => {
           code: 'INVALID_OPTION',
         })
         await expect(
-          installPostgres({ url: admin, schema, views: ['pgqrs'], roles: eve, isDryRun }),
+          installPostgres({ url: admin, schema, views: ['queues'], roles: eve, isDryRun }),
         ).rejects.toMatchObject(refused)
         await expect(installPostgres({ url: admin, schema, isDryRun })).rejects.toMatchObject(refused)
       }

@@ -8,12 +8,12 @@ describe('a schema for views that somebody else prepared', () => {
   it('is refused, and no view of theirs is given to the migrator or shown to anybody', async () => {
     const { schema, pool, eve, asEve, rows } = await prepared()
     const url = pool.options.connectionString as string
-    const place = `${schema}_pgqrs`
+    const place = `${schema}_queues`
     await installPostgres({ url, schema })
     await asEve(`create schema ${place}`, `create view ${place}.mine as select 1 as one`)
     const refused = { code: 'INVALID_OPTION', details: { owner: eve, schema: place } }
     for (const isDryRun of [true, false]) {
-      await expect(installPostgres({ url, schema, views: ['pgqrs'], isDryRun })).rejects.toMatchObject(refused)
+      await expect(installPostgres({ url, schema, views: ['queues'], isDryRun })).rejects.toMatchObject(refused)
       await expect(installPostgres({ url, schema, roles: `r_${schema}`, isDryRun })).rejects.toMatchObject(refused)
     }
     const views = await rows(
@@ -25,9 +25,9 @@ describe('a schema for views that somebody else prepared', () => {
   it('that is ours keeps what others have put there: roles get only the views that we make', async () => {
     const { schema, pool, eve, asEve, rows } = await prepared()
     const url = pool.options.connectionString as string
-    const [place, roles] = [`${schema}_pgqrs`, `r_${schema.slice(-20)}`]
+    const [place, roles] = [`${schema}_queues`, `r_${schema.slice(-20)}`]
     onTestFinished(() => dropRoles(rows, roles))
-    await installPostgres({ url, schema, views: ['pgqrs'] })
+    await installPostgres({ url, schema, views: ['queues'] })
     await rows(`grant create, usage on schema ${place} to ${eve}`)
     await asEve(`create view ${place}.mine as select 1 as one`)
     await installPostgres({ url, schema, roles })
@@ -41,7 +41,7 @@ describe('a schema for views that somebody else prepared', () => {
     )
     expect(granted.length).toBeGreaterThan(0)
     expect(granted.map(({ name }) => name)).not.toContain('mine')
-    await installPostgres({ url, schema, views: ['pgqrs'] })
+    await installPostgres({ url, schema, views: ['queues'] })
   })
 })
 

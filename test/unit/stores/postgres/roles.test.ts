@@ -24,11 +24,11 @@ const asking = workflow('asking', async (ctx, name: string) => {
   const answer = ctx.token<string>()
   await ctx.step('greet', () => `canary of a result for ${name}`)
   handed.push(answer.token)
-  return `${await answer}, ${String(await ctx.signal('word'))}`
+  return `${await answer}, ${String(await ctx.receive('word'))}`
 })
 
 const news = topic<string>('news')
-const reading = workflow('reading', (ctx) => ctx.signal(news))
+const reading = workflow('reading', (ctx) => ctx.receive(news))
 
 async function roled() {
   const { url, schema } = await freshSchema()
@@ -118,7 +118,7 @@ describe('the roles of a schema', () => {
       `select data from ${schema}.messages`,
       `select metadata from ${schema}.runs`,
       `select * from ${schema}.secrets`,
-      `select * from ${viewSchema(schema, 'ironflow', 'payloads')}.events`,
+      `select * from ${viewSchema(schema, 'instances', 'payloads')}.events`,
       `insert into ${schema}.messages select * from ${schema}.messages`,
       `update ${schema}.runs set wish = null`,
     ]) {

@@ -75,7 +75,7 @@ describe.each([1, 16])('with %i shards', (shards) => {
       expect(entry.seq).toBe((seqs.get(runId) ?? 0) + 1)
       seqs.set(runId, entry.seq)
     }
-    expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
   })
 
   it('what a dead session held is taken over wherever it lies, no more at once than asked (HE-X1)', async () => {

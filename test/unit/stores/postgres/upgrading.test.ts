@@ -45,7 +45,7 @@ describe('a client of the version before', () => {
     const runs = await Promise.all(['Ada', 'Grace', 'Alan'].map((name) => old.start(greet, name)))
     expect(await Promise.all(runs.map((run) => run.result()))).toEqual(['Hello Ada', 'Hello Grace', 'Hello Alan'])
     expect((await old.find({ type: 'greet' })).runs).toHaveLength(3)
-    expect((await old.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+    expect((await old.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
     const kept = await place.rows(`select distinct colour from ${place.quoted}.runs`)
     expect(kept).toEqual([{ colour: 'blue' }])
   })
@@ -128,17 +128,17 @@ describe('the views', () => {
     const view = (name: string): string => `"${schema}_${name}_payloads"`
     expect(
       await rows(
-        `select id::text, status, payload, result, attempt from ${view('simple_workflow')}.workflow_run order by type desc`,
+        `select id::text, status, payload, result, attempt from ${view('runs')}.workflow_run order by type desc`,
       ),
     ).toEqual([
       { id: good.id, status: 'succeeded', payload: '"Ada"', result: '"Hello Ada"', attempt: 0 },
       { id: bad.id, status: 'failed', payload: expect.any(String) as string, result: null, attempt: 1 },
     ])
-    const errors = await rows(`select last_error from ${view('simple_workflow')}.workflow_run where status = 'failed'`)
+    const errors = await rows(`select last_error from ${view('runs')}.workflow_run where status = 'failed'`)
     expect(errors[0]?.['last_error']).toContain('No luck')
     expect(
       await rows(
-        `select workflow_id, completed_at is not null as completed from ${view('ironflow')}.workflow_instances order by 1`,
+        `select workflow_id, completed_at is not null as completed from ${view('instances')}.workflow_instances order by 1`,
       ),
     ).toEqual(
       [
@@ -148,7 +148,7 @@ describe('the views', () => {
     )
     expect(
       await rows(
-        `select sequence, event_type from ${view('ironflow')}.events where workflow_id = 'ada' order by sequence`,
+        `select sequence, event_type from ${view('instances')}.events where workflow_id = 'ada' order by sequence`,
       ),
     ).toEqual([
       { sequence: 1, event_type: 'started' },
@@ -156,14 +156,14 @@ describe('the views', () => {
       { sequence: 3, event_type: 'step-succeeded' },
       { sequence: 4, event_type: 'succeeded' },
     ])
-    expect(await rows(`select status from ${view('coordinator')}.workflows order by 1`)).toEqual([
+    expect(await rows(`select status from ${view('waits')}.workflows order by 1`)).toEqual([
       { status: 'Failed' },
       { status: 'Succeeded' },
     ])
     expect(
-      await rows(`select w.name, r.status, s.step_id, s.status as step, s.output from ${view('pgqrs')}.pgqrs_workflow_runs r
-        join ${view('pgqrs')}.pgqrs_workflows w using (workflow_id)
-        join ${view('pgqrs')}.pgqrs_workflow_steps s using (run_id) order by s.step_id`),
+      await rows(`select w.name, r.status, s.step_id, s.status as step, s.output from ${view('queues')}.pgqrs_workflow_runs r
+        join ${view('queues')}.pgqrs_workflows w using (workflow_id)
+        join ${view('queues')}.pgqrs_workflow_steps s using (run_id) order by s.step_id`),
     ).toEqual([
       { name: 'failing_v1', status: 'ERROR', step_id: 'fails', step: 'ERROR', output: null },
       { name: 'greet_v1', status: 'SUCCESS', step_id: 'greet', step: 'SUCCESS', output: '"Hello Ada"' },

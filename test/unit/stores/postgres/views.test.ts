@@ -56,7 +56,7 @@ describe('views', () => {
   })
 
   it('give nobody a right: who may look at one and not at the tables is refused', async () => {
-    const { schema, rows, view } = await installed('ironflow', 'plain')
+    const { schema, rows, view } = await installed('instances', 'plain')
     const role = quoteSchema(`${schema}_dashboard`)
     await rows(`create role ${role}; grant usage on schema ${view} to ${role};
       grant select on all tables in schema ${view} to ${role}`)
@@ -81,9 +81,9 @@ describe('views', () => {
 
   it('do not take the place of a table of somebody else, and then none is made', async () => {
     const { pool, schema, rows } = await migratedPlace()
-    const place = quoteSchema(viewSchema(schema, 'ironflow'))
+    const place = quoteSchema(viewSchema(schema, 'instances'))
     await rows(`create schema ${place}; create table ${place}.timers (mine integer)`)
-    await expect(installViews(pool, { schema, views: ['pgqrs', 'ironflow'] })).rejects.toMatchObject({
+    await expect(installViews(pool, { schema, views: ['queues', 'instances'] })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
       message: expect.stringContaining('"timers" is not a view') as string,
     })
@@ -92,9 +92,9 @@ describe('views', () => {
   })
 
   it('that are misspelt are refused, with what was meant', () => {
-    expect(parseViews('ironflow, pgqrs')).toEqual(['ironflow', 'pgqrs'])
+    expect(parseViews('instances, queues')).toEqual(['instances', 'queues'])
     expect(parseViews('none')).toEqual([])
-    expect(() => parseViews('ironflow,pgrs')).toThrow('There are no views named "pgrs". Did you mean "pgqrs"?')
-    expect(() => parseViews('none,pgqrs')).toThrow('There are no views named "none"')
+    expect(() => parseViews('instances,qeues')).toThrow('There are no views named "qeues". Did you mean "queues"?')
+    expect(() => parseViews('none,queues')).toThrow('There are no views named "none"')
   })
 })

@@ -158,7 +158,7 @@ describe('a check of a file that others write to', () => {
       }
       return prepare(sql)
     }
-    const checked = await holdfast.check()
+    const checked = await holdfast.doctor()
     expect(isUnderWay).toBe(true)
     expect(checked.filter(({ offenders }) => offenders.length > 0)).toEqual([])
     await holdfast.close()

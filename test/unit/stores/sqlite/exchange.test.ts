@@ -51,7 +51,7 @@ const nobody = { starts: [], watches: [], unwatches: [] } as const
 const success = { append: [{ kind: 'succeeded', name: null, meta: null, data: '1' }], status: 'succeeded' } as const
 
 async function broken(store: SqliteStore): Promise<readonly string[]> {
-  return (await store.check()).filter(({ offenders }) => offenders.length > 0).map(({ name }) => name)
+  return (await store.doctor()).filter(({ offenders }) => offenders.length > 0).map(({ name }) => name)
 }
 
 describe('the row of a run that ends', () => {
@@ -68,7 +68,7 @@ describe('the row of a run that ends', () => {
   it('is not written as if nothing had come when a signal arrived since', async () => {
     const { bench, store } = await open()
     const held = await bench.hold()
-    await bench.deliver(bench.message(held.runId, { id: 'late', policy: { onTargetTerminated: 'dead-letter' } }))
+    await bench.deliver(bench.message(held.runId, { id: 'late', policy: { onUnread: 'dead-letter' } }))
     await bench.commit(held, { ...success, emptyAt: 0 })
     expect(await store.deadLetters({}, { limit: 5 })).toMatchObject([{ id: 'late', status: 'succeeded' }])
     expect(await broken(store)).toEqual([])
@@ -132,7 +132,7 @@ describe('dead letters', () => {
     const { bench, store } = await open()
     const held = await bench.hold()
     await bench.commit(held, success)
-    const policy = { onTargetTerminated: 'dead-letter' } as const
+    const policy = { onUnread: 'dead-letter' } as const
     for (let sent = 0; sent < 5; sent += 1) {
       await bench.deliver(bench.message(held.runId, { id: `a message ${sent}`, policy }))
       if (sent % 2 === 1) await bench.clock.advance(1)
@@ -155,7 +155,7 @@ describe('dead letters', () => {
 describe('a broadcast whose id its topic has forgotten', () => {
   it('is another one when it is sent again, and harms nobody', async () => {
     const { bench, store } = await open()
-    const topic = { name: 'news', delivery: 'topic', retainMs: 0 } as const
+    const topic = { name: 'news', delivery: 'all', retainMs: 0 } as const
     const watches = [{ kind: 'topic', ...topic }] as const
     const had = await bench.hold()
     await bench.park(had, { reach: { ...nobody, watches } })

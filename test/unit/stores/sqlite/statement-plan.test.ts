@@ -170,10 +170,10 @@ async function liveAlone({ bench, writes }: Traced): Promise<Tale['told']> {
 }
 
 const nobody = { starts: [], watches: [], unwatches: [] } as const
-const news = { name: 'news', delivery: 'topic', retainMs: 0 } as const
-const jobs = { name: 'jobs', delivery: 'queue', retainMs: 0 } as const
-const dead = { onTargetTerminated: 'dead-letter' } as const
-const onward = { onTargetTerminated: 'broadcast', delivery: 'queue', retainMs: 0 } as const
+const news = { name: 'news', delivery: 'all', retainMs: 0 } as const
+const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
+const dead = { onUnread: 'dead-letter' } as const
+const onward = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
 
 /** A life among others. */
 async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']> {

@@ -38,7 +38,7 @@ describe('createHoldfast', () => {
     expect(await second.run(run.id).result()).toEqual(result)
     const kinds = (await second.journal(run.id)).map(({ kind }) => kind)
     expect(kinds).toEqual(['started', 'step-succeeded', 'step-succeeded', 'succeeded'])
-    expect((await second.check()).flatMap(({ offenders }) => offenders)).toEqual([])
+    expect((await second.doctor()).flatMap(({ offenders }) => offenders)).toEqual([])
     await second.close()
   })
 

@@ -106,7 +106,7 @@ describe('a store on a server', () => {
       const [again] = await store.start([given])
       expect(again).toMatchObject({ created: true, run: { id: given.id } })
       expect(await store.count({}, 10)).toBe(1)
-      expect((await store.check()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
+      expect((await store.doctor()).filter(({ offenders }) => offenders.length > 0)).toEqual([])
       await store.close()
     }
     expect(lost).toBeGreaterThan(3)

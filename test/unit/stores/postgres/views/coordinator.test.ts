@@ -5,7 +5,7 @@ import { addEntries, addRun, at, idOf, installed, statuses } from './place.ts'
 
 describe('the views of the coordinator', () => {
   it('have its tables and columns (WC-S2, WC-S5)', async () => {
-    const { columnsOf } = await installed('coordinator')
+    const { columnsOf } = await installed('waits')
     expect(await columnsOf('workflows')).toEqual(
       'id type status waiting_for_events waiting_for_timer waiting_for_workflows created_at updated_at'.split(' '),
     )
@@ -23,7 +23,7 @@ describe('the views of the coordinator', () => {
   })
 
   it('have its words for where a run stands, and every status has one (WC-S2)', async () => {
-    const place = await installed('coordinator')
+    const place = await installed('waits')
     for (const [index, status] of statuses.entries()) await addRun(place, index, { status })
     const found = await place.look('workflows', 'order by id')
     const words = found.map((row) => row['status'])
@@ -40,7 +40,7 @@ describe('the views of the coordinator', () => {
   })
 
   it('show what a run waits for, what ended its waits, and what it has not taken (WC-S1, WC-S2, WC-S5)', async () => {
-    const place = await installed('coordinator')
+    const place = await installed('waits')
     const { look, quoted, rows } = place
     await addRun(place, 1, { status: 'waiting', more: { due: 6000 } })
     const waiting = (tag: string): readonly unknown[] => [

@@ -5,7 +5,7 @@ import { addEntries, addRun, at, idOf, installed } from './place.ts'
 
 describe('the views of Ironflow', () => {
   it('have its tables and columns (IF-S2, IF-S4, IF-S5)', async () => {
-    const { columnsOf } = await installed('ironflow')
+    const { columnsOf } = await installed('instances')
     expect(await columnsOf('workflow_instances')).toEqual(
       (
         'workflow_type workflow_id created_at completed_at event_count last_event_at snapshot_sequence snapshot_data ' +
@@ -25,7 +25,7 @@ describe('the views of Ironflow', () => {
   })
 
   it('show instances by their business key, their events, effects, timers and inputs (IF-S2, IF-S3, HE-S3)', async () => {
-    const place = await installed('ironflow')
+    const place = await installed('instances')
     const { look, quoted, rows } = place
     await addRun(place, 1, { status: 'waiting', more: { key: 'order-7', due: 8000 } })
     await addEntries(place, 1, [

@@ -5,7 +5,7 @@ import { addEntries, addRun, at, idOf, installed, statuses } from './place.ts'
 
 describe('the views of pgqrs', () => {
   it('have its tables and columns (PQ-S1, PQ-S2)', async () => {
-    const { columnsOf } = await installed('pgqrs')
+    const { columnsOf } = await installed('queues')
     expect(await columnsOf('pgqrs_queues')).toEqual(['queue_id', 'name', 'created_at'])
     expect(await columnsOf('pgqrs_workflows')).toEqual(['workflow_id', 'name', 'queue_id', 'created_at'])
     expect(await columnsOf('pgqrs_workflow_runs')).toEqual(
@@ -18,7 +18,7 @@ describe('the views of pgqrs', () => {
   })
 
   it('have its words for where a run stands, and every status has one (PQ-S1)', async () => {
-    const place = await installed('pgqrs')
+    const place = await installed('queues')
     for (const [index, status] of statuses.entries()) await addRun(place, index, { status })
     await addRun(place, 20, { more: { token: 3 } })
     const found = await place.look('pgqrs_workflow_runs', 'order by run_id')
@@ -27,7 +27,7 @@ describe('the views of pgqrs', () => {
   })
 
   it('join as its tables do: steps to runs to workflows to queues (PQ-S1)', async () => {
-    const place = await installed('pgqrs')
+    const place = await installed('queues')
     const { quoted, rows, look, view } = place
     await rows(`insert into ${quoted}.workflows (shard, type, version, style, queue, seen_at) values
       (0, 'shop.order', 2, 'function', null, 5000), (0, 'shop.refund', 1, 'function', 'slow', 6000)`)

@@ -5,7 +5,7 @@ import { addEntries, addRun, at, idOf, installed, statuses, type EntryRow } from
 
 describe('the views of Simple Workflow', () => {
   it('have its tables and columns (SW-S1)', async () => {
-    const { columnsOf } = await installed('simple-workflow')
+    const { columnsOf } = await installed('runs')
     expect(await columnsOf('workflow_run')).toEqual(
       (
         'id type status priority idempotency_key payload result error last_error attempt max_attempts run_at lease_until ' +
@@ -17,7 +17,7 @@ describe('the views of Simple Workflow', () => {
   })
 
   it('have its words for where a run stands, and every status has one (SW-S1)', async () => {
-    const place = await installed('simple-workflow')
+    const place = await installed('runs')
     for (const [index, status] of statuses.entries()) await addRun(place, index, { status })
     const found = await place.look('workflow_run', 'order by id')
     expect(found.map((row) => row['status'])).toEqual([
@@ -33,7 +33,7 @@ describe('the views of Simple Workflow', () => {
   })
 
   it('show what a run was given, how it ended and who holds it (SW-S1)', async () => {
-    const place = await installed('simple-workflow')
+    const place = await installed('runs')
     const { look, quoted, rows } = place
     await rows(`insert into ${quoted}.sessions (shard, id, opened_at, alive_until) values (0, 'here', 1, 9000)`)
     const held = { session: 'here', rank: -7, idempotency_key: 'once', deadline: null, token: 1 }
@@ -79,7 +79,7 @@ describe('the views of Simple Workflow', () => {
   })
 
   it('show what happened, in the order in which it did (SW-S1)', async () => {
-    const place = await installed('simple-workflow')
+    const place = await installed('runs')
     const { look, quoted, rows } = place
     await addRun(place, 1, {})
     await addRun(place, 2, {})
