@@ -1,6 +1,7 @@
 // A run that somebody started or asked for, and what they can do with it from outside.
 
 import type { Topic } from '../core/declared-topic.ts'
+import { Deferred } from '../core/deferred.ts'
 import { formatMs, toMs, type Duration } from '../core/duration.ts'
 import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
 import { within } from '../core/pause.ts'
@@ -99,13 +100,12 @@ export class RunHandle<Output> {
 
   private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<Ending> {
     if (abortSignal?.aborted === true) return Promise.reject(this.abortError(abortSignal))
-    return new Promise((resolve, reject) => {
-      const wait = new EndingWait(this.#engine, this.id, resolve, reject)
-      if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
-      if (abortSignal !== undefined) wait.heed(abortSignal, () => this.abortError(abortSignal))
-      // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
-      if (!this.#engine.isMoving(this.id)) wait.look()
-    })
+    const wait = new EndingWait(this.#engine, this.id)
+    if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
+    if (abortSignal !== undefined) wait.heed(abortSignal, () => this.abortError(abortSignal))
+    // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
+    if (!this.#engine.isMoving(this.id)) wait.look()
+    return wait.promise
   }
 
   private abortError(abortSignal: AbortSignal): HoldfastError {
@@ -150,21 +150,18 @@ function hopeOf(status: RunStatus | 'of unknown status'): string {
 const lookAgainMs = 1_000
 
 /** Somebody who waits for the end of a run. */
-class EndingWait implements Watcher {
+class EndingWait extends Deferred<Ending> implements Watcher {
   private readonly engine: Engine
   private readonly runId: string
-  private readonly resolve: (ending: Ending) => void
-  private readonly reject: (error: unknown) => void
   private cancelTimeout: Cancel | null = null
   private cancelLook: Cancel | null = null
   private deafen: Cancel | null = null
   private isOver = false
 
-  constructor(engine: Engine, runId: string, resolve: (ending: Ending) => void, reject: (error: unknown) => void) {
+  constructor(engine: Engine, runId: string) {
+    super()
     this.engine = engine
     this.runId = runId
-    this.resolve = resolve
-    this.reject = reject
     engine.endings.watch(runId, this)
   }
 

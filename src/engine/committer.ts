@@ -29,7 +29,7 @@ export function createCommitter(
     ...limits,
     flush: (transitions, options) => store.commit(transitions, options),
     onAnswers: (answers) => {
-      const told = answers.find((answer) => answer.outcome === 'committed')
+      const told = answers.find(isCommitted)
       if (told !== undefined) onTime(told.at)
     },
     errorOf: kept,
@@ -40,6 +40,10 @@ export function createCommitter(
     resultOf: acknowledge,
     merge: { may: mayMerge, both: mergeTransitions },
   })
+}
+
+function isCommitted(answer: Committed): answer is Extract<Committed, { outcome: 'committed' }> {
+  return answer.outcome === 'committed'
 }
 
 /** What a transition costs besides its entries. */
@@ -53,8 +57,8 @@ function weightOf({ append, reach = null }: Transition): number {
 
 export function acknowledge(transition: Transition, answer: Committed, last: boolean): Acknowledged {
   if (answer.outcome === 'refused') throw refusal(transition.runId, answer)
-  const { seq, at, inbox, released, wish } = answer
-  if (last) return { seq, at, inbox, released, wish }
+  if (last) return answer
+  const { at, inbox, wish } = answer
   return { seq: transition.guard.seq + transition.append.length, at, inbox, released: false, wish }
 }
 

@@ -10,6 +10,7 @@
 // else's item: a flush that took the store too long is cut into pieces (`apart.ts`), and whatever was in it counts anew from then
 // on. What goes alone counts no more: that is the item which takes too long, or stands behind it. What is given up is rejected with STORE_UNAVAILABLE, which names the id under which it can be repeated.
 
+import { Deferred } from '../core/deferred.ts'
 import { formatMs } from '../core/duration.ts'
 import { bug, HoldfastError, isAboutStore, isHoldfastError, messageOf } from '../core/error.ts'
 import type { Cancel, Clock } from '../core/ports.ts'
@@ -30,8 +31,8 @@ export class Caller<Given> implements Taker<unknown> {
   readonly given: Given
   readonly since: number
   private readonly patience: Patience<Given>
-  private readonly fulfil: (result: unknown) => void
-  private readonly refuse: (error: unknown) => void
+  /** What the caller gets. */
+  readonly answered = new Deferred<unknown>()
   /** When it first went to the store. */
   sentAt: number | null = null
   /** Since when it waits for an answer that nobody else's item keeps from it. */
@@ -42,23 +43,15 @@ export class Caller<Given> implements Taker<unknown> {
   before: Caller<Given> | null = null
   behind: Caller<Given> | null = null
 
-  constructor(
-    patience: Patience<Given>,
-    given: Given,
-    since: number,
-    fulfil: (result: unknown) => void,
-    refuse: (error: unknown) => void,
-  ) {
+  constructor(patience: Patience<Given>, given: Given, since: number) {
     this.patience = patience
     this.given = given
     this.since = since
-    this.fulfil = fulfil
-    this.refuse = refuse
   }
 
   resolve(result: unknown): void {
     this.patience.leave(this)
-    this.fulfil(result)
+    this.answered.resolve(result)
   }
 
   reject(error: unknown): void {
@@ -67,7 +60,7 @@ export class Caller<Given> implements Taker<unknown> {
 
   giveUp(error: unknown): void {
     this.patience.leave(this)
-    this.refuse(error)
+    this.answered.reject(error)
   }
 }
 
@@ -114,17 +107,13 @@ export class Patience<Given> {
     made: (caller: Caller<Given>) => Item,
     abortSignal?: AbortSignal,
   ): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      if (abortSignal?.aborted === true) return reject(this.aborted(given, false, abortSignal))
-      const fulfil = resolve as (result: unknown) => void
-      const caller = new Caller(this, given, this.clock.monotonic(), fulfil, reject)
-      if (abortSignal !== undefined) caller.deafen = this.hear(caller, abortSignal)
-      this.enter(caller)
-      if (!batcher.isFull) return batcher.enter(made(caller), caller)
-      void batcher.room().then(() => {
-        if (caller.isWaiting) batcher.enter(made(caller), caller)
-      })
-    })
+    if (abortSignal?.aborted === true) return Promise.reject(this.aborted(given, false, abortSignal))
+    const caller = new Caller(this, given, this.clock.monotonic())
+    if (abortSignal !== undefined) caller.deafen = this.hear(caller, abortSignal)
+    this.enter(caller)
+    if (batcher.isFull) void enterLater(batcher, caller, made)
+    else batcher.enter(made(caller), caller)
+    return caller.answered.promise as Promise<Result>
   }
 
   /**
@@ -245,6 +234,15 @@ export class Patience<Given> {
       details: { ...details, sent },
     })
   }
+}
+
+async function enterLater<Given, Item, Answer, Result>(
+  batcher: Batcher<Item, Answer, Result>,
+  caller: Caller<Given>,
+  made: (caller: Caller<Given>) => Item,
+): Promise<void> {
+  await batcher.room()
+  if (caller.isWaiting) batcher.enter(made(caller), caller)
 }
 
 /** Nobody is told of it any more. */

@@ -93,7 +93,7 @@ export class Execution {
     this.hasBegun = true
     try {
       const ctx = createContext(owner, new Scope(), owner.run)
-      const result = callBody(owner.host.ports, owner.run.type, () => body(ctx, input as never))
+      const result = owner.host.ports.bodies === undefined ? body(ctx, input as never) : this.watched(ctx, input)
       Promise.resolve(result).then(
         (value) => this.returned(value),
         (error: unknown) => this.threw(error),
@@ -101,6 +101,12 @@ export class Execution {
     } catch (error) {
       this.threw(error)
     }
+  }
+
+  /** Apart from `call`, which would make a closure and its scope with each run, and only tests need them. */
+  private watched(ctx: Context, input: unknown): unknown {
+    const { body, owner } = this
+    return callBody(owner.host.ports, owner.run.type, () => body(ctx, input as never))
   }
 
   private returned(value: unknown): void {

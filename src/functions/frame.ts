@@ -63,7 +63,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   wish: Wish | null
   /** What the run was claimed with, until all of it was shown to the body. */
   claim: Claim | null
-  private readonly alarm: Alarm
+  private alarm: Alarm | null = null
   protected readonly body: FunctionBody
   protected readonly execution: Execution
   protected readonly replay: Replay
@@ -94,7 +94,6 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
     this.settler = new Settler(this)
     this.stopping = new Stopping(this.settler)
     this.resources = new Resources(this)
-    this.alarm = new Alarm(this)
     this.replay = new Replay(this)
     this.conclusion = new Conclusion(this, body.definition)
     this.execution = new Execution(this, body.body)
@@ -253,6 +252,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
       // A step that begins may end at once and move the body on: then the next turn has it all.
       if (this.stirred || this.settleNext()) return
       if (isResting(this)) return rest(this)
+      this.alarm ??= new Alarm(this)
       this.alarm.set(this.resting.nextDue())
     }
     this.flush()
@@ -288,7 +288,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   }
 
   parked(): void {
-    this.alarm.set(null)
+    this.alarm?.set(null)
     this.claim = null
     this.history.forgetSeen()
     this.depart({ kind: 'parked' })
@@ -323,7 +323,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   }
 
   leaveBy(way: WayOut): void {
-    this.alarm.set(null)
+    this.alarm?.set(null)
     this.drain ??= new Drain(this)
     this.drain.begin(way)
   }
@@ -333,7 +333,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   }
 
   unwind(): void {
-    this.alarm.set(null)
+    this.alarm?.set(null)
     if (this.mayTell) return this.gather()
     const stop = this.isCancelled ? () => this.conclusion.whyCancelled() : null
     // A body that could not be shown its journal has not told how all of its steps are undone.
@@ -372,8 +372,8 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
 
   leaving(isCertain = true): void {
     this.phase = 'leaving'
-    const reason = `The body of run ${this.run.id} has ended: nothing waits for this step any more.`
-    if (isCertain) this.stop(() => new Error(reason))
+    if (!isCertain) return
+    this.stop(() => new Error(`The body of run ${this.run.id} has ended: nothing waits for this step any more.`))
   }
 
   gone(departure: Departure): void {
@@ -390,7 +390,7 @@ export class FunctionFrame extends FrameCalls implements Frame, ConclusionOwner,
   }
 
   private stop(reason: () => unknown): void {
-    this.alarm.set(null)
+    this.alarm?.set(null)
     this.drain?.stop()
     this.gathering?.stop()
     this.replay.goesOn()

@@ -49,10 +49,19 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
   if (transition.undo !== null || continues !== null) turn(tables, row, transition)
   if (reach !== null) reachOut(tables, row, reach, now)
   // Whoever waits on something that is over by now has mail already.
-  const released = endsLease(row, transition, (after, names) => row.hasMail(after, names))
+  const released = endsLease(row, transition, transition.parkIf === null ? unasked : mailOf(row))
   if (released) leave(tables, row, transition, now)
   const wish = released || row.wish === null ? null : { ...row.wish }
   return { outcome: 'committed', seq: row.seq, at: now, inbox: row.inbox, released, wish }
+}
+
+type HasMail = Parameters<typeof endsLease>[2]
+
+/** Only parking asks for mail: nothing else has a closure made for it. */
+const unasked: HasMail = () => false
+
+function mailOf(row: Row): HasMail {
+  return (after, names) => row.hasMail(after, names)
 }
 
 /** The answer to a transition that was committed before, when its first answer was lost. */
