@@ -93,8 +93,8 @@ describe('arguments that do not exist', () => {
     [['signal', someId, 'paid', '{a:1}'], 'line 1, column 2'],
     [['dead-letters', someId], 'Which letter?'],
     [['dead-letters', '--discard'], 'Which letter?'],
-    [['dead-letters', someId, 'x'], 'What is to become of it?'],
-    [['dead-letters', someId, 'x', '--discard', '--to-topic'], 'Say one of'],
+    [['dead-letters', someId, 'x'], 'Say what to do with the letter'],
+    [['dead-letters', someId, 'x', '--discard', '--to-topic'], 'one of --to <run>'],
   ])('%j is a usage error: %s', async (argv, told) => {
     const { code, stdout, stderr } = await cli(argv)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })

@@ -19,7 +19,7 @@ const asks: Readonly<Record<string, (ctx: Context, made: Wait<unknown>) => unkno
   branch: (ctx) => ctx.branch('inner', () => 1),
   sleep: (ctx) => ctx.sleep(1),
   sleepUntil: (ctx) => ctx.sleepUntil(1),
-  signal: (ctx) => ctx.receive('inner'),
+  receive: (ctx) => ctx.receive('inner'),
   race: (ctx, made) => ctx.race({ made }),
   all: (ctx, made) => ctx.all([made]),
   waitFor: (ctx) => ctx.waitFor(aRun),
