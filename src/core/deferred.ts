@@ -1,5 +1,5 @@
-// A promise together with what settles it. With one function that takes both for all of them, no closure is made for each: that
-// and its scope were 130 bytes with every commit and every call of a store.
+// A promise together with what settles it. With one function that takes both for all of them, no closure is made for each: every
+// commit and every call of a store needs such a promise.
 
 type Resolve = (value: never) => void
 type Reject = (error: unknown) => void

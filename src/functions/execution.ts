@@ -103,7 +103,7 @@ export class Execution {
     }
   }
 
-  /** Apart from `call`, which would make a closure and its scope with each run: 130 bytes that only tests need. */
+  /** Apart from `call`, which would make a closure and its scope with each run, and only tests need them. */
   private watched(ctx: Context, input: unknown): unknown {
     const { body, owner } = this
     return callBody(owner.host.ports, owner.run.type, () => body(ctx, input as never))

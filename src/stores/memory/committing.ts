@@ -57,7 +57,7 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
 
 type HasMail = Parameters<typeof endsLease>[2]
 
-/** Only parking asks for mail: nothing else has a closure made for it, of 100 bytes with each commit. */
+/** Only parking asks for mail: nothing else has a closure made for it. */
 const unasked: HasMail = () => false
 
 function mailOf(row: Row): HasMail {
