@@ -29,6 +29,7 @@ function newRun(type: string, session: string, order: number): NewRun {
     parentId: null,
     tags: [],
     metadata: null,
+    feed: false,
     priority: 0,
     due: null,
     timeoutMs: null,

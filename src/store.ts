@@ -116,7 +116,7 @@ export interface Store {
   /** Reads rows. One answer per id, in order; undefined where there is no such run. */
   get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
 
-  /** The feed: entries of all runs in commit order, after a position. It may lag behind commits; it never skips one. */
+  /** The feed: entries of the runs that ask for it (`feed`), in commit order, after a position. It may lag behind commits; it never skips one. */
   changes(after: number, limit: number): Promise<readonly Change[]>
 
   /**

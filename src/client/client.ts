@@ -239,6 +239,7 @@ export class Client {
       parentId,
       tags,
       metadata,
+      feed: definition.feed,
       keyId,
       priority,
       due,

@@ -21,6 +21,8 @@ export interface Definition {
   readonly maxCrashes?: number | null
   /** What becomes of a run at that bound. @default 'pause' */
   readonly onCrashes?: OnCrashes
+  /** The feed tells of the journals of its runs. */
+  readonly feed: boolean
   /** What its runs are about, and among which of them that is unique; null if a start may say. */
   readonly unique: { readonly key: string; readonly scope: KeyScope } | null
   /** Tags and metadata of each of its runs. */

@@ -18,6 +18,8 @@ export interface NewRun {
   readonly tags: readonly string[]
   /** The text of a JSON object. */
   readonly metadata: string | null
+  /** The feed tells of its journal. */
+  readonly feed: boolean
   /** The id of the key that its input was written with. @default null, it needs none */
   readonly keyId?: string | null
   readonly priority: number

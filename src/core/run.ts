@@ -121,6 +121,8 @@ export interface Run {
   readonly tags: readonly string[]
   /** What its start said about it, as the text of a JSON object; null if nothing. */
   readonly metadata: string | null
+  /** The feed tells of its journal: of every entry that is appended from when on this is so. */
+  readonly feed: boolean
   /**
    * The id of the key that its payloads were last written with: of its input, and then of what its holders append. Whoever
    * lacks it is not given the run. Null if they need none.

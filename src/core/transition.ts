@@ -63,6 +63,8 @@ export type NextStatus = Exclude<RunStatus, 'running'>
 export interface Continuation {
   readonly type: string
   readonly version: number
+  /** The feed tells of it from its input on. */
+  readonly feed: boolean
 }
 
 export interface Transition {
@@ -100,6 +102,11 @@ export interface Transition {
   readonly emptyAt?: number | undefined
   /** The id of the key that the run is written with from here on. @default null, it stays as it is */
   readonly keyId?: string | null
+  /**
+   * The run is one of which the feed tells, as far as its holder knows. The row of the run decides: this only spares a store that
+   * has a cheaper statement for the others a second look. @default false
+   */
+  readonly feed?: boolean
   /** It does what a wish asks for, and is refused if nobody wishes that any more. @default it is the holder's own will */
   readonly obeys?: 'pause' | null
 }
@@ -237,5 +244,6 @@ export function mergeTransitions(first: Transition, second: Transition): Transit
     emptyAt: second.emptyAt,
     keyId: second.keyId ?? first.keyId ?? null,
     obeys: second.obeys ?? null,
+    feed: first.feed ?? false,
   }
 }

@@ -63,6 +63,7 @@ export class Writer {
   arrived: number
   private readonly key: WrittenKey
   private readonly runId: string
+  private readonly isFed: boolean
   private readonly host: Host
   private readonly owner: WriterOwner
   private lease: Lease
@@ -90,6 +91,7 @@ export class Writer {
     this.host = host
     this.owner = owner
     this.runId = claim.run.id
+    this.isFed = claim.run.feed
     this.lease = claim.lease
     this.arrived = claim.run.inbox
     this.key = new WrittenKey(claim.run.keyId)
@@ -337,6 +339,7 @@ export class Writer {
       emptyAt,
       keyId: this.key.changed,
       obeys,
+      feed: this.isFed,
     }
   }
 

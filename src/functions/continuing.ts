@@ -62,7 +62,7 @@ export class Continuing {
     return new Promise(() => undefined)
   }
 
-  private beginAnew({ type, version }: Definition, input: unknown): void {
+  private beginAnew({ type, version, feed }: Definition, input: unknown): void {
     const { conclusion } = this
     const { owner } = conclusion
     const leave = (): void => {
@@ -70,7 +70,7 @@ export class Continuing {
       const unwatches = [...watchedIn(owner.resting.conditions)]
       const attachment = unwatches.length === 0 ? null : { unwatches }
       owner.writer.append({ kind: 'continued', name: null, meta: { type, version }, data }, attachment)
-      conclusion.send({ status: null, due: null, continues: { type, version } })
+      conclusion.send({ status: null, due: null, continues: { type, version, feed } })
     }
     owner.bodyEnded()
     owner.whenBegun(() =>

@@ -36,6 +36,11 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
   readonly maxCrashes?: number
   /** What becomes of a run at that bound: it is paused until somebody resumes it, or fails. @default 'pause' */
   readonly onCrashes?: OnCrashes
+  /**
+   * The feed tells of the journals of its runs, in the order of all commits, to projections that follow it. Every commit of such a
+   * run costs one row more. @default false
+   */
+  readonly feed?: boolean
   /** What its runs are about, such as `{ key: 'orderid' }`: only one run of each value is live in that scope. */
   readonly unique?: UniqueOptions
   /** Each of its runs has these, besides those that its start gives. */
@@ -98,6 +103,7 @@ export function workflow(
     'parallel',
     'maxCrashes',
     'onCrashes',
+    'feed',
     'unique',
     'tags',
     'metadata',
@@ -109,7 +115,7 @@ export function workflow(
       `The last argument of ${where} must be its body: a function (ctx, input), or an object with a method run(ctx, input).`,
     )
   }
-  const { input, version = 1, retry, lease, parallel = 500 } = options
+  const { input, version = 1, retry, lease, parallel = 500, feed = false } = options
   if (!Number.isInteger(version) || version < 1) {
     throw new HoldfastError('INVALID_OPTION', `The version of ${where} must be a whole number from 1. Got ${version}.`)
   }
@@ -117,6 +123,12 @@ export function workflow(
     throw new HoldfastError(
       'INVALID_OPTION',
       `parallel of ${where} must be a whole number from 1: how many steps of a run go on at once. Got ${shown(parallel)}.`,
+    )
+  }
+  if (typeof feed !== 'boolean') {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The feed of ${where} is true or false: whether projections can follow its runs. Got ${shown(feed)}.`,
     )
   }
   if (input !== undefined && !isSchema(input)) {
@@ -133,6 +145,7 @@ export function workflow(
     style: 'function',
     leaseMs: lease === undefined ? null : toMs(lease, `The lease of ${where}`, leaseBounds),
     ...checkCrashes(options, where),
+    feed,
     unique: checkUnique(options.unique, where),
     tags: checkTags(options.tags ?? [], `The tags of ${where}`),
     metadata: metadataIn(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)) ?? null,

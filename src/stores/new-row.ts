@@ -26,6 +26,7 @@ export function newRow(given: NewRun, now: number, leased: boolean): Run {
     parentId: given.parentId,
     tags: [...given.tags],
     metadata: given.metadata,
+    feed: given.feed,
     keyId: given.keyId ?? null,
     priority: given.priority,
     ...(leased ? { status: 'running', readiness: 'leased', due: null, ...lease } : unleased),

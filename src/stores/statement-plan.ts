@@ -29,6 +29,7 @@ export interface PlannedStatement {
 }
 
 const newEntries = 'there is something to append'
+const fedEntries = 'something is appended to a run that the feed tells of'
 const topics = 'a topic is among those who may be reached'
 const mayConclude = 'a run may end that is watched, or has mail'
 const toOthers = 'a message is put into a mailbox by a rule'
@@ -55,7 +56,7 @@ export const statementPlan = {
     // The counters of the mailboxes are inserted with the rows.
     { name: 'start.mail', kind: 'write', when: 'something was inserted that has mail from the beginning' },
     // With several shards, runs whose keys lie in another one come one after the other.
-    { name: 'start.feed', kind: 'write', when: 'something was inserted', backTo: ['start.session'] },
+    { name: 'start.feed', kind: 'write', when: 'a run was inserted that the feed tells of', backTo: ['start.session'] },
     // Apart from the insert, which was kept from inserting by rows that its own snapshot need not show. Whoever was in the
     // way may have ended since and be gone from the index: then the insert is tried again.
     { name: 'start.look', kind: 'look', when: 'something was not inserted', backTo: ['start.insert'] },
@@ -105,7 +106,7 @@ export const statementPlan = {
     { name: 'commit.broadcasts', kind: 'write', when: toTopics },
     { name: 'commit.chores', kind: 'write', when: leftToDo },
     // Its number is drawn when the runs are locked, so that no run runs backwards in the feed.
-    { name: 'commit.feed', kind: 'write', when: newEntries },
+    { name: 'commit.feed', kind: 'write', when: fedEntries },
     // Those that did not fit may have a transaction of their own: then nobody is locked out of order.
     { name: 'commit.commit', kind: 'end', when: null, backTo: ['commit.candidates', 'commit.lock'] },
   ],
@@ -142,7 +143,7 @@ export const statementPlan = {
     { name: 'steer.waits', kind: 'write', when: newWaits },
     { name: 'steer.broadcasts', kind: 'write', when: toTopics },
     { name: 'steer.chores', kind: 'write', when: leftToDo },
-    { name: 'steer.feed', kind: 'write', when: newEntries },
+    { name: 'steer.feed', kind: 'write', when: fedEntries },
     { name: 'steer.commit', kind: 'end', when: null },
   ],
 
@@ -180,7 +181,7 @@ export const statementPlan = {
     { name: 'rescue.waits', kind: 'write', when: newWaits },
     { name: 'rescue.broadcasts', kind: 'write', when: toTopics },
     { name: 'rescue.chores', kind: 'write', when: leftToDo },
-    { name: 'rescue.feed', kind: 'write', when: newEntries },
+    { name: 'rescue.feed', kind: 'write', when: fedEntries },
     // Each transaction takes what it can: another one follows for what is left of what was picked, and as long as some of that
     // could not be had.
     { name: 'rescue.commit', kind: 'end', when: 'something was picked', backTo: ['rescue.pick', 'rescue.lock'] },
@@ -200,7 +201,7 @@ export const statementPlan = {
     { name: 'release.waits', kind: 'write', when: newWaits },
     { name: 'release.broadcasts', kind: 'write', when: toTopics },
     { name: 'release.chores', kind: 'write', when: leftToDo },
-    { name: 'release.feed', kind: 'write', when: newEntries },
+    { name: 'release.feed', kind: 'write', when: fedEntries },
     { name: 'release.commit', kind: 'end', when: null },
   ],
 
@@ -222,7 +223,7 @@ export const statementPlan = {
     { name: 'chore.waits', kind: 'write', when: newWaits },
     { name: 'chore.broadcasts', kind: 'write', when: toTopics },
     { name: 'chore.chores', kind: 'write', when: 'nobody has gone on with it meanwhile' },
-    { name: 'chore.feed', kind: 'write', when: newEntries },
+    { name: 'chore.feed', kind: 'write', when: fedEntries },
     { name: 'chore.commit', kind: 'end', when: taken },
   ],
 

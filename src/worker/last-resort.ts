@@ -35,6 +35,7 @@ async function commitEnd(engine: Engine, runId: string, lease: Lease, error: unk
         undo: null,
         continues: null,
         takes: [],
+        feed: run.feed,
       })
       const reason = entry.kind === 'cancelled' ? entry.meta.reason : null
       return engine.endings.ended({ runId, status, seq, data: entry.data, reason })

@@ -49,6 +49,7 @@ describe('processes on one file', { timeout: 60_000 }, () => {
       parentId: null,
       tags: [],
       metadata: null,
+      feed: true,
     } as const
     const made = Array.from({ length: 300 }, () => ids.next(0))
     await store.start(

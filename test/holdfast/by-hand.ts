@@ -53,7 +53,10 @@ export class HandHeld {
   /** Begins anew under the same id. */
   async continueAnew(type: string): Promise<void> {
     const meta = { type, version: 1 }
-    await this.commit({ append: [{ kind: 'continued', name: null, meta, data: '"again"' }], continues: meta })
+    await this.commit({
+      append: [{ kind: 'continued', name: null, meta, data: '"again"' }],
+      continues: { ...meta, feed: false },
+    })
   }
 
   async fail(): Promise<void> {

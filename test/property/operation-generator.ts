@@ -143,6 +143,7 @@ export class OperationGenerator {
       idempotencyKey: this.chance(8) ? this.unique('once') : this.chance(8) ? this.pick(keys) : null,
       tags: tags.filter(() => this.chance(4)),
       metadata: this.chance(5) ? `{"n":${this.below(9)}}` : null,
+      feed: this.chance(2),
       keyId: this.chance(3) ? this.pick(payloadKeys) : null,
       ...changes,
     })
@@ -176,7 +177,9 @@ export class OperationGenerator {
   }
 
   private transition(run: Run, rows: readonly Run[]): Transition {
-    const continues = this.chance(12) ? this.pick(types.map(({ type, version }) => ({ type, version }))) : null
+    const continues = this.chance(12)
+      ? this.pick(types.map(({ type, version }) => ({ type, version, feed: this.chance(2) })))
+      : null
     const status = this.chance(2) || (continues !== null && this.chance(2)) ? null : this.pick(endings)
     const draft = { kind: 'logged', name: 'n', meta: null, data: `"${this.below(100)}"` } as const
     const length = status === 'waiting' ? this.below(3) : 1 + this.below(3)
@@ -195,6 +198,8 @@ export class OperationGenerator {
       parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0), ...this.wants() } : null,
       ...(status === 'paused' && this.chance(2) ? { obeys: 'pause' as const } : {}),
       undo: this.pick(undos),
+      // Its holder mostly knows.
+      feed: run.feed !== this.chance(8),
       ...(this.chance(6) ? { keyId: this.pick(payloadKeys) } : {}),
       continues,
       takes: this.sentMessages.filter(({ runId }) => runId === run.id && this.chance(3)).map(({ id }) => id),

@@ -83,7 +83,7 @@ const due = fc.option(fc.record({ at: fc.option(fc.nat(3000)), afterMs: fc.optio
 const undo = fc.option(fc.constantFrom<Undo>('none', 'possible', 'due'))
 
 const continues: fc.Arbitrary<Continuation | null> = fc.option(
-  fc.record({ type: fc.constantFrom('a', 'b'), version: fc.constant(1) }),
+  fc.record({ type: fc.constantFrom('a', 'b'), version: fc.constant(1), feed: fc.boolean() }),
 )
 
 const reach: fc.Arbitrary<Reach | null> = fc.option(
@@ -186,7 +186,7 @@ describe('mayMerge', () => {
       lease: fc.record({ session: fc.constantFrom('s', 'z'), token: fc.constantFrom(1, 2) }),
       status: fc.constantFrom<NextStatus | null>(null, null, 'pending', 'succeeded'),
       append: fc.array(draft, { maxLength: 2 }),
-      continues: fc.constantFrom<Continuation | null>(null, null, { type: 'b', version: 1 }),
+      continues: fc.constantFrom<Continuation | null>(null, null, { type: 'b', version: 1, feed: true }),
       reach,
     })
     fc.assert(

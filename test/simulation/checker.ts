@@ -6,12 +6,13 @@ import type { Entry } from '../../src/core/entry.ts'
 import { isHoldfastError } from '../../src/core/error.ts'
 import type { Message } from '../../src/core/message.ts'
 import { isTerminal, mayMove, type Run } from '../../src/core/run.ts'
-import type { BeatRequest, ClaimRequest, Store } from '../../src/store.ts'
+import type { BeatRequest, Change, ClaimRequest, Store } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
 import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
 import {
   checkAll,
+  checkFeed,
   checkExchange,
   checkRun,
   checkStep,
@@ -208,6 +209,11 @@ export class Checker implements Facts {
   /** All runs together. */
   checkFleet(): void {
     for (const violation of checkAll([...this.runs.values()], this.storeNow)) this.report(violation)
+  }
+
+  /** A projection has seen every entry of those that ask for that, once and in order, and nothing of the others. */
+  checkFeed(changes: readonly Change[]): void {
+    for (const violation of checkFeed(changes, [...this.runs.values()])) this.report(violation)
   }
 
   private isRewritten({ entries }: Kept, row: Lying): boolean {

@@ -98,7 +98,7 @@ export function programWorkflows(hand: Stagehand): readonly Workflow<ProgramInpu
   const body = (ctx: Context, input: ProgramInput): Promise<unknown> =>
     new Performance(hand, workflows, ctx, input).run()
   const workflows: Workflows = {
-    plain: workflow<ProgramInput, Promise<unknown>>('sim.plain', { retry }, body),
+    plain: workflow<ProgramInput, Promise<unknown>>('sim.plain', { retry, feed: true }, body),
     leased: workflow<ProgramInput, Promise<unknown>>('sim.leased', { retry, lease: leasedMs }, body),
   }
   return Object.values(workflows)

@@ -3,7 +3,7 @@
 
 import { usualPages, type Pages } from '../../src/core/chore.ts'
 import { isTerminal } from '../../src/core/run.ts'
-import type { Hint, Store } from '../../src/store.ts'
+import type { Change, Hint, Store } from '../../src/store.ts'
 import type { Mutation as PlanMutation } from '../../src/stores/memory/read-committed/execution.ts'
 import { createReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
@@ -178,6 +178,16 @@ class Simulation implements Surroundings {
     } while (!isBroken() && !this.isAtRest && world.now < until)
     if (isBroken()) return
     checkEnd(scenario, this.checker, this.effects, operator)
+    this.checker.checkFeed(await this.readFeed())
+  }
+
+  /** Everything that the feed tells, when nobody writes any more. */
+  private async readFeed(): Promise<readonly Change[]> {
+    const { world } = this
+    const read: { changes: readonly Change[] | null } = { changes: null }
+    void this.store.changes(0, 1_000_000).then((changes) => (read.changes = changes))
+    await world.run(() => read.changes !== null, world.now + graceMs)
+    return read.changes ?? []
   }
 
   unhandled(reason: unknown): void {

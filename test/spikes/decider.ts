@@ -105,6 +105,7 @@ export function decider<State, Input extends Typed, Event extends Typed, Effect 
     version: 1,
     style: 'decider',
     leaseMs: null,
+    feed: false,
     unique: null,
     tags: [],
     metadata: null,

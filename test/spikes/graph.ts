@@ -63,6 +63,7 @@ export function graph(type: string, options: GraphOptions): Definition {
     version: 1,
     style: 'graph',
     leaseMs: null,
+    feed: false,
     unique: null,
     tags: [],
     metadata: null,

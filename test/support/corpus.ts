@@ -49,8 +49,8 @@ const never = (): Promise<never> => new Promise(() => undefined)
 
 const definitions = {
   plain: workflow('plain', (ctx) => ctx.step('greet', () => 'hello')),
-  idle: workflow('idle', () => 'done'),
-  failing: workflow('failing', async (ctx) => {
+  idle: workflow('idle', { feed: true }, () => 'done'),
+  failing: workflow('failing', { feed: true }, async (ctx) => {
     await ctx.step('first', () => 1)
     await ctx.step('second', () => {
       if (!flaky.isWell) throw fatal('It failed')
@@ -58,7 +58,7 @@ const definitions = {
     })
   }),
   stuck: workflow('stuck', (ctx) => ctx.step('never', never)),
-  sleeper: workflow('sleeper', async (ctx) => {
+  sleeper: workflow('sleeper', { feed: true }, async (ctx) => {
     await ctx.sleep('1 min')
     await ctx.step('work', () => 1)
     await Promise.all([ctx.sleep('1 day'), ctx.sleep('2 days')])
@@ -83,7 +83,7 @@ const definitions = {
     if (mode === 'fails') throw fatal('The seat is gone')
     if (mode !== 'ends') await ctx.sleep('1 day')
   }),
-  rounds: workflow('rounds', async (ctx, round: number): Promise<number> => {
+  rounds: workflow('rounds', { feed: true }, async (ctx, round: number): Promise<number> => {
     await ctx.step('tick', () => round)
     return round < 3 ? ctx.continueAsNew(round + 1) : round
   }),
@@ -186,6 +186,7 @@ async function listening(store: Store, id: string): Promise<string> {
     parentId: null,
     tags: [],
     metadata: null,
+    feed: true,
   } as const
   const bounds = { priority: 0, due: null, timeoutMs: null, expiresInMs: null, leaseMs: null } as const
   const first = { kind: 'started', name: null, meta: null, data: '1' } as const

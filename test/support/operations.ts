@@ -152,6 +152,7 @@ export class Operations {
       parentId: this.runs.length === 0 || !chances.oneIn(4) ? null : chances.pick(this.runs).id,
       tags: chances.some(tags, 3),
       metadata: chances.maybe(4, ['{"a":1}', '{ "é" : "\\u0000" }']),
+      feed: chances.oneIn(2),
       keyId: chances.maybe(4, payloadKeys),
       priority: chances.pick([0, 0, 0, 5, -1]),
       due: chances.maybe(4, [

@@ -205,7 +205,7 @@ const retryAgainstRetry: Race = async (world) => {
 const continueAgainstStart: Race = async (world) => {
   const { hold, newRun, transition, send, run } = world
   const held = await hold({ type: 'a', key: 'k' })
-  const continues = { type: 'b', version: 1 }
+  const continues = { type: 'b', version: 1, feed: false }
   const anew = transition(held, {
     append: [{ kind: 'continued', name: null, meta: continues, data: '1' }],
     continues,
@@ -291,8 +291,10 @@ const zombieAgainstHolder: Race = async (world) => {
 }
 
 const readersOfTheFeed: Race = async (world) => {
-  const { store, hold, commit } = world
-  const held = [await hold(), await hold(), await hold()]
+  const { store, hold, commit, transition } = world
+  const held = [await hold({ feed: true }), await hold({ feed: true }), await hold({ feed: true })]
+  const beside = await hold({ feed: true })
+  const quiet = await hold({ feed: false })
   const follow = async () => {
     const seen = []
     for (let round = 0; round < 6; round += 1) seen.push(...(await store.changes(seen.length, 4)))
@@ -302,13 +304,15 @@ const readersOfTheFeed: Race = async (world) => {
     ...held.map((one) => async () => {
       for (let round = 0; round < 3; round += 1) await commit(one)
     }),
+    // One flush, of which the feed tells a half.
+    () => store.commit([transition(quiet), transition(beside)]),
     follow,
     follow,
   )
   const whole = await store.changes(0, 100)
   assert.deepEqual(
     whole.map(({ position }) => position),
-    Array.from({ length: 12 }, (_, index) => index + 1),
+    Array.from({ length: 14 }, (_, index) => index + 1),
     'the feed has no gap',
   )
   const last = new Map<string, number>()
@@ -316,7 +320,8 @@ const readersOfTheFeed: Race = async (world) => {
     assert.equal(entry.seq, (last.get(runId) ?? 0) + 1, 'no run runs backwards')
     last.set(runId, entry.seq)
   }
-  for (const seen of answers.slice(held.length) as (typeof whole)[]) {
+  assert.ok(!last.has(quiet.runId), 'a run that does not ask for it is not in the feed')
+  for (const seen of answers.slice(held.length + 1) as (typeof whole)[]) {
     assert.deepEqual(seen, whole.slice(0, seen.length), 'what was read stays as it was read')
   }
 }

@@ -44,6 +44,7 @@ export class RunLedger {
       parentId: null,
       tags: [],
       metadata: null,
+      feed: false,
       keyId: null,
       status: 'running',
       readiness: 'leased',

@@ -52,7 +52,7 @@ export function illegalTransition(chances: Chances, run: Run): Transition {
     },
     { status: 'waiting' },
     { parkIf: { inbox: run.inbox } },
-    { append: [logged], continues: { type: 'ship', version: 1 } },
+    { append: [logged], continues: { type: 'ship', version: 1, feed: false } },
   ]
   return made(chances, run, chances.pick(shapes))
 }
@@ -69,6 +69,8 @@ function made(chances: Chances, run: Run, shape: Shape): Transition {
     undo: null,
     continues: null,
     takes: [],
+    // Its holder mostly knows.
+    feed: run.feed !== chances.oneIn(10),
     ...shape,
   }
 }
@@ -126,10 +128,11 @@ function wantsOf(chances: Chances): readonly string[] | null {
 
 function continuing(chances: Chances, run: Run, lines: readonly Draft[]): Shape {
   const { type, version } = run
+  const feed = chances.oneIn(2)
   const continues = chances.pick([
-    { type, version },
-    { type, version: 2 },
-    { type: 'ship', version: 1 },
+    { type, version, feed },
+    { type, version: 2, feed },
+    { type: 'ship', version: 1, feed },
   ])
   const input: Draft = { kind: 'continued', name: null, meta: continues, data: `${chances.below(100)}` }
   return { append: [...lines, input], continues, undo: chances.oneIn(6) ? 'possible' : null }

@@ -42,7 +42,7 @@ export function commitOne(tables: Tables, transition: Transition, now: number): 
   ) {
     return { outcome: 'refused', reason: 'key-taken' }
   }
-  tables.append(row, transition.id, transition.append, now)
+  tables.append(row, transition.id, transition.append, now, continues ?? row)
   if (transition.takes.length > 0) row.take(transition.takes, seq + 1)
   row.crashes = 0
   row.keyId = transition.keyId ?? row.keyId
@@ -78,6 +78,7 @@ function turn(tables: Tables, row: Row, { undo, continues }: Transition): void {
   tables.keys.free(row)
   row.type = continues.type
   row.version = continues.version
+  row.feed = continues.feed
   row.base = row.seq
   row.undo = 'none'
   tables.keys.take(row)

@@ -1,5 +1,5 @@
-// All entries of all runs in commit order, as two arrays side by side: an object for each would double what an entry
-// costs.
+// The entries of all runs that the feed tells of, in commit order, as two arrays side by side: an object for each would double
+// what an entry costs.
 
 import type { Entry } from '../../core/entry.ts'
 import type { Change } from '../../store.ts'
@@ -9,10 +9,12 @@ export class Feed {
   private readonly rows: Row[] = []
   private readonly seqs: number[] = []
 
-  /** The last entry of this row has just been appended. */
-  add(row: Row): void {
-    this.rows.push(row)
-    this.seqs.push(row.seq)
+  /** So many entries, the last of this row, have just been appended. */
+  add(row: Row, told: number): void {
+    for (let seq = row.seq - told + 1; seq <= row.seq; seq += 1) {
+      this.rows.push(row)
+      this.seqs.push(seq)
+    }
   }
 
   read(after: number, limit: number): readonly Change[] {

@@ -39,6 +39,7 @@ export class Row {
   readonly parentId: string | null
   readonly tags: readonly string[]
   readonly metadata: string | null
+  feed: boolean
   keyId: string | null
   readonly priority: number
   readonly createdAt: number
@@ -79,6 +80,7 @@ export class Row {
     this.parentId = run.parentId
     this.tags = copiedTags(run.tags)
     this.metadata = run.metadata
+    this.feed = run.feed
     this.keyId = run.keyId ?? null
     this.priority = run.priority
     this.createdAt = now
@@ -205,6 +207,7 @@ export class Row {
       parentId: this.parentId,
       tags: copiedTags(this.tags),
       metadata: this.metadata,
+      feed: this.feed,
       keyId: this.keyId,
       status: this.status,
       readiness: this.readiness,

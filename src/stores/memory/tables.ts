@@ -6,7 +6,8 @@ import { nearDeadline } from '../../core/deadline.ts'
 import type { Draft, Entry } from '../../core/entry.ts'
 import { hasParted } from '../../core/exchange.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
-import { isTerminal, type Lease } from '../../core/run.ts'
+import { isTerminal, type Lease, type Run } from '../../core/run.ts'
+import { toldOf } from '../../core/told.ts'
 import { Bounds } from './bounds.ts'
 import { Feed } from './feed.ts'
 import { Hints } from './hints.ts'
@@ -30,7 +31,14 @@ export class Tables {
     this.pages = pages
   }
 
-  append(row: Row, transition: string | null, drafts: readonly Draft[], now: number): void {
+  /** `after`: what the run is from here on. */
+  append(
+    row: Row,
+    transition: string | null,
+    drafts: readonly Draft[],
+    now: number,
+    after: Pick<Run, 'feed'> = row,
+  ): void {
     let first = transition
     for (const draft of drafts) {
       const entry = {
@@ -43,9 +51,9 @@ export class Tables {
         transition: first,
       } as Entry
       row.entries.push(entry)
-      this.feed.add(row)
       first = null
     }
+    this.feed.add(row, toldOf(row, after, drafts.length))
     row.updatedAt = now
   }
 

@@ -1,4 +1,5 @@
-// Entries on their way into the journal, and the one row of the feed that tells of them, as the statements take them.
+// Entries on their way into the journal, and the one row of the feed that tells of those that it is to tell of, as the statements
+// take them.
 
 import type { Draft } from '../../core/entry.ts'
 
@@ -27,8 +28,8 @@ export class Appends {
   private readonly entries: EntryJson[] = []
   private readonly ranges: Range[] = []
 
-  /** Appends entries after `seq`; the transition's id stands on the first. */
-  add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null): void {
+  /** Appends entries after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, told: number): void {
     if (drafts.length === 0) return
     let s = seq
     let t = transition
@@ -37,7 +38,7 @@ export class Appends {
       this.entries.push({ r: runId, s, k: kind, n: name, m: meta === null ? null : JSON.stringify(meta), d: data, t })
       t = null
     }
-    this.ranges.push({ r: runId, first: seq + 1, last: s })
+    if (told > 0) this.ranges.push({ r: runId, first: s - told + 1, last: s })
   }
 
   /** The feed tells of the first entry of a run that was inserted with it. */

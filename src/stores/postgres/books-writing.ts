@@ -134,10 +134,10 @@ export function booksWriting(dialect: Dialect): Writing {
       const byShard = new Map(order.map((id) => [ofRun(id), new Appends()] as const))
       const fed = [...byShard]
       const shards = fed.toSorted(([a], [b]) => a - b)
-      for (const { runId, seq, append, transition } of books.appended) {
+      for (const { runId, seq, append, transition, told } of books.appended) {
         const appends = byShard.get(ofRun(runId))
-        if (append.length > 0) appends?.add(runId, seq, append, transition)
-        else appends?.addFirst(runId)
+        if (append.length > 0) appends?.add(runId, seq, append, transition, told)
+        else if (told > 0) appends?.addFirst(runId)
       }
       const runsOf = (shard: number) => changed.filter(({ id }) => ofRun(id) === shard)
       const isAlone = isOnlyRows(books)

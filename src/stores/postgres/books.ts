@@ -8,6 +8,7 @@ import { firstWaiters, longestFirst } from '../../core/exchange.ts'
 import type { Books, KeptBroadcast, Letter, Unread, Waiters, WaitRow } from '../../core/books.ts'
 import { receptionOf, type Fate, type Message, type Reception } from '../../core/message.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
+import { toldOf } from '../../core/told.ts'
 import type { Run } from '../../core/run.ts'
 import type { Broadcast, Delivery } from '../../core/topic.ts'
 import { Crowds } from '../crowds.ts'
@@ -266,7 +267,8 @@ export class PostgresBooks implements Books {
     this.set(run)
     const last = append.at(-1)
     if (last === undefined) return
-    this.appended.push({ runId: run.id, seq: before.seq, append, transition })
+    const told = toldOf(before, run, append.length)
+    this.appended.push({ runId: run.id, seq: before.seq, append, transition, told })
     this.lasts.set(run.id, { ...last, seq: run.seq })
   }
 
@@ -276,11 +278,11 @@ export class PostgresBooks implements Books {
     this.changed.add(run.id)
   }
 
-  /** A run that this transaction has for itself. If it was inserted now, the feed tells of it behind what was decided before. */
+  /** A run that this transaction has for itself. If it was inserted now, and the feed is to tell of it, that comes behind what was decided before. */
   admit(run: Run, isInserted: boolean): void {
     this.rows.set(run.id, run)
     if (!isInserted) return
-    this.appended.push({ runId: run.id, seq: 0, append: [], transition: null })
+    this.appended.push({ runId: run.id, seq: 0, append: [], transition: null, told: run.feed ? 1 : 0 })
     this.hasChildren = true
   }
 

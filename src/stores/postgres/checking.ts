@@ -6,6 +6,7 @@
 import { mostOffenders } from '../../core/invariants/check.ts'
 import type { Checked } from '../../store.ts'
 import { malformedEntry, malformedRun, wrongKeyText, wrongStatusFields } from '../checking-rows.ts'
+import { feedChecksOf } from './checking-feed.ts'
 import { damagedRows } from './damaged-rows.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Execution } from './execution.ts'
@@ -106,8 +107,6 @@ const obliges = (alias: string): string =>
 const isDropped = (alias: string): string => `exists (
       select 1 from dropped as d where d.shard = ${alias}.shard and d.run_id = ${alias}.run_id and d.seq = ${alias}.seq)`
 
-const size = `(select sum(till - since + 1) from unnest(firsts, lasts) as span (since, till))`
-
 const ends = `'succeeded', 'failed', 'cancelled'`
 const told = `'succeeded', 'failed', 'cancelled', 'paused'`
 
@@ -116,7 +115,6 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
   const messages = `${schema}.messages`
   const tags = `${schema}.tags`
   const waits = `${schema}.waits`
-  const feed = `${schema}.feed`
 
   /** An entry of the present incarnation together with its run. */
   const since = (alias: string): string =>
@@ -350,33 +348,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         where idempotency_key is not null and deleted_at is null) as keyed
       where sharers > 1`,
 
-    // What has no position yet is not told of yet. The last one is where the sequencer goes on.
-    feed_dense: `
-      with sized as (
-        select position, runs[1] as run_id, ${size} as size,
-          pg_catalog.lag(position, 1, 0::bigint) over (order by position) as previous,
-          pg_catalog.lead(position) over (order by position) as following
-        from ${feed} where position is not null)
-      select run_id as id from sized where position - size <> previous or (following is null
-        and position <> (select last from ${schema}.sequencer where shard = 0))`,
-
-    feed_complete: `
-      with spans as (
-        select feed.shard, span.run_id, span.since, span.till, feed.position, feed.number, span.place
-        from ${feed} as feed cross join lateral unnest(feed.runs, feed.firsts, feed.lasts) with ordinality
-          as span (run_id, since, till, place)),
-      ordered as (
-        select run_id, since, pg_catalog.lag(till, 1, 0) over (
-          partition by run_id order by position nulls last, number, place) as previous
-        from spans)
-      select run_id as id from ordered where since <> previous + 1
-      union all
-      select s.run_id from (select shard, run_id, max(till) as till from spans group by shard, run_id) as s
-      join (select shard, run_id, max(seq) as seq from ${journal} group by shard, run_id)
-        as j on ${ofRun('j', 's', 'run_id')}
-      where s.till <> j.seq
-      union all
-      select r.id from ${runs} as r where not exists (select 1 from spans where ${ofRun('spans', 'r', 'id')})`,
+    ...feedChecksOf(schema, { runs, journal }),
 
     nothing_without_run: `
       ${without(journal)} union all ${without(messages)} union all ${without(tags)}

@@ -1,7 +1,8 @@
-// Committing transitions. Most are one update with the fence in its condition, together with their entries and their row of
-// the feed: one statement, and so one round trip and one transaction. Holder, token, place in the journal and the mailbox's
-// counter are columns of the row, so they are judged anew after a wait; so is whether anybody has to hear of an end. What does
-// not fit is locked, then looked at, and judged by the core, in a transaction of its own: see `judging.ts`.
+// Committing transitions. Most are one update with the fence in its condition, together with their entries and, if one of them
+// is of a run that the feed tells of, their row of the feed: one statement, and so one round trip and one transaction. Holder,
+// token, place in the journal and the mailbox's counter are columns of the row, so they are judged anew after a wait; so is
+// whether anybody has to hear of an end. What does not fit is locked, then looked at, and judged by the core, in a transaction
+// of its own: see `judging.ts`.
 
 import type { Draft } from '../../core/entry.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
@@ -34,7 +35,11 @@ const mostWaits = 2
 
 const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
-const usualPlan: readonly StatementName[] = ['commit.update', 'commit.append', 'commit.feed', 'commit.commit']
+/** What a statement does besides the usual, and whether the feed is told of it. */
+function planOf(tells: boolean, ...more: readonly StatementName[]): readonly StatementName[] {
+  const feed: readonly StatementName[] = tells ? ['commit.feed'] : []
+  return ['commit.update', 'commit.append', ...more, ...feed, 'commit.commit']
+}
 
 export function committing(dialect: Dialect, judging: Judging, refused: RefusedOthers): Committing {
   const { schema, now, feedNumber, skipLocked } = dialect
@@ -46,9 +51,18 @@ export function committing(dialect: Dialect, judging: Judging, refused: RefusedO
     })})`
   const takes = `
     take as materialized (select * from json_to_recordset($4::text::json) as take (r uuid, id text, seq integer)),`
-  const update = (plan: readonly StatementName[], more: string, takes = '') =>
+  // A flush none of whose holders says that the feed tells of its run has no statement for the feed. The row decides: the update
+  // passes over a run that the feed tells of, and so that run is looked at.
+  const untold = 'and not run.feed'
+  const feeding = `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id), pg_catalog.array_agg(first),
+        pg_catalog.array_agg(last)
+      from moved where feed and last >= first having count(*) > 0)`
+  const update = (tells: boolean, plan: readonly StatementName[], more: string, takes = '') =>
     statement(
-      plan,
+      planOf(tells, ...plan),
       `
     with clock as materialized (select ${now} as now),${takes}
     given as materialized (
@@ -72,52 +86,45 @@ export function committing(dialect: Dialect, judging: Judging, refused: RefusedO
       where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id
         and run.seq = given.seq and run.token = given.token and coalesce(run.session, '') = given.session and run.status = 'running' and run.wish is null and run.deleted_at is null
         and run.inbox = coalesce(given.inbox, run.inbox) and (given.ends is not true or not run.watched)
-        and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now)
-      returning run.id, run.type, run.readiness, run.inbox, now, run.seq as last, given.seq + 1 as first,
+        and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now) ${tells ? '' : untold}
+      returning run.id, run.feed, run.type, run.readiness, run.inbox, now, run.seq as last, given.seq + 1 as first,
         case when run.due is not null then run.version::text || ' '::text || run.rank::text || ' '::text || run.due::text end
           as place),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, r, s, k, n, m, d, now, t
-      from json_to_recordset($3::text::json) as entry (${entryColumns}) join moved on moved.id = entry.r)${more},
-    fed as (
-      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id), pg_catalog.array_agg(first),
-        pg_catalog.array_agg(last)
-      from moved where last >= first having count(*) > 0)
+      from json_to_recordset($3::text::json) as entry (${entryColumns}) join moved on moved.id = entry.r)${more}${tells ? feeding : ''}
     select id, type, readiness, inbox, place, now from moved`,
     )
-  const plain = update(usualPlan, '')
-  const withTakes = update(
-    ['commit.update', 'commit.append', 'commit.take', 'commit.feed', 'commit.commit'],
-    taking,
-    takes,
-  )
-  const withUnwatches = update(
-    ['commit.update', 'commit.append', 'commit.take', 'commit.waits', 'commit.feed', 'commit.commit'],
-    taking + unwatching(dialect),
-    takes,
-  )
 
+  const feedingOne = `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved where feed)`
   // A run that is alone and takes one step after the other: measured, half of what the statement for many costs.
-  const checkpoint = statement(
-    usualPlan,
-    `
+  const checkpoint = (tells: boolean) =>
+    statement(
+      planOf(tells),
+      `
     with clock as materialized (select ${now} as now),
     moved as (
       update ${schema}.runs as run set seq = run.seq + 1, crashes = 0, updated_at = now from clock
       where run.shard = $1::smallint and run.id = $2::uuid and run.seq = $3::integer and run.token = $4::bigint
         and coalesce(run.session, '') = $5::text and run.status = 'running' and run.wish is null
-        and run.deleted_at is null
-      returning run.id, run.inbox, run.seq, now),
+        and run.deleted_at is null ${tells ? '' : untold}
+      returning run.id, run.inbox, run.seq, run.feed, now),
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
-      select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, now, $10::text from moved),
-    fed as (
-      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
-      select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved)
+      select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, now, $10::text from moved)${tells ? feedingOne : ''}
     select inbox, now from moved`,
-  )
+    )
+  const usual = (tells: boolean) => ({
+    plain: update(tells, [], ''),
+    withTakes: update(tells, ['commit.take'], taking, takes),
+    withUnwatches: update(tells, ['commit.take', 'commit.waits'], taking + unwatching(dialect), takes),
+    checkpoint: checkpoint(tells),
+  })
+  const statements = { told: usual(true), untold: usual(false) }
 
   const free = statement(
     [],
@@ -130,11 +137,12 @@ export function committing(dialect: Dialect, judging: Judging, refused: RefusedO
   async function commitStep(
     x: Execution,
     shard: number,
-    { id, runId, guard, append }: Transition,
+    { id, runId, guard, append, feed = false }: Transition,
   ): Promise<ReadonlyMap<string, Committed>> {
     const [{ kind, name, meta, data }] = append as readonly [Draft]
     const { session, token } = guard.lease
     const entry = [kind, name, meta === null ? null : JSON.stringify(meta), data, id]
+    const { checkpoint } = statements[feed ? 'told' : 'untold']
     const [row] = await x.execute(checkpoint, [shard, runId, guard.seq, token, session, ...entry])
     if (row === undefined) return new Map()
     const at = Number(row['now'])
@@ -151,10 +159,12 @@ export function committing(dialect: Dialect, judging: Judging, refused: RefusedO
     const [only] = transitions
     if (only !== undefined && transitions.length === 1 && isOneStep(only)) return commitStep(x, shard, only)
     const appends = new Appends()
-    for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id)
+    for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id, 0)
     const takes = takesOf(transitions)
     const unwatches = unwatchesOf(dialect, transitions)
     const values = [shard, JSON.stringify(transitions.map(givenOf)), appends.entriesJson]
+    const { plain, withTakes, withUnwatches } =
+      statements[transitions.some(({ feed = false }) => feed) ? 'told' : 'untold']
     let usual = plain
     if (takes.length + unwatches.length > 0) {
       usual = withTakes

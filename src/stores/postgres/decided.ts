@@ -11,11 +11,13 @@ export interface Put {
   fate: Fate | null
 }
 
-/** Entries that are appended, in order; none if the run was inserted with its first entry, of which the feed is to tell. */
+/** Entries that are appended, in order; none if the run was inserted with its first entry. */
 export interface Appended {
   readonly runId: string
   /** After which. */
   readonly seq: number
   readonly append: readonly Draft[]
   readonly transition: string | null
+  /** Of how many of them, or of the first entry, the feed is to tell. */
+  readonly told: number
 }

@@ -1,5 +1,6 @@
 // Rows that are locked, as they are written back with everything that was decided about them: each run once, however many
-// decisions that were, and all runs of a shard in one statement, with their entries and their row of the feed.
+// decisions that were, and all runs of a shard in one statement, with their entries and, if it is to tell of
+// any, their row of the feed.
 
 import { nearDeadline } from '../../core/deadline.ts'
 import { uniqueText } from '../../core/key.ts'
@@ -42,14 +43,14 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
         id uuid, type text, version integer, unique_key text, status text, readiness text, due bigint, seq integer,
         base integer, inbox integer, wants text, watched boolean, wish text, undo text, crashes integer, token bigint, session text,
         deadline bigint, timeout_at bigint, expires_at bigint, updated_at bigint, ended_at bigint, deleted_at bigint,
-        delete_reason text, key_id text)),
+        delete_reason text, key_id text, feed boolean)),
     moved as (
       update ${schema}.runs as run set type = given.type, version = given.version, unique_key = given.unique_key,
         status = given.status, readiness = given.readiness, due = given.due, seq = given.seq, base = given.base,
         inbox = given.inbox, wants = given.wants, watched = given.watched, wish = given.wish, undo = given.undo, crashes = given.crashes,
         token = given.token, session = given.session, deadline = given.deadline, timeout_at = given.timeout_at,
         expires_at = given.expires_at, updated_at = given.updated_at, ended_at = given.ended_at,
-        deleted_at = given.deleted_at, delete_reason = given.delete_reason, key_id = given.key_id
+        deleted_at = given.deleted_at, delete_reason = given.delete_reason, key_id = given.key_id, feed = given.feed
       from given where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id)`
   const entries = (now: string): string => `
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
@@ -78,8 +79,9 @@ export function rewriting({ schema, feedNumber }: Dialect): Rewriting {
   return {
     write(x, end, shard, runs, appends, now) {
       const given = rowsJson(runs)
-      return appends.isEmpty
-        ? x.execute(statements[end].silent, [shard, given])
+      if (appends.isEmpty) return x.execute(statements[end].silent, [shard, given])
+      return appends.isUntold
+        ? x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
         : x.execute(statements[end].whole, [shard, given, appends.entriesJson, appends.rangesJson, now])
     },
     writeRows(x, end, shard, runs, appends, now) {
@@ -134,6 +136,12 @@ function rowJson(run: Run): object {
   const place = { id, type, version, unique_key: uniqueText(run), status, readiness, due, seq, base, inbox, watched }
   const wants = wantsText(run.wants, token)
   const times = { deadline: run.deadline, timeout_at: run.timeoutAt, expires_at: run.expiresAt }
-  const ends = { ended_at: run.endedAt, deleted_at: run.deletedAt, delete_reason: run.deleteReason, key_id: run.keyId }
+  const ends = {
+    ended_at: run.endedAt,
+    deleted_at: run.deletedAt,
+    delete_reason: run.deleteReason,
+    key_id: run.keyId,
+    feed: run.feed,
+  }
   return { ...place, wants, wish, undo, crashes, token, session, ...times, updated_at: run.updatedAt, ...ends }
 }

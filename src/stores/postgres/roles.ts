@@ -65,7 +65,7 @@ export const viewedColumns = {
   runs:
     'shard id type version status readiness rank due seq base inbox wish undo crashes token session deadline timeout_at ' +
     'expires_at key key_scope unique_key idempotency_key started_as parent_id tags created_at updated_at ended_at ' +
-    'deleted_at delete_reason watched wants key_id',
+    'deleted_at delete_reason watched wants key_id feed',
 } as const
 
 const only = (columns: string): string => `select (${columns.split(' ').join(', ')})`

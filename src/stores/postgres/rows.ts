@@ -14,7 +14,7 @@ import type { Row } from './execution.ts'
 
 const columns =
   'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, wants, watched, wish, undo, crashes, token, session, ' +
-  'deadline, timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, key_id, created_at, updated_at, ended_at, ' +
+  'deadline, timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, key_id, feed, created_at, updated_at, ended_at, ' +
   'deleted_at, delete_reason'
 
 /** What `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
@@ -60,6 +60,7 @@ export function runOf(row: Row): Run {
     parentId: row['parent_id'] as string | null,
     tags: tags ?? [],
     metadata: row['metadata'] as string | null,
+    feed: isTrue(row['feed']),
     keyId: row['key_id'] as string | null,
     status: row['status'] as Run['status'],
     readiness: row['readiness'] as Run['readiness'],

@@ -342,6 +342,11 @@ export const migrations: readonly Migration[] = [
   create index waits_late on ${schema}.waits (shard, target, opened_at, run_id) where missed is not null;
   update ${schema}.settings set value = '10' where shard = 0 and name = 'min-client';
   `,
+
+  // Whether the feed tells of a run. It did of all runs before, and goes on to tell of those until they end. No index has it.
+  (schema) => `
+  alter table ${schema}.runs add column feed boolean not null default true;
+  `,
 ]
 
 /** The tables of all versions: in a schema that is not ours, nothing may have these names. */

@@ -1,4 +1,4 @@
-// Inserting runs, each with its first entry and its place in the feed, in one statement. The unique indexes decide who is
+// Inserting runs, each with its first entry and, if it is to have one, its place in the feed, in one statement. The unique indexes decide who is
 // first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
 // its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement. A run that another
 // one starts gets its place in the feed later, behind the entry with which that one says so.
@@ -36,22 +36,19 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
       from json_to_recordset($3::text::json) as letter (
         r uuid, position integer, m text, kind text, name text, data text, policy text) join made on made.id = letter.r)`
   // In the order of the batch.
-  const feeding =
-    as === 'commit'
-      ? ''
-      : `,
+  const feeding = `,
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
       select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id order by nth), pg_catalog.array_agg(1),
         pg_catalog.array_agg(1)
-      from made join given using (id) having count(*) > 0)`
+      from made join given using (id) where feed having count(*) > 0)`
   const inserting = (more: string): string => `
     with clock as materialized (select ${now} as now),
     given as materialized (
       select * from json_to_recordset($2::text::json) as given (
         place integer, nth integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
         timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
-        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, key_id text, inbox integer,
+        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, key_id text, inbox integer, feed boolean,
         entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
     -- A session that ends at the same time is found by a later rescue.
     dead as materialized (
@@ -60,7 +57,7 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     made as (
       insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
         timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
-        key_id, inbox, created_at, updated_at)
+        key_id, inbox, feed, created_at, updated_at)
       select $1::smallint, id, type, version,
         case when leased then 'running' else 'pending' end,
         case when leased then 'leased' when due > now then 'timed' else 'ready' end,
@@ -68,7 +65,7 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
         case when leased then session end, case when leased then now + lease_ms end,
         now + timeout_ms, case when leased then null else now + expires_ms end,
         key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
-        parent_id, tags, metadata, key_id, coalesce(inbox, 0), now, now
+        parent_id, tags, metadata, key_id, coalesce(inbox, 0), coalesce(feed, false), now, now
       from (
         select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
           session is not null and session not in (select id from dead) as leased
@@ -84,13 +81,17 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     appended as (
       insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
       select $1::smallint, id, 1, entry_kind, entry_name, entry_meta, entry_data, created_at, transition
-      from made join given using (id))${more}${feeding}
+      from made join given using (id))${more}
     select * from made`
-  const insert = statement(planned('start.session', 'start.insert', 'start.append', 'start.feed'), inserting(''))
-  const insertWithMail = statement(
-    planned('start.session', 'start.insert', 'start.append', 'start.mail', 'start.feed'),
-    inserting(mailing),
-  )
+  const first = ['start.session', 'start.insert', 'start.append'] as const
+  const insert = {
+    plain: statement(planned(...first), inserting('')),
+    fed: statement(planned(...first, 'start.feed'), inserting(feeding)),
+  }
+  const insertWithMail = {
+    plain: statement(planned(...first, 'start.mail'), inserting(mailing)),
+    fed: statement(planned(...first, 'start.mail', 'start.feed'), inserting(mailing + feeding)),
+  }
 
   const look = statement(
     planned('start.look'),
@@ -126,10 +127,11 @@ export function starting({ schema, now, feedNumber }: Dialect, as: 'start' | 'co
     const nth = new Map(runs.map((run, index) => [run, index]))
     const given = chosen.map((run, place) => ({ ...givenOf(run, place), nth: nth.get(run) }))
     const mail = chosen.flatMap(mailOf)
+    const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
     const rows =
       mail.length === 0
-        ? await x.execute(insert, [shard, JSON.stringify(given)])
-        : await x.execute(insertWithMail, [shard, JSON.stringify(given), JSON.stringify(mail)])
+        ? await x.execute(insert[kind], [shard, JSON.stringify(given)])
+        : await x.execute(insertWithMail[kind], [shard, JSON.stringify(given), JSON.stringify(mail)])
     const answers = new Map<NewRun, Started>()
     for (const row of rows) {
       const run = byId.get(row['id'] as string) as NewRun
@@ -206,6 +208,7 @@ function givenOf(run: NewRun, place: number): object {
   if ((run.keyId ?? null) !== null) given['key_id'] = run.keyId
   const { length } = lettersOf(run)
   if (length > 0) given['inbox'] = length
+  if (run.feed) given['feed'] = true
   given['entry_kind'] = first.kind
   if (first.name !== null) given['entry_name'] = first.name
   if (first.meta !== null) given['entry_meta'] = JSON.stringify(first.meta)

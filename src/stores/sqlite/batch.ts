@@ -1,4 +1,4 @@
-// What one transaction writes besides the rows of runs: entries, the one row of the feed that tells of them, and, once it
+// What one transaction writes besides the rows of runs: entries, the one row of the feed if it is to tell of any, and, once it
 // is committed, hints. Entries gather and go in few statements at the end.
 
 import { nearDeadline } from '../../core/deadline.ts'
@@ -36,6 +36,7 @@ export class Batch {
   private readonly journal: Value[] = []
   private readonly feed: FeedRange[] = []
   private entries = 0
+  private told = 0
 
   constructor(db: Connection, now: number, hinting: boolean) {
     this.db = db
@@ -43,8 +44,8 @@ export class Batch {
     this.hinting = hinting
   }
 
-  /** Appends entries after `seq`; the transition's id stands on the first. */
-  append(runId: string, seq: number, drafts: readonly Draft[], transition: string | null): void {
+  /** Appends entries after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  append(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, told: number): void {
     if (drafts.length === 0) return
     let at = seq
     let id = transition
@@ -54,7 +55,9 @@ export class Batch {
       id = null
     }
     this.entries += drafts.length
-    this.feed.push([runId, seq + 1, at])
+    if (told === 0) return
+    this.feed.push([runId, at - told + 1, at])
+    this.told += told
   }
 
   /** The entry of a run that gathered here and is in no table yet, as the row that it will be. */
@@ -104,10 +107,11 @@ export class Batch {
   write(): void {
     if (this.entries === 0) return
     this.db.insert('journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)', width, this.journal)
+    if (this.told === 0) return
     const row = this.db.get('select max(position) as position from feed where shard = 0', [])
     const last = (row?.['position'] as number | null | undefined) ?? 0
     this.db.run('insert into feed (shard, position, entries) values (0, ?, ?)', [
-      last + this.entries,
+      last + this.told,
       JSON.stringify(this.feed),
     ])
   }

@@ -277,14 +277,22 @@ export const checks: Readonly<Record<string, string>> = {
       select ${text('e.value', 0)} as run_id, ${number('e.value', 1)} as first, ${number('e.value', 2)} as last,
         feed.position, e.key
       from feed join ${members('feed.entries', 'e')} on feed.shard = 0),
+    -- Of earlier incarnations, which may have asked for something else, it is only known that nothing comes twice or backwards.
     counted as (
-      select run_id, last, sum(last - first + 1) over (partition by run_id order by position, key) as entries
-      from ranges)
-    select run_id as id from counted where last <> entries
+      select f.run_id, f.last, r.base, r.feed,
+        sum(f.last - f.first + 1) over (partition by f.run_id order by f.position, f.key) as entries,
+        max(f.last) over (partition by f.run_id order by f.position, f.key) as furthest,
+        sum(case when f.last < r.base then 0 else f.last - max(f.first, r.base) + 1 end)
+          over (partition by f.run_id order by f.position, f.key) as own
+      from ranges as f cross join runs as r where r.shard = 0 and r.id = f.run_id)
+    select run_id as id from counted
+    where last < furthest or last < entries or (last >= base and last <> base - 1 + own)
+      or (feed = 0 and (base = 1 or last > base))
     union all
-    select f.run_id from ranges as f group by f.run_id having max(f.last) <> ${lastSeq('f.run_id')}
+    select r.id from (select run_id, max(last) as last from ranges group by run_id) as f cross join runs as r
+    where r.shard = 0 and r.id = f.run_id and r.feed = 1 and f.last <> ${lastSeq('r.id')}
     union all
-    select id from runs where shard = 0 and id not in (select run_id from ranges)`,
+    select id from runs where shard = 0 and feed = 1 and id not in (select run_id from ranges)`,
 
   nothing_without_run: `
     select run_id as id from journal

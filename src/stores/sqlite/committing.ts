@@ -1,5 +1,5 @@
 // Committing transitions. The common case is one UPDATE with the fence in its WHERE, which says with its count of rows
-// that the writer holds the run, nobody wants anything of it, the journal is where the writer thinks, and the mailbox is as
+// that the writer holds the run, nobody wants anything of it, the journal and the feed are what the writer thinks, and the mailbox is as
 // it was seen (mostly empty; measured, this costs a third less than RETURNING the mailbox's count). An end wants to know,
 // too, that nobody is to be told of it. Only when no row fits, or the transition is an unusual one, is the run looked at: to
 // tell who is refused and why, who is answered again, who may write all the same, and whom else it concerns.
@@ -8,6 +8,7 @@ import { advanced, left, restOf } from '../../core/advance.ts'
 import { bindChild, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { holds, isTerminal, type Run } from '../../core/run.ts'
 import { assertLegal, endsLease, isParkedBy, objection, type Reach, type Transition } from '../../core/transition.ts'
+import { toldOf } from '../../core/told.ts'
 import { dueAt } from '../../core/due.ts'
 import { wantsText } from '../../core/wanted.ts'
 import type { Committed } from '../../store.ts'
@@ -19,7 +20,7 @@ import { keyHolder, rewriteRun } from './rewriting.ts'
 import { startRuns } from './starting.ts'
 
 const fence = `where shard = 0 and id = ? and seq = ? and token = ? and session = ? and status = 'running' and inbox = ?
-  and wish is null and deleted_at is null`
+  and wish is null and deleted_at is null and feed = ?`
 
 const checkpointSql = `update runs set seq = ?, crashes = 0, updated_at = ? ${fence}`
 
@@ -32,11 +33,11 @@ const endSql = `${leaveSql} and watched = 0`
 const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
 
 export function commitOne(batch: Batch, transition: Transition): Committed {
-  const { id, runId, guard, append, status, parkIf, reach = null, emptyAt = 0 } = transition
+  const { id, runId, guard, append, status, parkIf, reach = null, emptyAt = 0, feed = false } = transition
   const inbox = parkIf?.inbox ?? emptyAt
   if (!isUsual(transition) || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
   assertLegal('running', transition)
-  batch.append(runId, guard.seq, append, id)
+  batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
   take(batch, transition)
   for (const watched of reach?.unwatches ?? []) unwatch(new SqliteBooks(batch), { id: runId }, watched)
   const seq = guard.seq + append.length
@@ -57,10 +58,11 @@ function isFar({ reach = null, parkIf, emptyAt }: Transition): boolean {
 }
 
 /** Writes the row if the fence lets it through: as a checkpoint, or leading to a status. */
-function write(batch: Batch, { runId, guard, append, due, status, parkIf }: Transition, inbox: number): boolean {
+function write(batch: Batch, transition: Transition, inbox: number): boolean {
   const { db, now } = batch
+  const { runId, guard, append, due, status, parkIf, feed = false } = transition
   const seq = guard.seq + append.length
-  const behind = [runId, guard.seq, guard.lease.token, guard.lease.session, inbox] as const
+  const behind = [runId, guard.seq, guard.lease.token, guard.lease.session, inbox, feed ? 1 : 0] as const
   if (status === null) return db.run(checkpointSql, [seq, now, ...behind]) === 1
 
   const [readiness, dueTime] = restOf(status, dueAt(due, now), now)
@@ -106,9 +108,9 @@ function commitHeld(batch: Batch, run: Run, transition: Transition): Committed {
   const { now } = batch
   const { id, append, continues, reach = null } = transition
   // First, so that the feed tells of it before it tells of whom it starts.
-  batch.append(run.id, run.seq, append, id)
-  take(batch, transition)
   let kept = advanced(run, transition, now)
+  batch.append(run.id, run.seq, append, id, toldOf(run, kept, append.length))
+  take(batch, transition)
   if (reach !== null) {
     // A run that begins anew as another type has another key from here on, and whom it starts may have its old one.
     if (continues !== null) rewriteRun(batch, run, { run: kept, append: [] }, null)

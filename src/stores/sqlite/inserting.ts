@@ -7,10 +7,10 @@ import type { Batch } from './batch.ts'
 import type { Value } from './driver.ts'
 
 const times = 'created_at, updated_at'
-const readyColumns = `runs (shard, id, type, version, priority, due, ${times})`
-const leasedColumns = `runs (shard, id, type, version, status, readiness, priority, token, session, ${times})`
+const readyColumns = `runs (shard, id, type, version, priority, due, feed, ${times})`
+const leasedColumns = `runs (shard, id, type, version, status, readiness, priority, token, session, feed, ${times})`
 const bounds = 'deadline, timeout_at, expires_at'
-const boundedColumns = `id, type, version, status, readiness, priority, due, token, session, ${bounds}, ${times}`
+const boundedColumns = `id, type, version, status, readiness, priority, due, token, session, feed, ${bounds}, ${times}`
 const nameColumns = 'key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata, key_id'
 
 export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
@@ -21,17 +21,18 @@ export function insertRuns({ db }: Batch, runs: readonly Run[]): void {
   const tags: Value[] = []
   for (const run of runs) {
     const { id, type, version, status, readiness, priority, due, token, session, createdAt: now } = run
+    const feed = run.feed ? 1 : 0
     if (isNamed(run)) {
       named.push(...boundedValues(run), ...nameValues(run))
       for (const tag of new Set(run.tags)) tags.push(tag, id)
     } else if (isBounded(run)) bounded.push(...boundedValues(run))
-    else if (session === null) ready.push(id, type, version, priority, due, now, now)
-    else leased.push(id, type, version, status, readiness, priority, token, session, now, now)
+    else if (session === null) ready.push(id, type, version, priority, due, feed, now, now)
+    else leased.push(id, type, version, status, readiness, priority, token, session, feed, now, now)
   }
-  db.insert(readyColumns, 7, ready)
-  db.insert(leasedColumns, 10, leased)
-  db.insert(`runs (shard, ${boundedColumns})`, 14, bounded)
-  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 23, named)
+  db.insert(readyColumns, 8, ready)
+  db.insert(leasedColumns, 11, leased)
+  db.insert(`runs (shard, ${boundedColumns})`, 15, bounded)
+  db.insert(`runs (shard, ${boundedColumns}, ${nameColumns})`, 24, named)
   db.insert('tags (shard, tag, run_id)', 2, tags)
 }
 
@@ -54,7 +55,7 @@ function isBounded({ deadline, timeoutAt, expiresAt, readiness }: Run): boolean 
 function boundedValues(run: Run): readonly Value[] {
   const { id, type, version, status, readiness, priority, due, token, session, createdAt } = run
   const { deadline, timeoutAt, expiresAt } = run
-  const place = [id, type, version, status, readiness, priority, due, token, session]
+  const place = [id, type, version, status, readiness, priority, due, token, session, run.feed ? 1 : 0]
   return [...place, deadline, timeoutAt, expiresAt, createdAt, createdAt]
 }
 

@@ -4,6 +4,7 @@
 import { uniqueText } from '../../core/key.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
+import { toldOf } from '../../core/told.ts'
 import { wantsText } from '../../core/wanted.ts'
 import type { Batch } from './batch.ts'
 import type { Connection } from './connection.ts'
@@ -11,12 +12,12 @@ import type { Connection } from './connection.ts'
 const rewriteSql = `
   update runs set type = ?, version = ?, unique_key = ?, status = ?, readiness = ?, due = ?, seq = ?, base = ?, wish = ?,
     undo = ?, crashes = ?, token = ?, session = ?, deadline = ?, timeout_at = ?, expires_at = ?, updated_at = ?,
-    ended_at = ?, deleted_at = ?, delete_reason = ?, wants = ?, key_id = ?
+    ended_at = ?, deleted_at = ?, delete_reason = ?, wants = ?, key_id = ?, feed = ?
   where shard = 0 and id = ?`
 
 /** Appends the entries and makes the row what it shall be. */
 export function rewriteRun(batch: Batch, before: Run, { run, append }: Rewrite, transition: string | null): void {
-  batch.append(run.id, before.seq, append, transition)
+  batch.append(run.id, before.seq, append, transition, toldOf(before, run, append.length))
   const { type, version, status, readiness, due, seq, base, undo, crashes, token, session, deadline } = run
   const wish = run.wish === null ? null : JSON.stringify(run.wish)
   const place = [type, version, uniqueText(run), status, readiness, due, seq, base, wish, undo]
@@ -30,6 +31,7 @@ export function rewriteRun(batch: Batch, before: Run, { run, append }: Rewrite, 
     run.deleteReason,
     wantsText(run.wants, token),
     run.keyId,
+    run.feed ? 1 : 0,
     run.id,
   ])
   if (isTerminal(run.status) && !isTerminal(before.status)) batch.ended(run.id)

@@ -42,6 +42,7 @@ interface RunRow {
   readonly parent_id: string | null
   readonly tags: string | null
   readonly metadata: string | null
+  readonly feed: number
   readonly key_id: string | null
   readonly undo: Run['undo']
   readonly deleted_at: number | null
@@ -72,6 +73,7 @@ export function runOf(given: Row): Run {
     parentId: row.parent_id,
     tags: tags ?? [],
     metadata: row.metadata,
+    feed: row.feed === 1,
     keyId: row.key_id,
     status: row.status,
     readiness: row.readiness,

@@ -256,6 +256,11 @@ export const migrations: readonly string[] = [
   alter table waits add column missed integer;
   create index waits_late on waits (shard, target, opened_at, run_id) where missed is not null;
   `,
+
+  // Whether the feed tells of a run. It did of all runs before, and goes on to tell of those until they end.
+  `
+  alter table runs add column feed integer not null default 1;
+  `,
 ]
 
 /** The tables that each version brings. */
@@ -269,6 +274,7 @@ const tables: readonly (readonly string[])[] = [
   ['chores'],
   [],
   ['secrets'],
+  [],
   [],
   [],
 ]

@@ -41,7 +41,7 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
     if (mail.length > 0) mailed.push({ run: row, mail })
     made.set(run.id, { run, transition: given.transition })
     keys.take(given)
-    batch.append(run.id, 0, [given.first], given.transition)
+    batch.append(run.id, 0, [given.first], given.transition, given.feed ? 1 : 0)
     if (run.session === null) batch.ready(run.type)
     batch.deadline(run)
     fresh.push(run)

@@ -117,12 +117,17 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
   const unique = (what: string): string => `${what}-${(count += 1)}`
 
   const shards = store.capabilities.shards ?? 1
+  /** The runs of which the feed tells: every second one, unless the case says otherwise. */
+  const fed = new Set<string>()
+  let made = 0
 
   const newRun = (changes: Partial<NewRun> = {}): NewRun => {
     const { key = null, idempotencyKey = null } = changes
     const shard =
       near && key === null && idempotencyKey === null ? 0 : shardForNew({ key, idempotencyKey }, shards, random)
-    return newRunOf(runIds.next(shard), shard, changes)
+    const run = newRunOf(runIds.next(shard), shard, changes)
+    if (run.feed) fed.add(run.id)
+    return run
   }
 
   const newRunOf = (id: string, shard: number, changes: Partial<NewRun>): NewRun => ({
@@ -135,6 +140,7 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     parentId: null,
     tags: [],
     metadata: null,
+    feed: (made += 1) % 2 === 0,
     priority: 0,
     due: null,
     timeoutMs: null,
@@ -179,6 +185,7 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
     undo: null,
     continues: null,
     takes: [],
+    feed: fed.has(held.runId),
     ...changes,
   })
 

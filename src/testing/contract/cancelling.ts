@@ -130,7 +130,7 @@ export const cancelling: readonly ContractCase[] = [
         { append: [step(), ending('succeeded')], status: 'succeeded' },
         { append: [step(), ending('failed')], status: 'failed' },
         { append: [step(), ask.pausedEntry], status: 'paused' },
-        { append: [step(), continued], continues: selector },
+        { append: [step(), continued], continues: { ...selector, feed: false } },
       ] as const
       const refused = { outcome: 'refused', reason: 'cancelling', wish: cancelWish(bench.clock.now()) }
       for (const attempt of attempts) assert.deepEqual(await send(transition(held, attempt)), refused)

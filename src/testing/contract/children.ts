@@ -36,7 +36,7 @@ const refusals: readonly {
     name: 'would let the run begin anew where its key is taken',
     async refuse({ transition, send, start }, held, child) {
       await start({ type: 'contract.other', key: 'mine' })
-      const continues = { type: 'contract.other', version: 1 }
+      const continues = { type: 'contract.other', version: 1, feed: false }
       const append = [{ kind: 'continued', name: null, meta: continues, data: '1' }] as const
       return send(transition(held, { append, continues, reach: reach({ starts: [child] }) }))
     },

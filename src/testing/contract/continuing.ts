@@ -10,7 +10,7 @@ import { step } from './drafts.ts'
 import * as ask from './requests.ts'
 import { holdUndoable, steered } from './requests.ts'
 
-const next: Continuation = { type: 'contract.next', version: 3 }
+const next: Continuation = { type: 'contract.next', version: 3, feed: false }
 
 function anew(continues: Continuation = next): { readonly append: readonly Draft[]; readonly continues: Continuation } {
   return { append: [step(), { kind: 'continued', name: null, meta: continues, data: '{"round":2}' }], continues }
@@ -42,7 +42,7 @@ export const continuing: readonly ContractCase[] = [
       const { id } = await start()
       assert.deepEqual((await claim({ selectors: [newer] })).runs, [])
       const held = await hold()
-      await commit(held, anew(newer))
+      await commit(held, anew({ ...newer, feed: false }))
       await store.release([{ runId: held.runId, ...held.lease }])
       assert.deepEqual(ids((await claim({ selectors: [newer] })).runs), [held.runId])
       assert.deepEqual(ids((await claim()).runs), [id])
@@ -83,8 +83,8 @@ export const continuing: readonly ContractCase[] = [
     name: 'a run that begins anew as what it is has its own key, and is not in its own way',
     async run({ hold, commit, selector, store, newRun }) {
       const held = await hold({ key: 'k' })
-      await commit(held, anew(selector))
-      await commit(held, anew(selector))
+      await commit(held, anew({ ...selector, feed: true }))
+      await commit(held, anew({ ...selector, feed: true }))
       const [rival] = await store.start([newRun({ key: 'k' })])
       assert.deepEqual([rival?.taken, rival?.run?.id], ['key', held.runId])
     },

@@ -1,11 +1,14 @@
-// The feed: every entry of every run once, in an order that never changes and in which no run runs backwards.
+// The feed: every entry of the runs that ask for it, and of no others, once, in an order that never changes and in which no run
+// runs backwards.
 
 import assert from 'node:assert/strict'
 import type { Change, Store } from '../../store.ts'
-import { atOnce, eventually, spoil, succeeded } from './bench.ts'
+import type { Draft } from '../../core/entry.ts'
+import { atOnce, eventually, spoil, succeeded, type Held } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, step } from './drafts.ts'
-import { reach } from './exchanges.ts'
+import { expectSound, reach } from './exchanges.ts'
+import * as ask from './requests.ts'
 
 /** Follows the feed in pages until so many entries have come: it may lag behind. */
 async function follow(store: Store, count: number, pageSize: number): Promise<readonly Change[]> {
@@ -39,8 +42,8 @@ export const feed: readonly ContractCase[] = [
     name: 'the feed has every entry once, at dense positions from 1, in the order of the commits',
     async run({ store, clock, hold, commit, journal }) {
       assert.deepEqual(await store.changes(0, 10), [])
-      const a = await hold()
-      const b = await hold()
+      const a = await hold({ feed: true })
+      const b = await hold({ feed: true })
       await commit(b, { append: [step('b1'), step('b2')] })
       await clock.advance(5)
       await commit(a, { append: [ending('succeeded')], status: 'succeeded' })
@@ -60,7 +63,7 @@ export const feed: readonly ContractCase[] = [
   {
     name: 'the feed is read in pages that neither overlap nor leave anything out, and twice the same',
     async run({ store, hold, commit }) {
-      for (let index = 0; index < 5; index += 1) await commit(await hold(), { append: [step(), step()] })
+      for (let index = 0; index < 5; index += 1) await commit(await hold({ feed: true }), { append: [step(), step()] })
       const whole = structuredClone(await follow(store, 15, 100))
       assert.equal(whole.length, 15)
       assertInOrder(whole)
@@ -77,7 +80,7 @@ export const feed: readonly ContractCase[] = [
     near: true,
     async run({ store, newRun }) {
       const names = [{ key: 'm' }, {}, { key: 'a' }, { idempotencyKey: 'z' }, { idempotencyKey: 'b' }, {}]
-      const runs = names.map((has) => newRun(has))
+      const runs = names.map((has) => newRun({ ...has, feed: true }))
       if ((store.capabilities.shards ?? 1) > 1) return
       await store.start(runs)
       assert.deepEqual(
@@ -90,10 +93,13 @@ export const feed: readonly ContractCase[] = [
     name: 'a run that starts others comes before them in the feed, with the entry that says so, and they come in its order',
     async run(bench) {
       const { store, hold, transition } = bench
-      const parents = [await hold(), await hold()]
+      const parents = [await hold({ feed: true }), await hold({ feed: true })]
       const families = parents.map((parent) => ({
         parent,
-        starts: [bench.child(parent.runId), bench.child(parent.runId, {}, { awaited: false, onParentEnd: 'abandon' })],
+        starts: [
+          bench.child(parent.runId, { feed: true }),
+          bench.child(parent.runId, { feed: true }, { awaited: false, onParentEnd: 'abandon' }),
+        ],
       }))
       const transitions = families.map(({ parent, starts }) =>
         transition(parent, { append: [step('one'), step('two')], reach: reach({ starts }) }),
@@ -121,8 +127,8 @@ export const feed: readonly ContractCase[] = [
   {
     name: 'a child that was started before, by the same request, is in the feed once',
     async run(bench) {
-      const parent = await bench.hold()
-      const start = bench.child(parent.runId)
+      const parent = await bench.hold({ feed: true })
+      const start = bench.child(parent.runId, { feed: true })
       await bench.store.start([start.run])
       await bench.commit(parent, { reach: reach({ starts: [start] }) })
       assert.deepEqual(places(await follow(bench.store, 3, 100)), [
@@ -136,7 +142,7 @@ export const feed: readonly ContractCase[] = [
   {
     name: 'what was refused or repeated, claims and messages are not in the feed',
     async run({ store, start, take, transition, send, deliver, message }) {
-      const { id } = await start()
+      const { id } = await start({ feed: true })
       const held = await take(id)
       const given = transition(held)
       await send(given)
@@ -153,7 +159,10 @@ export const feed: readonly ContractCase[] = [
   {
     name: 'a reader that follows the feed while many write misses nothing and sees no run backwards',
     async run({ store, newRun, transition }) {
-      const made = Array.from({ length: 12 }, (_, index) => newRun({ lease: { session: `s${index}`, token: 1 } }))
+      // Every third is one of which the feed does not tell.
+      const made = Array.from({ length: 18 }, (_, index) =>
+        newRun({ lease: { session: `s${index}`, token: 1 }, feed: index % 3 !== 2 }),
+      )
       const following = follow(store, 12 * 6, 7)
       await atOnce(made.length, async (index) => {
         const given = made[index] as (typeof made)[number]
@@ -168,6 +177,87 @@ export const feed: readonly ContractCase[] = [
       assert.equal(changes.length, 12 * 6)
       assertInOrder(changes)
       assert.deepEqual(await follow(store, 12 * 6, 100), changes, 'the order stays what it was')
+    },
+  },
+  {
+    name: 'a run that does not ask for it is not in the feed, however it begins, goes on and ends, alone or beside one that does',
+    async run(bench) {
+      const { store, newRun, transition, commit, steer, run } = bench
+      const held = (runId: string): Held => ({ runId, lease: { session: 's', token: 1 }, seq: 1 })
+      const made = [true, false, false, true].map((feed) => newRun({ feed, lease: { session: 's', token: 1 } }))
+      await store.start(made)
+      const [loud, quiet, alone, parent] = made.map(({ id }) => held(id)) as [Held, Held, Held, Held]
+      await commit(alone)
+      await commit(alone, { append: [step(), ending('succeeded')], status: 'succeeded' })
+      for (const answer of await store.commit([transition(quiet), transition(loud)])) succeeded(answer)
+      quiet.seq = 2
+      // Each child is what its own workflow asks for.
+      const born = { quiet: bench.child(parent.runId, { feed: false }), loud: bench.child(quiet.runId, { feed: true }) }
+      await commit(parent, { reach: reach({ starts: [born.quiet] }) })
+      await commit(quiet, { reach: reach({ starts: [born.loud] }) })
+      await steer(born.quiet.run.id, ask.cancelNow)
+      await steer(born.loud.run.id, ask.cancelNow)
+      await steer(quiet.runId, ask.cancelNow)
+      await bench.chores()
+      assert.deepEqual([(await run(quiet.runId)).feed, (await run(loud.runId)).feed], [false, true])
+      const changes = await follow(store, 6, 100)
+      assertInOrder(changes)
+      const expected = [loud.runId, loud.runId, parent.runId, parent.runId, born.loud.run.id, born.loud.run.id]
+      assert.deepEqual(changes.map(({ runId }) => runId).toSorted(), expected.toSorted())
+      await expectSound(bench)
+    },
+  },
+  {
+    name: 'a run that goes on as another workflow is in the feed from its input on, up to it, or not at all',
+    async run(bench) {
+      const { store, selector, hold, commit, run } = bench
+      const go = async (feed: boolean, next: boolean): Promise<readonly unknown[]> => {
+        const position = (await store.changes(0, 1_000)).length
+        const held = await hold({ feed })
+        await commit(held)
+        const continues = { ...selector, version: 2, feed: next }
+        const input: Draft = { kind: 'continued', name: null, meta: { ...selector, version: 2 }, data: '1' }
+        await commit(held, { append: [step(), input], continues })
+        assert.equal((await run(held.runId)).feed, next)
+        await commit(held, { feed: next })
+        await commit(held, { feed: next, append: [ending('succeeded')], status: 'succeeded' })
+        return (await store.changes(position, 100)).map(({ entry }) => entry.seq)
+      }
+      assert.deepEqual(await go(false, true), [4, 5, 6])
+      assert.deepEqual(await go(true, false), [1, 2, 3, 4])
+      assert.deepEqual(await go(true, true), [1, 2, 3, 4, 5, 6])
+      assert.deepEqual(await go(false, false), [])
+      await expectSound(bench)
+    },
+  },
+  {
+    name: 'whether a run is in the feed is said by its row, whatever its holder thinks',
+    async run(bench) {
+      const { store, hold, commit, transition } = bench
+      const loud = await hold({ feed: true })
+      const quiet = await hold({ feed: false })
+      for (const [held, feed] of [
+        [loud, false],
+        [quiet, true],
+      ] as const) {
+        await commit(held, { feed })
+        await commit(held, { feed, append: [step(), step()] })
+      }
+      const both = (feed: boolean) => [transition(loud, { feed }), transition(quiet, { feed })]
+      for (const feed of [false, true]) {
+        for (const answer of await store.commit(both(feed))) succeeded(answer)
+        loud.seq += 1
+        quiet.seq += 1
+      }
+      await commit(loud, { feed: false, append: [ending('succeeded')], status: 'succeeded' })
+      await commit(quiet, { feed: true, append: [ending('succeeded')], status: 'succeeded' })
+      const changes = await follow(store, 7, 100)
+      assertInOrder(changes)
+      assert.deepEqual(
+        places(changes),
+        [1, 2, 3, 4, 5, 6, 7].map((seq) => [loud.runId, seq]),
+      )
+      await expectSound(bench)
     },
   },
 ]

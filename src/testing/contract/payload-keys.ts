@@ -70,7 +70,7 @@ export const payloadKeys: readonly ContractCase[] = [
       const { hold, commit, run, steer, selector } = bench
       const held = await hold({ keyId: 'old' })
       const anew = { kind: 'continued', name: null, meta: { ...selector }, data: '{}' } as const
-      await commit(held, { append: [anew], continues: { ...selector }, keyId: 'new' })
+      await commit(held, { append: [anew], continues: { ...selector, feed: false }, keyId: 'new' })
       assert.equal((await run(held.runId)).keyId, 'new')
       await commit(held, { append: [step()], status: 'pending' })
       await steer(held.runId, { kind: 'pause', reason: 'operator', note: null })

@@ -84,7 +84,7 @@ export const reading: readonly ContractCase[] = [
   {
     name: 'what was handed out does not change when the run moves on',
     async run({ store, start, take, commit, deliver, message, run, journal, mailbox }) {
-      const begun = await start()
+      const begun = await start({ feed: true })
       const seen = [
         begun,
         await run(begun.id),

@@ -1,14 +1,19 @@
 // Takeover: what a dead session held goes on elsewhere, and its late writes are refused.
 
 import assert from 'node:assert/strict'
+import type { NewRun } from '../../store.ts'
 import { atOnce, eventually, ids, type ContractBench, type Held } from './bench.ts'
 import type { ContractCase } from './contract-case.ts'
 import { ending, step } from './drafts.ts'
 
 /** A run that is held by a session which then dies. */
-async function orphan({ beat, start, take, clock }: ContractBench, session = 'dead'): Promise<Held> {
+async function orphan(
+  { beat, start, take, clock }: ContractBench,
+  session = 'dead',
+  changes: Partial<NewRun> = {},
+): Promise<Held> {
   await beat(session)
-  const { id } = await start()
+  const { id } = await start(changes)
   const held = await take(id, session)
   await clock.advance(30_000)
   return held
@@ -228,7 +233,8 @@ export const rescuing: readonly ContractCase[] = [
     name: 'a takeover is in the feed, and is hinted at',
     needs: 'notifies',
     async run(bench) {
-      const held = await orphan(bench)
+      await orphan(bench, 'quiet', { feed: false })
+      const held = await orphan(bench, 'dead', { feed: true })
       const heard: string[] = []
       const stop = await bench.store.listen((hint) => heard.push(hint.kind))
       await bench.rescue()

@@ -9,7 +9,13 @@ export const starting: readonly ContractCase[] = [
   {
     name: 'a started run is stored with its input as entry 1',
     async run({ store, clock, newRun, run, journal }) {
-      const given = newRun({ type: 'shop.checkout', version: 7, priority: 3, first: started('{"total":99}') })
+      const given = newRun({
+        type: 'shop.checkout',
+        version: 7,
+        feed: true,
+        priority: 3,
+        first: started('{"total":99}'),
+      })
       const [answer] = await store.start([given])
       assert.equal(answer?.created, true)
       const now = clock.now()
@@ -24,6 +30,7 @@ export const starting: readonly ContractCase[] = [
         parentId: null,
         tags: [],
         metadata: null,
+        feed: true,
         keyId: null,
         status: 'pending',
         readiness: 'ready',

@@ -125,7 +125,9 @@ export const steering: readonly ContractCase[] = [
   {
     name: 'what is appended is in the feed, in its place',
     async run({ store, start, steer }) {
-      const { id } = await start()
+      const { id } = await start({ feed: true })
+      const quiet = await start({ feed: false })
+      await steer(quiet.id, ask.pause)
       await steer(id, ask.pause)
       await steer(id, ask.resume)
       const changes = await store.changes(0, 10)

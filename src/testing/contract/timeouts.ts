@@ -57,7 +57,10 @@ export const timeouts: readonly ContractCase[] = [
       assert.deepEqual(await send(succeeds), late)
       assert.deepEqual(await send(succeeds), late, 'a repetition is refused, too')
       assert.deepEqual(await send({ ...succeeds, emptyAt: 0 }), late)
-      assert.deepEqual(await send(transition(held, { append: [continued], continues: selector })), late)
+      assert.deepEqual(
+        await send(transition(held, { append: [continued], continues: { ...selector, feed: false } })),
+        late,
+      )
       assert.deepEqual([await run(held.runId), await journal(held.runId)], before, 'nothing has changed')
       await commit(held)
       await commit(held, { append: [ending('failed')], status: 'failed' })

@@ -156,7 +156,8 @@ async function endOf({ store, payloads }: World, run: Run): Promise<string | nul
   return `failed ${error instanceof Error ? `${error.name}: ${error.message}` : text}`
 }
 
-async function countContinuations({ store }: World): Promise<number> {
-  const changes = await store.changes(0, 100_000)
-  return changes.filter(({ entry }) => entry.kind === 'continued').length
+async function countContinuations(world: World): Promise<number> {
+  const anew = (await allRuns(world)).filter(({ base }) => base > 1)
+  const journals = await Promise.all(anew.map((run) => journalOf(world.store, { ...run, base: 1 })))
+  return journals.flat().filter(({ kind }) => kind === 'continued').length
 }

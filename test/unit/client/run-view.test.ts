@@ -19,6 +19,7 @@ const run: Run = {
   parentId: null,
   tags: ['eu'],
   metadata: '{"by":"Ada"}',
+  feed: false,
   keyId: null,
   status: 'running',
   readiness: 'leased',

@@ -19,6 +19,7 @@ export function newRun(changes: Partial<Run> = {}): Run {
     parentId: null,
     tags: [],
     metadata: null,
+    feed: false,
     keyId: null,
     status,
     readiness: rests ? 'idle' : 'ready',

@@ -64,7 +64,7 @@ describe('mayMerge', () => {
   })
 
   it('refuses anything after a transition with which the run begins anew: its last entry is the input', () => {
-    expect(mayMerge({ ...first, continues: { type: 'next', version: 2 } }, second)).toBe(false)
+    expect(mayMerge({ ...first, continues: { type: 'next', version: 2, feed: false } }, second)).toBe(false)
   })
 
   it.each<NextStatus>(['pending', 'waiting', 'paused', 'succeeded', 'failed', 'cancelled'])(
@@ -100,6 +100,7 @@ describe('mergeTransitions', () => {
       reach: null,
       keyId: null,
       obeys: null,
+      feed: false,
     })
   })
 
@@ -111,7 +112,7 @@ describe('mergeTransitions', () => {
   })
 
   it('begins anew if the second does', () => {
-    const continues = { type: 'next', version: 2 }
+    const continues = { type: 'next', version: 2, feed: true }
     expect(mergeTransitions(first, { ...second, continues }).continues).toEqual(continues)
   })
 
@@ -129,7 +130,7 @@ describe('mergeTransitions', () => {
 
 const pauseWish: Wish = { kind: 'pause', reason: 'operator', note: null, at: 1 }
 const cancelWish: Wish = { kind: 'cancel', reason: null, at: 1 }
-const continues = { type: 'next', version: 2 }
+const continues = { type: 'next', version: 2, feed: true }
 
 describe('receive', () => {
   const every: readonly (NextStatus | null)[] = [

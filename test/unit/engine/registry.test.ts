@@ -9,6 +9,7 @@ function define(type: string, version = 1): Definition {
     version,
     style: 'function',
     leaseMs: null,
+    feed: false,
     unique: null,
     tags: [],
     metadata: null,

@@ -213,13 +213,37 @@ describe('a state', () => {
   })
 
   it('whose feed has a gap, misses an entry or tells of it twice is found', () => {
-    const one = state({}, [step('a')])
+    const one = state({ feed: true }, [step('a')])
     const feed = one.entries.map((entry, index) => ({ position: index + 1, runId: 'run', entry }))
     const names = (told: typeof feed): string[] => checkFeed(told, [one]).map(({ name }) => name)
     expect(names(feed)).toEqual([])
     expect(names(feed.map((change) => ({ ...change, position: change.position * 2 })))).toEqual(['feed_dense'])
     expect(names(feed.slice(0, 1))).toEqual(['feed_complete'])
     expect(names([...feed, { ...feed[0], position: 3 } as (typeof feed)[0]])).toEqual(['feed_complete'])
+  })
+
+  it('of which the feed tells although it is not to is found, and so is an entry of which it was to tell', () => {
+    const told = (run: Partial<Run>, seqs: readonly number[]): readonly string[] => {
+      const one = state(run, [step('a'), step('b'), step('c')])
+      const changes = seqs.map((seq, index) => ({
+        position: index + 1,
+        runId: 'run',
+        entry: one.entries[seq - 1] as Entry,
+      }))
+      return checkFeed(changes, [one]).map(({ name }) => name)
+    }
+    const wrong = ['feed_complete']
+    expect(told({ feed: false }, [])).toEqual([])
+    expect(told({ feed: false }, [1])).toEqual(wrong)
+    expect(told({ feed: false }, [1, 2, 3, 4])).toEqual(wrong)
+    // It went on as another at its third entry.
+    expect(told({ feed: false, base: 3 }, [1, 2, 3])).toEqual([])
+    expect(told({ feed: false, base: 3 }, [1, 2, 3, 4])).toEqual(wrong)
+    expect(told({ feed: false, base: 3 }, [2, 1])).toEqual(wrong)
+    expect(told({ feed: true, base: 3 }, [3, 4])).toEqual([])
+    expect(told({ feed: true, base: 3 }, [1, 2, 3, 4])).toEqual([])
+    expect(told({ feed: true, base: 3 }, [1, 2, 4])).toEqual(wrong)
+    expect(told({ feed: true, base: 3 }, [3])).toEqual(wrong)
   })
 
   it('has no invariant that was never broken', () => {

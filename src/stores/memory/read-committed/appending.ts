@@ -1,23 +1,33 @@
-// What a transaction appends: entries of any number of runs, and the one row of the feed that tells of them.
+// What a transaction appends: entries of any number of runs, and the one row of the feed that tells of those that it is to tell of.
 
 import type { Draft, Entry } from '../../../core/entry.ts'
 import type { StatementName } from '../../statement-plan.ts'
 import type { Execution } from './execution.ts'
 import type { EntryRow, FeedRow } from './tables.ts'
 
+export interface Appended {
+  readonly runId: string
+  readonly seq: number
+  readonly drafts: readonly Draft[]
+  readonly transition: string | null
+  readonly at: number
+  readonly told: number
+}
+
 export class Appends {
   private readonly entries: EntryRow[] = []
   private readonly ranges: FeedRow['ranges'][number][] = []
 
-  /** Entries that come after `seq`; the transition's id stands on the first. */
-  add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, at: number): void {
+  /** Entries that come after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  add({ runId, seq, drafts, transition, at, told }: Appended): void {
     if (drafts.length === 0) return
     for (const [index, { kind, name, meta, data }] of drafts.entries()) {
       const place = { seq: seq + index + 1, at, transition: index === 0 ? transition : null }
       const entry = structuredClone({ kind, name, meta, data, ...place }) as Entry
       this.entries.push({ runId, entry })
     }
-    this.ranges.push([runId, seq + 1, seq + drafts.length])
+    const last = seq + drafts.length
+    if (told > 0) this.ranges.push([runId, last - told + 1, last])
   }
 
   /** The last entry that is appended to a run. */
@@ -31,7 +41,7 @@ export class Appends {
 
   /** The number is drawn now, when all runs are locked. */
   async feed(x: Execution, name: StatementName): Promise<void> {
-    if (this.entries.length === 0) return
+    if (this.ranges.length === 0) return
     await x.run(name, (tx) =>
       tx.insert(x.tables.feed, [{ number: x.nextNumber(), ranges: this.ranges, position: null }]),
     )

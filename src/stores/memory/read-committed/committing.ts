@@ -8,6 +8,7 @@ import { bindChild, refuseChild, unwatch, watch } from '../../../core/exchange.t
 import { uniqueText } from '../../../core/key.ts'
 import { holds, isTerminal, type Run } from '../../../core/run.ts'
 import { assertLegal, endsLease, isParkedBy, objection, type Transition } from '../../../core/transition.ts'
+import { toldOf } from '../../../core/told.ts'
 import { targetOf } from '../../../core/watched.ts'
 import type { Committed, Refusal } from '../../../store.ts'
 import { Appends } from './appending.ts'
@@ -47,10 +48,16 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   const appends = new Appends()
   const byRun = new Map(transitions.map((one) => [one.runId, one]))
   const of = (row: RunRow): Transition => byRun.get(row.id) as Transition
+  const tells = transitions.some(({ feed = false }) => feed)
   const written = await x.run('commit.update', (tx) =>
     tx.update(
       x.tables.runs,
-      { at: ['id', [...byRun.keys()]], where: (row, snapshot) => isPlain(x, row, of(row), snapshot), order: byId },
+      {
+        at: ['id', [...byRun.keys()]],
+        // A flush in which nobody knows of the feed has none of its statements: who does not know is looked at.
+        where: (row, snapshot) => (tells || !row.feed) && isPlain(x, row, of(row), snapshot),
+        order: byId,
+      },
       (row) => {
         const now = x.now()
         const kept = advanced(row, of(row), now)
@@ -64,7 +71,8 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
   for (const row of written) {
     const { id, guard, append, status, takes, reach } = of(row)
     assertLegal('running', of(row))
-    appends.add(row.id, guard.seq, append, id, row.updatedAt)
+    const told = toldOf(row, row, append.length)
+    appends.add({ runId: row.id, seq: guard.seq, drafts: append, transition: id, at: row.updatedAt, told })
     if (status !== null) hint(x, 'running', row)
     for (const message of takes) taken.set(`${row.id} ${message}`, guard.seq + 1)
     for (const one of reach?.unwatches ?? []) {

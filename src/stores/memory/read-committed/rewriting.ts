@@ -4,6 +4,7 @@
 import { nearDeadline } from '../../../core/deadline.ts'
 import { isTerminal, type Run } from '../../../core/run.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
+import { toldOf } from '../../../core/told.ts'
 import type { StatementName } from '../../statement-plan.ts'
 import type { Appends } from './appending.ts'
 import type { Execution } from './execution.ts'
@@ -40,7 +41,8 @@ export class Rewrites {
   }
 
   write(row: RunRow, { run, append }: Rewrite, transition: string | null): void {
-    this.appends.add(row.id, row.seq, append, transition, this.now)
+    const told = toldOf(row, run, append.length)
+    this.appends.add({ runId: row.id, seq: row.seq, drafts: append, transition, at: this.now, told })
     this.set(row.id, run)
   }
 

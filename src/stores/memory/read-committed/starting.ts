@@ -4,7 +4,7 @@
 import { bug } from '../../../core/error.ts'
 import { uniqueText } from '../../../core/key.ts'
 import type { NewRun, Started } from '../../../store.ts'
-import { Appends } from './appending.ts'
+import { Appends, type Appended } from './appending.ts'
 import { newRow } from '../../new-row.ts'
 import { foremost } from '../../starting-order.ts'
 import type { LentBooks } from './books.ts'
@@ -32,7 +32,7 @@ export async function startChild(x: Execution, books: LentBooks, given: NewRun):
     const inserted = new Set(await x.run('commit.start', (tx) => tx.insertNew(x.tables.runs, rows)))
     for (const row of inserted) {
       books.rewrites.add(row)
-      books.rewrites.appends.add(row.id, 0, [given.first], given.transition, row.createdAt)
+      books.rewrites.appends.add(firstOf(given, row))
       books.putFirst(row.id, given.mail ?? [])
     }
     if (inserted.size > 0) return { inserted, obstacles: new Map() }
@@ -103,6 +103,11 @@ async function insertRows(x: Execution, runs: readonly NewRun[], rows: readonly 
   return { inserted, obstacles: await x.run('start.look', (tx) => look(x, tx, left)) }
 }
 
+/** The first entry of a run. */
+function firstOf({ id: runId, first, transition, feed }: NewRun, { createdAt: at }: RunRow): Appended {
+  return { runId, seq: 0, drafts: [first], transition, at, told: feed ? 1 : 0 }
+}
+
 /** The first entries of what was inserted, and what lies in their mailboxes. */
 async function append(
   x: Execution,
@@ -115,7 +120,7 @@ async function append(
   for (const [index, run] of runs.entries()) {
     const row = rows[index] as RunRow
     if (!inserted.has(row)) continue
-    appends.add(run.id, 0, [run.first], run.transition, row.createdAt)
+    appends.add(firstOf(run, row))
     mail.push(...(run.mail ?? []).map((letter, place) => newMail(row, letter, place + 1, row.createdAt, 'queued')))
   }
   await appends.append(x, 'start.append')

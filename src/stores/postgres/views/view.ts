@@ -63,7 +63,7 @@ export function leaseEndOf(schema: string): string {
       select s.alive_until from ${schema}.sessions s where s.shard = 0 and s.id = r.session and s.ended_at is null))`
 }
 
-/** The place of every entry in the order of all entries, to be joined as `f`. It reads the whole feed. */
+/** The place of every entry that the feed tells of in the order of all of these, to be joined as `f`. It reads the whole feed. */
 export function placesOf(schema: string): string {
   return `(select part.run_id, part.seq, part.position from (
       select u.run_id, n.seq, w.position - count(*) over flush + row_number() over (flush order by u.place, n.seq) as position

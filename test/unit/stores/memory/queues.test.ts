@@ -14,6 +14,7 @@ function newRow(id: string, priority = 0, type = 'a', version = 1): Row {
     parentId: null,
     tags: [],
     metadata: null,
+    feed: false,
     due: null,
     timeoutMs: null,
     expiresInMs: null,

@@ -286,7 +286,7 @@ describe('a schema of a migrator', () => {
     await installPostgres({ url: admin, schema, roles })
     const outdated = (): Promise<unknown> =>
       rows(`delete from ${schema}.migrations where version = ${schemaVersion};
-        alter table ${schema}.waits drop column missed`)
+        alter table ${schema}.runs drop column feed`)
     await outdated()
     expect(await installPostgres({ url: admin, schema })).toMatchObject({ from: schemaVersion - 1, roles })
     // From here on somebody may have attached something to it.

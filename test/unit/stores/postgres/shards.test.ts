@@ -58,7 +58,8 @@ describe.each([1, 16])('with %i shards', (shards) => {
     const write = async (session: string): Promise<void> => {
       const lease = { session, token: 1 }
       for (let round = 0; round < 20; round += 1) {
-        const runs = spread(3, { lease })
+        // Beside those of which the feed tells, in the same flush, is one of which it does not.
+        const runs = [...spread(3, { lease, feed: true }), ...spread(1, { lease, feed: false })]
         await store.start(runs)
         await store.commit(runs.map(({ id }) => bench.transition({ runId: id, lease, seq: 1 })))
       }

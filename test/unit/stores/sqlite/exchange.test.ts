@@ -103,7 +103,7 @@ describe('a transition that begins anew as another type and starts a child', () 
     const { bench, store } = await open()
     const parent = await bench.hold({ key: 'order-1' })
     const start = bench.child(parent.runId, { key: 'order-1' }, { awaited: false, onParentEnd: 'abandon' })
-    const continues = { type: 'contract.other', version: 1 }
+    const continues = { type: 'contract.other', version: 1, feed: false }
     const append = [{ kind: 'continued', name: null, meta: continues, data: '1' }] as const
     await bench.commit(parent, { append, continues, reach: { ...nobody, starts: [start] } })
     expect(await bench.run(start.run.id)).toMatchObject({ type: bench.selector.type, key: 'order-1' })
@@ -115,8 +115,8 @@ describe('a transition that begins anew as another type and starts a child', () 
 describe('the feed', () => {
   it('tells of a transition before it tells of the child that it starts', async () => {
     const { bench, store } = await open()
-    const parent = await bench.hold()
-    const start = bench.child(parent.runId)
+    const parent = await bench.hold({ feed: true })
+    const start = bench.child(parent.runId, { feed: true })
     await bench.commit(parent, { reach: { ...nobody, starts: [start] } })
     const changes = await store.changes(0, 10)
     expect(changes.map(({ runId, entry }) => [runId, entry.seq])).toEqual([

@@ -62,6 +62,7 @@ function newRun(type: string): NewRun {
     parentId: null,
     tags: [],
     metadata: null,
+    feed: false,
     priority: 0,
     due: null,
     timeoutMs: null,
@@ -151,7 +152,7 @@ describe('an idle worker', () => {
 })
 
 describe('a run that is plain', () => {
-  // Begin, the time, and commit; then the ids, the row, its entry, and two for the feed.
+  // Begin, the time, and commit; then the ids, the row, its entry, and two for the feed if it is to tell of one.
   it('is started without a look for keys, which costs one statement for each kind that a batch has', async () => {
     const { store, count } = await openPair()
     const cost = async (...runs: readonly NewRun[]): Promise<number> => {
@@ -159,23 +160,36 @@ describe('a run that is plain', () => {
       await store.start(runs)
       return count() - before
     }
-    expect(await cost(newRun('a'))).toBe(8)
-    expect(await cost({ ...newRun('a'), key: 'k' })).toBe(9)
-    expect(await cost({ ...newRun('a'), key: 'l', idempotencyKey: 'i' }, newRun('a'))).toBe(12)
+    expect(await cost(newRun('a'))).toBe(6)
+    expect(await cost({ ...newRun('a'), feed: true })).toBe(8)
+    expect(await cost({ ...newRun('a'), key: 'k' })).toBe(7)
+    expect(await cost({ ...newRun('a'), key: 'l', idempotencyKey: 'i' }, newRun('a'))).toBe(10)
   })
 
-  // Begin, the time, and commit; then the row, its entry, and two for the feed.
-  it('is committed with one statement for its row', async () => {
+  // Begin, the time, and commit; then the row, its entry, and two for the feed if it is to tell of one.
+  it.each([
+    [false, 5],
+    [true, 7],
+  ])('is committed with one statement for its row, in the feed: %s', async (feed, cost) => {
     const { store, count } = await openPair()
     const lease = { session: 'worker', token: 1 }
-    const run = { ...newRun('a'), lease }
+    const run = { ...newRun('a'), feed, lease }
     await store.start([run])
     const step = { kind: 'recorded', name: 'a', meta: null, data: '1' } as const
-    const plain = { runId: run.id, due: null, parkIf: null, undo: null, continues: null, takes: [], append: [step] }
+    const plain = {
+      runId: run.id,
+      feed,
+      due: null,
+      parkIf: null,
+      undo: null,
+      continues: null,
+      takes: [],
+      append: [step],
+    }
     for (const [index, status] of ([null, null, 'succeeded'] as const).entries()) {
       const before = count()
       const [answer] = await store.commit([{ ...plain, id: `t${index}`, guard: { seq: index + 1, lease }, status }])
-      expect([answer?.outcome, count() - before]).toEqual(['committed', 7])
+      expect([answer?.outcome, count() - before]).toEqual(['committed', cost])
     }
   })
 })

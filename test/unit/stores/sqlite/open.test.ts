@@ -107,7 +107,7 @@ describe('a batch', () => {
     const store = await openSqliteStore({ path: ':memory:', driver, clock })
     await store.migrate()
     const bench = createContractBench({ store, clock })
-    const [sound, poison] = [await bench.hold(), await bench.hold()]
+    const [sound, poison] = [await bench.hold({ feed: true }), await bench.hold({ feed: true })]
     const good = bench.transition(sound)
     const draft = { kind: null, name: null, meta: null, data: '1' } as unknown as Draft
     const before = await store.find({}, { limit: 10 })
