@@ -9,8 +9,9 @@ import type { Entry, EntryKind } from './core/entry.ts'
 import type { Letter } from './core/books.ts'
 import type { Beat, BeatRequest, GivenBack } from './core/heartbeat.ts'
 import type { Delivered, Message } from './core/message.ts'
-import type { NewRun } from './core/new-run.ts'
-import type { Run, Wish } from './core/run.ts'
+import type { NewRun, Started } from './core/new-run.ts'
+import type { Committed } from './core/rules/commit.ts'
+import type { Run } from './core/run.ts'
 import type { Steered, SteerRequest } from './core/steering.ts'
 import type { Rescued, RescueRequest } from './core/takeover.ts'
 import type { NewBroadcast } from './core/topic.ts'
@@ -18,7 +19,8 @@ import type { Transition } from './core/transition.ts'
 
 export type { Beat, BeatRequest, GivenBack, HeldClaim } from './core/heartbeat.ts'
 export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
-export type { NewRun } from './core/new-run.ts'
+export type { NewRun, Started } from './core/new-run.ts'
+export type { Committed, Refusal } from './core/rules/commit.ts'
 export type { NewBroadcast } from './core/topic.ts'
 export type {
   InvariantCheck,
@@ -235,17 +237,6 @@ export interface Capabilities {
   readonly storageMs?: number
 }
 
-export interface Started {
-  readonly created: boolean
-  /** What kept the run from being inserted; null when it was created. */
-  readonly taken: 'id' | 'idempotency-key' | 'key' | null
-  /**
-   * The row as it is now, or that of the run in its way; when `created` and a lease was asked for, leased to the caller if
-   * its session is alive.
-   */
-  readonly run: Run
-}
-
 /** Nothing was done: see `Busy`. */
 export interface StartBusy {
   readonly created: false
@@ -337,36 +328,6 @@ export interface Loaded {
   /** `mostBytes` was reached: there may be more messages than these. */
   readonly cut?: true
 }
-
-export type Committed =
-  | {
-      readonly outcome: 'committed'
-      readonly seq: number
-      readonly at: number
-      /** As it stands now: the one thing that a repetition may answer otherwise. */
-      readonly inbox: number
-      /**
-       * False when the lease was to end and did not, because a message that the run wants, or a wish, had arrived: look again.
-       * The entries are appended all the same.
-       */
-      readonly released: boolean
-      /** What somebody wants of the holder. */
-      readonly wish: Wish | null
-    }
-  | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
-  /** `wish` says why, as far as somebody said so. */
-  | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly wish: Wish | null }
-
-/**
- * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
- * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
- * or begin anew. `timed-out`: the writer holds it, but the time for the whole run is over, and it can neither succeed nor begin
- * anew. `resumed`: the writer holds it and obeys a wish to pause that somebody has taken back. `key-taken`: the run would begin
- * anew as another type, where a live run has its key. `busy`: somebody else has locked the run, and the others of the batch
- * were not to wait for that: send it again, alone.
- */
-export type Refusal =
-  'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'timed-out' | 'resumed' | 'key-taken' | 'busy'
 
 /**
  * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes

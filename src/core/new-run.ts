@@ -1,9 +1,9 @@
-// A run before it exists: what a store is asked to insert.
+// A run before it exists: what a store is asked to insert, and what it answers.
 
 import type { Draft } from './entry.ts'
 import type { Letter } from './books.ts'
 import type { KeyScope } from './key.ts'
-import type { Lease } from './run.ts'
+import type { Lease, Run } from './run.ts'
 import type { Due } from './due.ts'
 
 export interface NewRun {
@@ -38,4 +38,15 @@ export interface NewRun {
   readonly first: Draft
   /** What lies in its mailbox from the beginning. @default nothing */
   readonly mail?: readonly Letter[]
+}
+
+export interface Started {
+  readonly created: boolean
+  /** What kept the run from being inserted; null when it was created. */
+  readonly taken: 'id' | 'idempotency-key' | 'key' | null
+  /**
+   * The row as it is now, or that of the run in its way; when `created` and a lease was asked for, leased to the caller if
+   * its session is alive.
+   */
+  readonly run: Run
 }

@@ -1,4 +1,5 @@
-// The rows of the memory store, as the rules of the exchange read and write them. Nothing comes in between here.
+// The rows of the memory store, as the rules of the core read and write them. Nothing comes in between here, and so the store has
+// one of these for all its calls: each says what time it is.
 
 import type { Chore, Pages, Subscribed } from '../../core/chore.ts'
 import { conclude, firstUnread } from '../../core/exchange.ts'
@@ -12,12 +13,17 @@ import type { Row } from './row.ts'
 import type { Tables } from './tables.ts'
 
 export class MemoryBooks implements Books {
-  readonly now: number
-  private readonly tables: Tables
+  readonly tables: Tables
+  now = 0
 
-  constructor(tables: Tables, now: number) {
+  constructor(tables: Tables) {
     this.tables = tables
+  }
+
+  /** For a call that takes place now. */
+  at(now: number): this {
     this.now = now
+    return this
   }
 
   run(id: string): Run | undefined {
@@ -173,7 +179,7 @@ export class MemoryBooks implements Books {
     this.tables.topics.forget(topic, before, this.now)
   }
 
-  private row(id: string): Row {
+  protected row(id: string): Row {
     const row = this.tables.rows.get(id)
     if (row === undefined) throw bug('The exchange names a run that does not exist', { runId: id })
     return row

@@ -5,16 +5,14 @@ import type { Reception } from '../../core/message.ts'
 import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type RunStatus } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
-import { MemoryBooks } from './books.ts'
-import type { Tables } from './tables.ts'
+import type { MemoryBooks } from './books.ts'
 
-export function deliverOne(tables: Tables, sent: NewMessage | NewBroadcast, now: number): Delivered {
-  const books = new MemoryBooks(tables, now)
-  return 'topic' in sent ? sendToTopic(books, sent) : deliverLetter(tables, books, sent)
+export function deliverOne(books: MemoryBooks, sent: NewMessage | NewBroadcast): Delivered {
+  return 'topic' in sent ? sendToTopic(books, sent) : deliverLetter(books, sent)
 }
 
-function deliverLetter(tables: Tables, books: MemoryBooks, letter: NewMessage): Delivered {
-  const row = tables.rows.get(letter.runId)
+function deliverLetter(books: MemoryBooks, letter: NewMessage): Delivered {
+  const row = books.tables.rows.get(letter.runId)
   if (row === undefined) return { outcome: 'target-not-found' }
   const known = row.mailbox?.get(letter.id)
   if (known !== undefined) return { ...answerOf(known.outcome, row.status), repeated: true }

@@ -2,17 +2,18 @@
 // key belongs to the type that the run was started as, also when it goes on as another.
 
 import { uniqueText } from '../../core/key.ts'
+import type { Keyed } from '../../core/rules/commit.ts'
 import type { NewRun } from '../../store.ts'
 import type { Row } from './row.ts'
-
-type Named = Pick<NewRun, 'id' | 'type' | 'version' | 'key' | 'keyScope' | 'idempotencyKey'>
 
 export class Keys {
   private readonly unique = new Map<string, Row>()
   private readonly idempotent = new Map<string, Row>()
 
   /** Who is in the way of a new run, and by what. */
-  obstacle(run: Named): { readonly taken: 'idempotency-key' | 'key'; readonly row: Row } | null {
+  obstacle(
+    run: Keyed & Pick<NewRun, 'idempotencyKey'>,
+  ): { readonly taken: 'idempotency-key' | 'key'; readonly row: Row } | null {
     const same = run.idempotencyKey === null ? undefined : this.idempotent.get(pair(run.type, run.idempotencyKey))
     if (same !== undefined) return { taken: 'idempotency-key', row: same }
     const row = this.holder(run)
@@ -20,7 +21,7 @@ export class Keys {
   }
 
   /** The live run, other than this one, that has the business key which this one has or would have. */
-  holder(run: Named): Row | undefined {
+  holder(run: Keyed): Row | undefined {
     const text = uniqueText(run)
     const row = text === null ? undefined : this.unique.get(text)
     return row === undefined || row.id === run.id ? undefined : row

@@ -2,11 +2,11 @@
 
 import { dueAt } from '../../core/due.ts'
 import type { NewRun, Started } from '../../store.ts'
-import { MemoryBooks } from './books.ts'
+import type { MemoryBooks } from './books.ts'
 import { Row } from './row.ts'
-import type { Tables } from './tables.ts'
 
-export function startOne(tables: Tables, run: NewRun, now: number): Started {
+export function startOne(books: MemoryBooks, run: NewRun): Started {
+  const { tables, now } = books
   const existing = tables.rows.get(run.id)
   if (existing !== undefined) {
     // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's.
@@ -23,7 +23,6 @@ export function startOne(tables: Tables, run: NewRun, now: number): Started {
   if (run.lease !== null && !tables.bounds.sessions.hasEnded(run.lease.session)) {
     tables.lease(row, run.lease, run.leaseMs, now)
   } else tables.schedule(row, dueAt(run.due, now) ?? now, now)
-  const books = new MemoryBooks(tables, now)
   for (const letter of run.mail ?? []) books.put(letter)
   return { created: true, taken: null, run: row.view() }
 }

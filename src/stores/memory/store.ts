@@ -47,10 +47,9 @@ import type {
   StoreSecrets,
 } from '../../store.ts'
 import { cutBy, loadBounds } from '../load-bound.ts'
-import { MemoryBooks } from './books.ts'
 import { isOver } from './bounds.ts'
 import { checkStore } from './checking.ts'
-import { commitOne } from './committing.ts'
+import { CommitBooks, commitOne } from './committing.ts'
 import { deadLetters } from './dead-letters.ts'
 import { deliverOne } from './delivering.ts'
 import { matching } from './finding.ts'
@@ -71,12 +70,14 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   readonly capabilities: Capabilities = { notifies: true, multiProcess: false }
   private readonly clock: Pick<Clock, 'now'>
   private readonly tables: Tables
+  private readonly books: CommitBooks
   private readonly key: string | null
   private closed = false
 
   constructor(options: MemoryStoreOptions) {
     this.clock = options.clock
     this.tables = new Tables(options.pages)
+    this.books = new CommitBooks(this.tables)
     this.key = options.tokenKey ?? null
   }
 
@@ -86,8 +87,8 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
     this.assertOpen()
-    const now = this.clock.now()
-    return runs.map((run) => startOne(this.tables, run, now))
+    const books = this.now()
+    return runs.map((run) => startOne(books, run))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
@@ -130,14 +131,14 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
     this.assertOpen()
-    const now = this.clock.now()
-    return transitions.map((transition) => commitOne(this.tables, transition, now))
+    const books = this.now()
+    return transitions.map((transition) => commitOne(books, transition))
   }
 
   async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     this.assertOpen()
-    const now = this.clock.now()
-    return messages.map((message) => deliverOne(this.tables, message, now))
+    const books = this.now()
+    return messages.map((message) => deliverOne(books, message))
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
@@ -218,7 +219,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const now = this.clock.now()
     const chore = this.tables.topics.takeChore(now)
     if (chore !== undefined) {
-      doChore(new MemoryBooks(this.tables, now), chore)
+      doChore(this.books.at(now), chore)
       return { worked: true, nextInMs: null }
     }
     const dues = this.tables.topics.allChores().map(({ due }) => due)
@@ -308,7 +309,12 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   /** Makes the row what it shall be; if it has ended with that, those who watch it are told. */
   private rewrite(row: Row, write: Rewrite, transition: string | null, now: number): void {
-    if (this.tables.rewrite(row, write, transition, now)) conclude(new MemoryBooks(this.tables, now), row.view())
+    if (this.tables.rewrite(row, write, transition, now)) conclude(this.books.at(now), row.view())
+  }
+
+  /** The tables as they are for a call that takes place now. */
+  private now(): CommitBooks {
+    return this.books.at(this.clock.now())
   }
 
   private assertOpen(): void {

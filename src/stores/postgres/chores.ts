@@ -6,6 +6,7 @@
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../core/chore.ts'
 import { doChore } from '../../core/exchange.ts'
 import type { ChoresDone } from '../../store.ts'
+import { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging } from './exchanging.ts'
 import type { Execution, Transactions } from './execution.ts'
@@ -69,6 +70,7 @@ export function chores(dialect: Dialect, exchange: Exchanging, refused: RefusedO
             within: false,
             way,
             look: async () => ({ now: Number((await x.execute(time, [0]))[0]?.['now']) }),
+            lend: (found, { now: time }, crowds) => new PostgresBooks(found, time, crowds),
             decide: (books, _seen, _made, guard) => guard.decide(0, () => doChore(books, taken)),
           })
         return refused.spare(db, wants, () => db.transaction('chore.commit', perform, { patient: false }))

@@ -9,7 +9,7 @@ import { receptionOf, type Reception } from '../../core/message.ts'
 import { isMailboxFull, sendToTopic } from '../../core/quota.ts'
 import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
-import type { PostgresBooks } from './books.ts'
+import { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
@@ -187,6 +187,7 @@ export function delivering(dialect: Dialect, exchange: Exchanging): Delivering {
         within,
         way,
         look: () => lookEverywhere(x, sent.filter(isLetter)),
+        lend: (found, { now: time }, crowds) => new PostgresBooks(found, time, crowds),
         prepare: (books) => {
           const letters = sent.filter(isLetter)
           return lookDepths(x, letters, new Map(books.all().map((run) => [run.id, run])))

@@ -10,7 +10,7 @@
 import { bug, HoldfastError } from '../../core/error.ts'
 import type { Run } from '../../core/run.ts'
 import { Crowds } from '../crowds.ts'
-import { PostgresBooks } from './books.ts'
+import type { PostgresBooks } from './books.ts'
 import { booksLoading } from './books-loading.ts'
 import type { Ender } from './books-statements.ts'
 import { booksWriting } from './books-writing.ts'
@@ -36,7 +36,7 @@ export interface Manner {
   readonly way?: Way
 }
 
-export interface Deal<OwnLook extends Seen, Made, Answer> {
+export interface Deal<OwnLook extends Seen, Work extends PostgresBooks, Made, Answer> {
   readonly end: Ender
   readonly wants: Wants
   /** The transaction is that of a user. */
@@ -45,14 +45,19 @@ export interface Deal<OwnLook extends Seen, Made, Answer> {
   readonly way?: Way | undefined
   /** Looks for what only this method needs. It is executed under the locks. */
   look(): Promise<OwnLook>
+  /** What the rules of this method read and write: the usual books, or with what its own look has found. */
+  lend(found: Found, seen: OwnLook, crowds: Crowds): Work
   /** What has to be written before the rest can be decided; never twice. */
-  prepare?(books: PostgresBooks, seen: OwnLook, guard: Guard): Promise<Made>
+  prepare?(books: Work, seen: OwnLook, guard: Guard): Promise<Made>
   /** Decides all of it, each item under the guard. It may be called again, with other books. */
-  decide(books: PostgresBooks, seen: OwnLook, made: Made | undefined, guard: Guard): Answer
+  decide(books: Work, seen: OwnLook, made: Made | undefined, guard: Guard): Answer
 }
 
 export interface Exchanging {
-  perform<OwnLook extends Seen, Made, Answer>(x: Execution, deal: Deal<OwnLook, Made, Answer>): Promise<Answer>
+  perform<OwnLook extends Seen, Work extends PostgresBooks, Made, Answer>(
+    x: Execution,
+    deal: Deal<OwnLook, Work, Made, Answer>,
+  ): Promise<Answer>
 }
 
 /** After so many times whoever is found late is locked late: it comes to an end, however many come in between. */
@@ -69,7 +74,12 @@ export function exchanging(dialect: Dialect, refused: Pick<RefusedOthers, 'among
 
   async function load<OwnLook extends Seen>(
     x: Execution,
-    { end, wants, look, way = 'wait' }: Pick<Deal<OwnLook, unknown, unknown>, 'end' | 'wants' | 'look' | 'way'>,
+    {
+      end,
+      wants,
+      look,
+      way = 'wait',
+    }: Pick<Deal<OwnLook, PostgresBooks, unknown, unknown>, 'end' | 'wants' | 'look' | 'way'>,
   ): Promise<{ readonly found: Found; readonly seen: OwnLook; readonly guard: Guard }> {
     // Counted with the first look: one topic after the other would be found missing, each with a look of its own.
     for (const [topic, { most, runs }] of wants.subscribing) {
@@ -105,7 +115,7 @@ export function exchanging(dialect: Dialect, refused: Pick<RefusedOthers, 'among
       for (;;) {
         try {
           const { found, seen, guard } = await load(x, deal)
-          const books = new PostgresBooks(found, seen.now, crowds)
+          const books = deal.lend(found, seen, crowds)
           if (!isPrepared) made = await deal.prepare?.(books, seen, guard)
           isPrepared = true
           const answer = deal.decide(books, seen, made, guard)

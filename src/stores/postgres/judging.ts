@@ -4,16 +4,24 @@
 
 import { advanced, left } from '../../core/advance.ts'
 import { HoldfastError } from '../../core/error.ts'
-import { bindChild, conclude, refuseChild, unwatch, watch } from '../../core/exchange.ts'
 import { uniqueText } from '../../core/key.ts'
-import type { NewRun } from '../../core/new-run.ts'
-import { holds, isTerminal, type Run } from '../../core/run.ts'
-import { assertLegal, endsLease, isParkedBy, objection, type Transition } from '../../core/transition.ts'
-import type { Committed, Started } from '../../store.ts'
-import type { PostgresBooks } from './books.ts'
+import type { NewRun, Started } from '../../core/new-run.ts'
+import {
+  commit,
+  judge,
+  type Committed,
+  type EntryMark,
+  type Keyed,
+  type StartingWork,
+} from '../../core/rules/commit.ts'
+import { isTerminal, type Run } from '../../core/run.ts'
+import type { Transition } from '../../core/transition.ts'
+import type { Crowds } from '../crowds.ts'
+import { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution, Row } from './execution.ts'
+import type { Found } from './found.ts'
 import type { Guard } from './set-aside.ts'
 import { Wants } from './wants.ts'
 
@@ -36,24 +44,69 @@ export type StartChildren = (
 
 interface Look extends Seen {
   /** The first and the last entry of each transition, if they are there, by run and place. */
-  readonly entries: ReadonlyMap<string, Row>
-  /** Who has which key. */
-  readonly rivals: readonly Row[]
+  readonly entries: ReadonlyMap<string, EntryMark>
   /** Transitions that would park a run for which a message that it wants has come. */
   readonly mailed: ReadonlySet<string>
 }
 
-/** The runs that each transition has started, in its order. */
-type Children = ReadonlyMap<string, readonly Started[]>
-
 interface Made {
-  readonly children: Children
+  /** The runs that each transition has started, in its order. */
+  readonly children: ReadonlyMap<string, readonly Started[]>
   /** Those of them that were inserted now. */
   readonly inserted: ReadonlySet<string>
+  /** Who has which key. */
   readonly rivals: readonly Row[]
 }
 
 const nothingMade: Made = { children: new Map(), inserted: new Set(), rivals: [] }
+
+/** The books of transitions: with what was looked at for them, and with their children, which are inserted before they are judged. */
+class CommitBooks extends PostgresBooks implements StartingWork {
+  private readonly seen: Look
+  made = nothingMade
+
+  constructor(found: Found, seen: Look, crowds: Crowds) {
+    super(found, seen.now, crowds)
+    this.seen = seen
+  }
+
+  entryAt(runId: string, seq: number): EntryMark | undefined {
+    return this.seen.entries.get(`${runId} ${seq}`)
+  }
+
+  keyHolder(run: Keyed): string | null {
+    const key = uniqueText(run)
+    const rival = this.made.rivals.find((row) => row['unique_key'] === key && row['id'] !== run.id)
+    return (rival?.['id'] as string | undefined) ?? null
+  }
+
+  hasMail({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+    return this.seen.mailed.has(id) || this.hasPut(runId, after, names)
+  }
+
+  advance(run: Run, transition: Transition): Run {
+    const moved = advanced(run, transition, this.now)
+    this.write(run, { run: moved, append: transition.append }, transition.id)
+    return moved
+  }
+
+  startChildren({ id }: Transition): readonly Started[] {
+    const started = this.made.children.get(id) ?? []
+    for (const { created, run } of started) if (created) this.admit(run, this.made.inserted.has(run.id))
+    return started
+  }
+
+  present(run: Run): Run {
+    return this.run(run.id) ?? run
+  }
+
+  leave(_before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {
+    if (!isReleased) return kept
+    const run = left(kept, transition, this.now)
+    this.set(run)
+    return run
+  }
+}
 
 export function judging({ schema, now }: Dialect, exchange: Exchanging, startChildren: StartChildren): Judging {
   const places = statement(
@@ -111,8 +164,13 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
       x.execute(places, [shard, JSON.stringify(asked)]),
       lookForMail(x, shard, transitions),
     ])
-    const entries = new Map(seen.slice(1).map((row) => [`${row['run_id'] as string} ${Number(row['seq'])}`, row]))
-    return { now: Number(seen[0]?.['now']), entries, rivals: [], mailed }
+    const entries = new Map(
+      seen.slice(1).map((row) => {
+        const mark = { transition: row['transition_id'] as string | null, at: Number(row['at']) }
+        return [`${row['run_id'] as string} ${Number(row['seq'])}`, mark]
+      }),
+    )
+    return { now: Number(seen[0]?.['now']), entries, mailed }
   }
 
   /** Inserts the children of those that are in order as far as can be seen; and tells who has the keys that some want. */
@@ -120,21 +178,21 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
     x: Execution,
     shard: number,
     transitions: readonly Transition[],
-    books: PostgresBooks,
-    seen: Look,
+    books: CommitBooks,
     guard: Guard,
   ): Promise<Made> {
     const keys = transitions.flatMap(
-      (one, index) => guard.decide(index, () => keyAfter(one, books.run(one.runId), seen.now)) ?? [],
+      (one, index) => guard.decide(index, () => keyAfter(one, books.run(one.runId))) ?? [],
     )
     // No child is started for one that is set aside.
     guard.assertWhole()
     const rivals = keys.length === 0 ? [] : await x.execute(holders, [shard, JSON.stringify(keys)])
+    books.made = { ...nothingMade, rivals }
     const starting = transitions.filter(
-      (one) => (one.reach?.starts.length ?? 0) > 0 && judge(books.run(one.runId), one, { ...seen, rivals }) === null,
+      (one) => (one.reach?.starts.length ?? 0) > 0 && judge(books, books.run(one.runId), one) === null,
     )
+    if (starting.length === 0) return books.made
     const children = new Map<string, readonly Started[]>()
-    if (starting.length === 0) return { children, inserted: new Set(), rivals }
     const { started, inserted } = await startChildren(
       x,
       starting.flatMap(({ reach }) => (reach?.starts ?? []).map(({ run }) => run)),
@@ -156,15 +214,16 @@ export function judging({ schema, now }: Dialect, exchange: Exchanging, startChi
         within,
         way,
         look: () => look(x, shard, transitions),
-        prepare: (books, seen, guard) => prepare(x, shard, transitions, books, seen, guard),
-        decide: (books, seen, made, guard) => {
-          const { children, inserted, rivals } = made ?? nothingMade
+        lend: (found, seen, crowds) => new CommitBooks(found, seen, crowds),
+        prepare: (books, _seen, guard) => prepare(x, shard, transitions, books, guard),
+        decide: (books, _seen, made, guard) => {
+          books.made = made ?? nothingMade
           const decide = (one: Transition): Committed => {
-            const refusal = judge(books.run(one.runId), one, { ...seen, rivals })
-            if (refusal === null)
-              return commitOne(books, one, seen.mailed, { started: children.get(one.id) ?? [], inserted })
+            const run = books.run(one.runId)
+            const refusal = judge(books, run, one)
+            if (refusal === null) return commit(books, run as Run, one)
             // Its children are there already. It is not as it seemed, because of another one of the same batch.
-            if (children.has(one.id)) throw oneByOne()
+            if (books.made.children.has(one.id)) throw oneByOne()
             return refusal
           }
           return transitions.map((one, index) => {
@@ -190,83 +249,11 @@ export function wantsOf(transitions: readonly Transition[]): Wants {
   return wants
 }
 
-/** The answer to a transition that is repeated or refused; null if it is in order. */
-function judge(run: Run | undefined, transition: Transition, seen: Look): Committed | null {
-  const { id, guard, append } = transition
-  if (run === undefined) return { outcome: 'refused', reason: 'not-found' }
-  if (append.length > 0 && run.seq > guard.seq) {
-    const first = seen.entries.get(`${run.id} ${guard.seq + 1}`)
-    if (first?.['transition_id'] === id) return repeated(run, transition, seen.entries)
-  }
-  if (!holds(run, guard.lease)) {
-    return isParkedBy(run, transition)
-      ? { outcome: 'committed', seq: run.seq, at: run.updatedAt, inbox: run.inbox, released: true, wish: null }
-      : { outcome: 'refused', reason: 'lease-lost' }
-  }
-  if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
-  assertLegal(run.status, transition)
-  const reason = objection(run, transition, seen.now)
-  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
-  if (reason !== null) return { outcome: 'refused', reason }
-  const isTaken = isKeyTaken(transition, advanced(run, transition, seen.now), seen.rivals)
-  return isTaken ? { outcome: 'refused', reason: 'key-taken' } : null
-}
-
-/** Commits a transition that is in order. */
-function commitOne(
-  books: PostgresBooks,
-  transition: Transition,
-  mailed: ReadonlySet<string>,
-  { started, inserted }: Awaited<ReturnType<StartChildren>>,
-): Committed {
-  const { id, runId, guard, append, takes, reach } = transition
-  const present = (): Run => books.run(runId) as Run
-  const before = present()
-  books.write(before, { run: advanced(before, transition, books.now), append }, id)
-  books.take(runId, takes, guard.seq + 1)
-  for (const watched of reach?.unwatches ?? []) unwatch(books, present(), watched)
-  for (const watched of reach?.watches ?? []) watch(books, present(), watched)
-  for (const [index, { run, ...bond }] of (reach?.starts ?? []).entries()) {
-    const { created, taken, run: found } = started[index] as Started
-    if (created) {
-      books.admit(found, inserted.has(found.id))
-      bindChild(books, present(), found, bond)
-    } else refuseChild(books, present(), run.id, { taken: taken ?? 'id', by: found.id })
-  }
-  // Whoever waits on something that is over by now has mail already.
-  const hasMail = (after: number, names: readonly string[]): boolean =>
-    mailed.has(id) || books.hasPut(runId, after, names)
-  const released = endsLease(present(), transition, hasMail)
-  if (released) books.set(left(present(), transition, books.now))
-  if (released && isTerminal(present().status)) conclude(books, present())
-  const { seq, inbox, wish } = present()
-  return { outcome: 'committed', seq, at: books.now, inbox, released, wish: released ? null : wish }
-}
-
 /** The key that the run would have if it began anew as another. */
-function keyAfter(transition: Transition, run: Run | undefined, now: number): readonly string[] {
-  if (transition.continues === null || run === undefined) return []
-  const key = uniqueText(advanced(run, transition, now))
+function keyAfter({ continues }: Transition, run: Run | undefined): readonly string[] {
+  if (continues === null || run === undefined) return []
+  const key = uniqueText({ ...run, ...continues })
   return key === null ? [] : [key]
-}
-
-/** The unique index decides; this only tells before it would have to. */
-function isKeyTaken({ continues }: Transition, run: Run, rivals: readonly Row[]): boolean {
-  if (continues === null || run.deletedAt !== null) return false
-  const key = uniqueText(run)
-  return key !== null && rivals.some((row) => row['unique_key'] === key && row['id'] !== run.id)
-}
-
-/** The answer to a transition that was committed before, when its first answer was lost. */
-function repeated(run: Run, { guard, append, status }: Transition, entries: ReadonlyMap<string, Row>): Committed {
-  const seq = guard.seq + append.length
-  const last = entries.get(`${run.id} ${seq}`)
-  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
-  if (last === undefined) return { outcome: 'refused', reason: 'stale' }
-  const held = holds(run, guard.lease)
-  const wish = held ? run.wish : null
-  const released = status !== null && !held
-  return { outcome: 'committed', seq, at: Number(last['at']), inbox: run.inbox, released, wish }
 }
 
 /** As if a unique index had refused the whole: each gets a transaction of its own then. */

@@ -11,7 +11,7 @@
 import type { Run } from '../../core/run.ts'
 import { takeOver, timeOut } from '../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../store.ts'
-import type { PostgresBooks } from './books.ts'
+import { PostgresBooks } from './books.ts'
 import { statement, type Dialect, type Statement } from './dialect.ts'
 import type { Exchanging, Seen } from './exchanging.ts'
 import type { Execution, Told, Transactions } from './execution.ts'
@@ -138,6 +138,7 @@ export function rescuing(dialect: Dialect, exchange: Exchanging, options: Rescui
       within: false,
       way,
       look: () => lock(x, shard, chosen, isKnown),
+      lend: (found, { now: time }, crowds) => new PostgresBooks(found, time, crowds),
       decide: (books, { locked }, _made, guard) => {
         const runs = new Map(locked.map((run) => [run.id, run]))
         return chosen.map(({ id }, place) => {

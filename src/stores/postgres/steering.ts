@@ -9,7 +9,7 @@ import { holds, isTerminal, type Run } from '../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../core/steering.ts'
 import { giveBack } from '../../core/takeover.ts'
 import type { GivenBack } from '../../store.ts'
-import type { PostgresBooks } from './books.ts'
+import { PostgresBooks } from './books.ts'
 import { statement, type Dialect } from './dialect.ts'
 import type { Exchanging, Manner, Seen } from './exchanging.ts'
 import type { Execution } from './execution.ts'
@@ -87,6 +87,7 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
         within,
         way,
         look: () => lookFor(x, shard, requests),
+        lend: (found, { now: time }, crowds) => new PostgresBooks(found, time, crowds),
         prepare: (books, _seen, guard) => lookForRivals(x, shard, requests, books, guard),
         decide: (books, { obeyed }, rivals, guard) => ({
           answers: steerAll(books, requests, obeyed, rivals ?? [], guard),
@@ -105,6 +106,7 @@ export function steering({ schema, now, shards }: Dialect, exchange: Exchanging,
         within: false,
         way,
         look: async () => ({ now: Number((await x.execute(time, [shard]))[0]?.['now']) }),
+        lend: (found, { now: time }, crowds) => new PostgresBooks(found, time, crowds),
         decide: (books, _seen, _made, guard) => {
           const release = (lease: GivenBack): void => {
             const run = books.run(lease.runId)

@@ -1,4 +1,4 @@
-// The tables as the rules of the exchange read and write them, inside the transaction that is open. Every row is read when it
+// The tables as the rules of the core read and write them, inside the transaction that is open. Every row is read when it
 // is asked for and written at once, so that whatever the rules find is what they made of it; nobody else writes meanwhile.
 
 import { bug } from '../../core/error.ts'
@@ -125,7 +125,7 @@ const putSql = `
 const beforeAll: Subscribed = { openedAt: Number.MIN_SAFE_INTEGER, runId: '' }
 
 export class SqliteBooks implements Books {
-  private readonly batch: Batch
+  readonly batch: Batch
 
   constructor(batch: Batch) {
     this.batch = batch
@@ -164,11 +164,6 @@ export class SqliteBooks implements Books {
   hasMessage(runId: string, id: string): boolean {
     const sql = 'select 1 from messages indexed by messages_id where shard = 0 and run_id = ? and id = ?'
     return this.batch.db.get(sql, [runId, id]) !== undefined
-  }
-
-  /** A message of one of these names came after a position, and nobody has taken it. */
-  hasMail(runId: string, after: number, names: readonly string[]): boolean {
-    return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
   }
 
   waitsOnRun(runId: string, from: Subscribed | null, most: number): Waiters {

@@ -5,17 +5,24 @@
 // tell who is refused and why, who is answered again, who may write all the same, and whom else it concerns.
 
 import { advanced, left, restOf } from '../../core/advance.ts'
-import { bindChild, refuseChild, unwatch, watch } from '../../core/exchange.ts'
-import { holds, isTerminal, type Run } from '../../core/run.ts'
-import { assertLegal, endsLease, isParkedBy, objection, type Reach, type Transition } from '../../core/transition.ts'
-import { toldOf } from '../../core/told.ts'
 import { dueAt } from '../../core/due.ts'
+import { unwatch } from '../../core/exchange.ts'
+import type { Started } from '../../core/new-run.ts'
+import {
+  commit,
+  judge,
+  type Committed,
+  type EntryMark,
+  type Keyed,
+  type StartingWork,
+} from '../../core/rules/commit.ts'
+import { isTerminal, type Run } from '../../core/run.ts'
+import { toldOf } from '../../core/told.ts'
+import { assertLegal, type Transition } from '../../core/transition.ts'
 import { wantsText } from '../../core/wanted.ts'
-import type { Committed } from '../../store.ts'
 import type { Batch } from './batch.ts'
-import { SqliteBooks } from './books.ts'
-import type { Connection } from './connection.ts'
-import { readRun, transitionAt } from './reading.ts'
+import { newMailSql, SqliteBooks } from './books.ts'
+import { entryMarkAt } from './reading.ts'
 import { keyHolder, rewriteRun } from './rewriting.ts'
 import { startRuns } from './starting.ts'
 
@@ -33,12 +40,12 @@ const endSql = `${leaveSql} and watched = 0`
 const succeedSql = `${endSql} and (timeout_at is null or timeout_at > ?)`
 
 export function commitOne(batch: Batch, transition: Transition): Committed {
-  const { id, runId, guard, append, status, parkIf, reach = null, emptyAt = 0, feed = false } = transition
+  const { id, runId, guard, append, status, parkIf, takes, reach = null, emptyAt = 0, feed = false } = transition
   const inbox = parkIf?.inbox ?? emptyAt
   if (!isUsual(transition) || !write(batch, transition, inbox)) return commitAfterLooking(batch, transition)
   assertLegal('running', transition)
   batch.append(runId, guard.seq, append, id, feed ? append.length : 0)
-  take(batch, transition)
+  takeMessages(batch, runId, takes, guard.seq + 1)
   for (const watched of reach?.unwatches ?? []) unwatch(new SqliteBooks(batch), { id: runId }, watched)
   const seq = guard.seq + append.length
   return { outcome: 'committed', seq, at: batch.now, inbox, released: status !== null, wish: null }
@@ -77,67 +84,57 @@ function write(batch: Batch, transition: Transition, inbox: number): boolean {
   return true
 }
 
+/** What a transition does that the fence alone cannot judge: whatever the rules make of it. */
 function commitAfterLooking(batch: Batch, transition: Transition): Committed {
-  const { db } = batch
-  const { id, runId, guard, append } = transition
-  const run = readRun(db, runId)
-  if (run === undefined) return { outcome: 'refused', reason: 'not-found' }
-  if (append.length > 0 && run.seq > guard.seq && transitionAt(db, runId, guard.seq + 1) === id) {
-    return repeated(db, run, transition)
-  }
-  if (!holds(run, guard.lease)) {
-    return isParkedBy(run, transition)
-      ? { outcome: 'committed', seq: run.seq, at: run.updatedAt, inbox: run.inbox, released: true, wish: null }
-      : { outcome: 'refused', reason: 'lease-lost' }
-  }
-  if (run.seq !== guard.seq) return { outcome: 'refused', reason: 'stale' }
-  assertLegal(run.status, transition)
-
-  const reason = objection(run, transition, batch.now)
-  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
-  if (reason !== null) return { outcome: 'refused', reason }
-  const { continues } = transition
-  if (continues !== null && run.deletedAt === null && keyHolder(db, { ...run, ...continues }) !== null) {
-    return { outcome: 'refused', reason: 'key-taken' }
-  }
-  return commitHeld(batch, run, transition)
+  const books = new CommitBooks(batch)
+  const run = books.run(transition.runId)
+  return judge(books, run, transition) ?? commit(books, run as Run, transition)
 }
 
-/** Writes what its holder may write, whatever else there is to do. */
-function commitHeld(batch: Batch, run: Run, transition: Transition): Committed {
-  const { now } = batch
-  const { id, append, continues, reach = null } = transition
-  // First, so that the feed tells of it before it tells of whom it starts.
-  let kept = advanced(run, transition, now)
-  batch.append(run.id, run.seq, append, id, toldOf(run, kept, append.length))
-  take(batch, transition)
-  if (reach !== null) {
+/** The tables as the rules of a commit read and write them. */
+class CommitBooks extends SqliteBooks implements StartingWork {
+  /** Not of those that this transaction has appended: they are in no table yet. */
+  entryAt(runId: string, seq: number): EntryMark | undefined {
+    return entryMarkAt(this.batch.db, runId, seq)
+  }
+
+  keyHolder(run: Keyed): string | null {
+    return keyHolder(this.batch.db, run)
+  }
+
+  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
+    return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
+  }
+
+  /** The row is written once, when it is known what becomes of it. */
+  advance(run: Run, transition: Transition): Run {
+    const { id, append, continues, reach = null } = transition
+    const kept = advanced(run, transition, this.now)
+    this.batch.append(run.id, run.seq, append, id, toldOf(run, kept, append.length))
     // A run that begins anew as another type has another key from here on, and whom it starts may have its old one.
-    if (continues !== null) rewriteRun(batch, run, { run: kept, append: [] }, null)
-    kept = { ...kept, ...reachOut(batch, kept, reach) }
+    if (continues !== null && reach !== null) rewriteRun(this.batch, run, { run: kept, append: [] }, null)
+    return kept
   }
-  // Whoever waits on something that is over by now has mail already.
-  const books = new SqliteBooks(batch)
-  const released = endsLease(kept, transition, (after, names) => books.hasMail(run.id, after, names))
-  books.change(run, { run: released ? left(kept, transition, now) : kept, append: [] }, null)
-  const { seq, inbox, wish } = kept
-  return { outcome: 'committed', seq, at: now, inbox, released, wish: released ? null : wish }
-}
 
-/** Does what a transition does to others; answers what that has changed of the run itself. */
-function reachOut(batch: Batch, run: Run, { starts, watches, unwatches }: Reach): Pick<Run, 'inbox' | 'watched'> {
-  const books = new SqliteBooks(batch)
-  for (const watched of unwatches) unwatch(books, run, watched)
-  for (const watched of watches) watch(books, run, watched)
-  const given = starts.map((start) => start.run)
-  const started = given.length === 0 ? [] : startRuns(batch, given)
-  for (const [index, { created, taken, run: found }] of started.entries()) {
-    const { run: child, ...bond } = starts[index] as Reach['starts'][number]
-    if (created) bindChild(books, run, found, bond)
-    else refuseChild(books, run, child.id, { taken: taken ?? 'id', by: found.id })
+  take(runId: string, ids: readonly string[], seq: number): void {
+    takeMessages(this.batch, runId, ids, seq)
   }
-  const { inbox, watched } = books.run(run.id) ?? run
-  return { inbox, watched }
+
+  startChildren({ reach }: Transition): readonly Started[] {
+    const runs = (reach?.starts ?? []).map(({ run }) => run)
+    return startRuns(this, runs)
+  }
+
+  present(run: Run): Run {
+    const { inbox, watched } = this.run(run.id) ?? run
+    return { ...run, inbox, watched }
+  }
+
+  leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {
+    const run = isReleased ? left(kept, transition, this.now) : kept
+    rewriteRun(this.batch, before, { run, append: [] }, null)
+    return run
+  }
 }
 
 /** A message that was taken stays known, so that delivering it again changes nothing. */
@@ -146,17 +143,6 @@ export const takeSql = `
     select message.rowid from json_each(?) as one cross join messages as message
     where message.shard = 0 and message.run_id = ? and message.id = cast(one.value as text)) and taken_by is null`
 
-function take({ db }: Batch, { runId, guard, takes }: Transition): void {
-  if (takes.length > 0) db.run(takeSql, [guard.seq + 1, JSON.stringify(takes), runId])
-}
-
-/** The answer to a transition that was committed before, when its first answer was lost. */
-function repeated(db: Connection, run: Run, { guard, append, status }: Transition): Committed {
-  const seq = guard.seq + append.length
-  const at = db.get('select at from journal where shard = 0 and run_id = ? and seq = ?', [run.id, seq])?.['at']
-  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
-  if (typeof at !== 'number') return { outcome: 'refused', reason: 'stale' }
-  const held = holds(run, guard.lease)
-  const wish = held ? run.wish : null
-  return { outcome: 'committed', seq, at, inbox: run.inbox, released: status !== null && !held, wish }
+function takeMessages({ db }: Batch, runId: string, ids: readonly string[], seq: number): void {
+  if (ids.length > 0) db.run(takeSql, [seq, JSON.stringify(ids), runId])
 }

@@ -2,6 +2,7 @@
 
 import type { Entry } from '../../core/entry.ts'
 import { HoldfastError } from '../../core/error.ts'
+import type { EntryMark } from '../../core/rules/commit.ts'
 import type { Run } from '../../core/run.ts'
 import { mailAtOnce, type Change, type Loaded, type LoadRequest, type MailRequest, type Message } from '../../store.ts'
 import { cutBy, loadBounds, type LoadBound } from '../load-bound.ts'
@@ -20,10 +21,11 @@ function readEntries(db: Connection, { runId, after, limit }: LoadRequest): read
   return db.all(sql, [runId, after, limit]).map(entryOf)
 }
 
-/** The id of the transition that appended the entry there first; undefined if there is no such entry. */
-export function transitionAt(db: Connection, runId: string, seq: number): string | null | undefined {
-  const sql = 'select transition_id from journal where shard = 0 and run_id = ? and seq = ?'
-  return db.get(sql, [runId, seq])?.['transition_id'] as string | null | undefined
+/** Who appended the entry of that place, and when; undefined if there is no such entry. */
+export function entryMarkAt(db: Connection, runId: string, seq: number): EntryMark | undefined {
+  const sql = 'select transition_id, at from journal where shard = 0 and run_id = ? and seq = ?'
+  const row = db.get(sql, [runId, seq])
+  return row === undefined ? undefined : { transition: row['transition_id'] as string | null, at: row['at'] as number }
 }
 
 /** Within the bound, if there is one: then payloads are measured before they are read, which reads none of their pages. */

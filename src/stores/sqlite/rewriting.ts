@@ -3,6 +3,7 @@
 
 import { uniqueText } from '../../core/key.ts'
 import type { Rewrite } from '../../core/rewrite.ts'
+import type { Keyed } from '../../core/rules/commit.ts'
 import { isTerminal, type Run } from '../../core/run.ts'
 import { toldOf } from '../../core/told.ts'
 import { wantsText } from '../../core/wanted.ts'
@@ -44,7 +45,7 @@ export const keyHolderSql = `
   where shard = 0 and unique_key = ? and unique_key is not null and ended_at is null and deleted_at is null and id <> ?`
 
 /** The live run, other than this one, that has the business key which this one has or would have. */
-export function keyHolder(db: Connection, run: Run): string | null {
+export function keyHolder(db: Connection, run: Keyed): string | null {
   const text = uniqueText(run)
   if (text === null) return null
   return (db.get(keyHolderSql, [text, run.id])?.['id'] as string | undefined) ?? null

@@ -7,13 +7,14 @@ import { uniqueText } from '../../core/key.ts'
 import type { Run } from '../../core/run.ts'
 import type { NewRun, Started } from '../../store.ts'
 import type { Batch } from './batch.ts'
-import { SqliteBooks } from './books.ts'
+import type { SqliteBooks } from './books.ts'
 import { newRow } from '../new-row.ts'
 import { insertRuns } from './inserting.ts'
-import { readRun, transitionAt } from './reading.ts'
+import { entryMarkAt, readRun } from './reading.ts'
 import { hasEnded } from './sessions.ts'
 
-export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Started[] {
+export function startRuns(books: SqliteBooks, runs: readonly NewRun[]): readonly Started[] {
+  const { batch } = books
   const known = knownIds(batch, runs)
   const keys = new TakenKeys(batch, runs)
   const made = new Map<string, { readonly run: Run; readonly transition: string }>()
@@ -48,7 +49,7 @@ export function startRuns(batch: Batch, runs: readonly NewRun[]): readonly Start
     return { created: true, taken: null, run }
   })
   insertRuns(batch, fresh)
-  if (mailed.length > 0) putMail(new SqliteBooks(batch), mailed)
+  if (mailed.length > 0) putMail(books, mailed)
   return answers
 }
 
@@ -118,7 +119,7 @@ function pair(type: string, key: string): string {
 }
 
 function existing(batch: Batch, given: NewRun): Started {
-  return startedBefore(stored(batch, given.id), transitionAt(batch.db, given.id, 1), given)
+  return startedBefore(stored(batch, given.id), entryMarkAt(batch.db, given.id, 1)?.transition, given)
 }
 
 /** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */

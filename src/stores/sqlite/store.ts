@@ -50,6 +50,7 @@ import type {
 } from '../../store.ts'
 import { StorageLimit } from '../storage-limit.ts'
 import { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
 import { CallQueue } from './call-queue.ts'
 import { checkTables } from './checking.ts'
 import { doPage, nextInMsOf, takeChore } from './chores.ts'
@@ -153,7 +154,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly Started[]> {
-    return this.write(runs.length, (batch) => startRuns(batch, runs), [], this.until(options))
+    return this.write(runs.length, (batch) => startRuns(new SqliteBooks(batch), runs), [], this.until(options))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {

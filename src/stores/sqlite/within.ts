@@ -17,6 +17,7 @@ import type {
   TransactionStore,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
+import { SqliteBooks } from './books.ts'
 import type { CallQueue } from './call-queue.ts'
 import { commitOne } from './committing.ts'
 import type { Connection } from './connection.ts'
@@ -43,7 +44,7 @@ export class SqliteWithin implements TransactionStore {
   }
 
   start(runs: readonly NewRun[]): Promise<readonly Started[]> {
-    return this.write((batch) => startRuns(batch, runs))
+    return this.write((batch) => startRuns(new SqliteBooks(batch), runs))
   }
 
   commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {

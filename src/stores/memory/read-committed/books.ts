@@ -18,6 +18,7 @@ import type { Books, Letter, Unread, Waiters, WaitRow } from '../../../core/book
 import { receptionOf, type Fate, type Message } from '../../../core/message.ts'
 import type { Rewrite } from '../../../core/rewrite.ts'
 import { isTerminal, type Run } from '../../../core/run.ts'
+import type { Transition } from '../../../core/transition.ts'
 import type { Broadcast, Delivery } from '../../../core/topic.ts'
 import { Appends } from './appending.ts'
 import { Overtaken, type Execution } from './execution.ts'
@@ -47,7 +48,7 @@ export class LentBooks implements Books {
   readonly now: number
   readonly rewrites: Rewrites
   readonly topics: Topics
-  private readonly x: Execution
+  protected readonly x: Execution
   private readonly lent: Lent
   private readonly reachedRuns = new Set<string>()
   private readonly news = new Map<string, MessageRow>()
@@ -142,8 +143,7 @@ export class LentBooks implements Books {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  /** A message of one of these names came after a position, and nobody has taken it. */
-  hasMail(runId: string, after: number, names: readonly string[]): boolean {
+  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
   }
 
@@ -299,6 +299,11 @@ export class LentBooks implements Books {
     const { news, taken, fates, opened, closed, late, left } = this
     return { put: [...news.values()], taken, fates, opened: [...opened.values()], closed: [...closed], late, left }
   }
+}
+
+/** The books of what looks at nothing of its own. */
+export function lendBooks(x: Execution, lent: Lent): LentBooks {
+  return new LentBooks(x, lent)
 }
 
 /** Whatever has ended or removed a run, those who watch it are told, and what it has not read finds its way. */

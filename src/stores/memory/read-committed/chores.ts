@@ -4,6 +4,7 @@
 import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../../core/chore.ts'
 import { doChore } from '../../../core/exchange.ts'
 import type { ChoresDone } from '../../../store.ts'
+import { lendBooks } from './books.ts'
 import { reading, transaction, type Execution, type Parts } from './execution.ts'
 import { reaching } from './reaching.ts'
 
@@ -16,6 +17,7 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
       ids: chore.kind === 'end' || chore.kind === 'mail' ? [chore.target] : [],
       mayReach: true,
       mustLook: true,
+      lend: lendBooks,
       decide: async (books) => doChore(books, chore),
     }),
   )

@@ -3,21 +3,28 @@
 // at, and judged by the core.
 
 import { advanced, left } from '../../../core/advance.ts'
-import type { Entry } from '../../../core/entry.ts'
-import { bindChild, refuseChild, unwatch, watch } from '../../../core/exchange.ts'
 import { uniqueText } from '../../../core/key.ts'
+import type { Started } from '../../../core/new-run.ts'
+import {
+  beginCommit,
+  endCommit,
+  judge,
+  type Committed,
+  type CommitWork,
+  type EntryMark,
+  type Keyed,
+} from '../../../core/rules/commit.ts'
 import { holds, isTerminal, type Run } from '../../../core/run.ts'
-import { assertLegal, endsLease, isParkedBy, objection, type Transition } from '../../../core/transition.ts'
 import { toldOf } from '../../../core/told.ts'
+import { assertLegal, objection, type Transition } from '../../../core/transition.ts'
 import { targetOf } from '../../../core/watched.ts'
-import type { Committed, Refusal } from '../../../store.ts'
 import { Appends } from './appending.ts'
-import { concludeIfParted, type LentBooks } from './books.ts'
+import { LentBooks } from './books.ts'
 import { batch, type Execution, type Parts } from './execution.ts'
 import { reaching, take } from './reaching.ts'
 import { hint } from './rewriting.ts'
 import { startChild } from './starting.ts'
-import { byId, placeText, runOf, waitText, type RunRow } from './tables.ts'
+import { byId, placeText, waitText, type RunRow } from './tables.ts'
 import type { Snapshot } from './transaction.ts'
 
 /** The usual ones in one transaction; then those that did not fit, in another: so nobody is locked out of order. */
@@ -128,6 +135,7 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
     ),
     mustLook: true,
     leavesOthersUnlocked: isWatching && x.is('no-lock-on-watch'),
+    lend: (execution, lent) => new CommitBooks(execution, lent),
     async decide(books) {
       const answers: Committed[] = []
       for (const transition of transitions) answers.push(await commitOne(x, books, transition))
@@ -136,82 +144,40 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
   })
 }
 
-async function commitOne(x: Execution, books: LentBooks, transition: Transition): Promise<Committed> {
-  const { id, runId, guard, append, continues, takes } = transition
-  const row = books.row(runId)
-  if (row === undefined) return refused('not-found')
-  const told = judge(row, transition, books.now, (seq) => entryAt(x, books, runId, seq))
-  if (told !== null) return told
-  if (isKeyTaken(x, books, row, continues)) return refused('key-taken')
-  const { now, rewrites } = books
-  rewrites.write(row, { run: advanced(row, transition, now), append }, id)
-  books.take(runId, takes, guard.seq + 1)
-  await reachOthers(x, books, transition)
-  // What it watches may be over, and says so in its mailbox by now.
-  const kept = books.row(runId) as RunRow
-  const released = endsLease(kept, transition, (after, names) => books.hasMail(runId, after, names))
-  if (released) rewrites.set(runId, left(kept, transition, now))
-  concludeIfParted(books, row)
-  const { seq, inbox, wish } = runOf(books.row(runId) as RunRow)
-  return { outcome: 'committed', seq, at: now, inbox, released, wish: released ? null : wish }
+async function commitOne(x: Execution, books: CommitBooks, transition: Transition): Promise<Committed> {
+  const row = books.row(transition.runId)
+  const told = judge(books, row, transition)
+  if (told !== null || row === undefined) return told as Committed
+  const moved = beginCommit(books, row, transition)
+  const started: Started[] = []
+  for (const { run } of transition.reach?.starts ?? []) started.push(await startChild(x, books, run))
+  return endCommit(books, row, moved, transition, started)
 }
 
-async function reachOthers(x: Execution, books: LentBooks, { runId, reach }: Transition): Promise<void> {
-  if (reach === undefined || reach === null) return
-  const self = (): Run => books.run(runId) as Run
-  for (const one of reach.unwatches) unwatch(books, self(), one)
-  for (const one of reach.watches) watch(books, self(), one)
-  for (const child of reach.starts) {
-    const { created, taken, run } = await startChild(x, books, child.run)
-    if (created) bindChild(books, self(), run, child)
-    else refuseChild(books, self(), child.run.id, { taken: taken ?? 'id', by: run.id })
+/** The books of transitions. */
+class CommitBooks extends LentBooks implements CommitWork {
+  entryAt(runId: string, seq: number): EntryMark | undefined {
+    return this.view.select(this.x.tables.journal, { at: ['place', [placeText(runId, seq)]] })[0]?.entry
   }
-}
 
-function entryAt({ tables }: Execution, books: LentBooks, runId: string, seq: number): Entry | undefined {
-  return books.view.select(tables.journal, { at: ['place', [placeText(runId, seq)]] })[0]?.entry
-}
-
-/** Whether somebody else has the key that the run needs to begin anew. */
-function isKeyTaken(x: Execution, books: LentBooks, row: RunRow, continues: Transition['continues']): boolean {
-  const key = continues === null || row.deletedAt !== null ? null : uniqueText({ ...row, ...continues })
-  if (key === null) return false
-  return books.view.select(x.tables.runs, { at: ['key', [key]] }).some(({ id }) => id !== row.id)
-}
-
-/** The answer if nothing is written; null if the transition takes effect. */
-function judge(
-  row: RunRow,
-  transition: Transition,
-  now: number,
-  at: (seq: number) => Entry | undefined,
-): Committed | null {
-  const { id, guard, append } = transition
-  if (append.length > 0 && at(guard.seq + 1)?.transition === id) {
-    return repeated(row, transition, at(guard.seq + append.length)?.at)
+  keyHolder(run: Keyed): string | null {
+    const key = uniqueText(run)
+    if (key === null) return null
+    return this.view.select(this.x.tables.runs, { at: ['key', [key]] }).find(({ id }) => id !== run.id)?.id ?? null
   }
-  if (!holds(row, guard.lease)) {
-    return isParkedBy(row, transition)
-      ? { outcome: 'committed', seq: row.seq, at: row.updatedAt, inbox: row.inbox, released: true, wish: null }
-      : refused('lease-lost')
+
+  advance(run: Run, transition: Transition): Run {
+    const { id, append } = transition
+    this.rewrites.write(run, { run: advanced(run, transition, this.now), append }, id)
+    return this.present(run)
   }
-  if (row.seq !== guard.seq) return refused('stale')
-  assertLegal(row.status, transition)
-  const reason = objection(row, transition, now)
-  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: runOf(row).wish }
-  return reason === null ? null : refused(reason)
-}
 
-function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
-  return { outcome: 'refused', reason }
-}
+  present({ id }: Run): Run {
+    return this.row(id) as RunRow
+  }
 
-/** The answer to a transition that was committed before, when its first answer was lost. */
-function repeated(row: RunRow, { guard, append, status }: Transition, at: number | undefined): Committed {
-  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
-  if (at === undefined) return refused('stale')
-  const held = holds(row, guard.lease)
-  const { inbox, wish } = runOf(row)
-  const seq = guard.seq + append.length
-  return { outcome: 'committed', seq, at, inbox, released: status !== null && !held, wish: held ? wish : null }
+  leave(_before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {
+    if (isReleased) this.rewrites.set(kept.id, left(kept, transition, this.now))
+    return this.present(kept)
+  }
 }

@@ -7,7 +7,7 @@ import { receptionOf } from '../../../core/message.ts'
 import { isMailboxFull, sendToTopic } from '../../../core/quota.ts'
 import { isTerminal } from '../../../core/run.ts'
 import type { Delivered, NewBroadcast, NewMessage } from '../../../store.ts'
-import type { LentBooks } from './books.ts'
+import { lendBooks, type LentBooks } from './books.ts'
 import type { Execution } from './execution.ts'
 import { reaching } from './reaching.ts'
 import { byId, messageOf, type RunRow } from './tables.ts'
@@ -22,6 +22,7 @@ export function deliverMessages(x: Execution, messages: readonly New[]): Promise
     ids,
     mayReach: messages.some((one) => 'topic' in one || one.policy?.onUnread === 'broadcast'),
     mustLook: true,
+    lend: lendBooks,
     lock(tx, wanted, options) {
       const query: Query<RunRow> = { at: ['id', wanted], order: byId }
       return x.is('no-lock-on-deliver') ? tx.select(x.tables.runs, query) : tx.lock(x.tables.runs, query, options)

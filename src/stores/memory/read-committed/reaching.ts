@@ -3,12 +3,13 @@
 // nothing is written: whom they ask for is whom the second time will need. The runs that a call is about are waited for; of the
 // others, whom a stranger has locked is passed over, and the rules go on without it.
 
-import { LentBooks, type Reached } from './books.ts'
+import type { LentBooks, Reached } from './books.ts'
 import type { Execution } from './execution.ts'
+import type { Lent } from './lent.ts'
 import { byId, waitText, type RunRow } from './tables.ts'
 import type { LockOptions, Query, Transaction } from './transaction.ts'
 
-export interface Reaching<Answer> {
+export interface Reaching<Answer, Work extends LentBooks> {
   readonly method: keyof typeof statements
   /** The runs that it is about. */
   readonly ids: readonly string[]
@@ -26,8 +27,10 @@ export interface Reaching<Answer> {
   ) => Promise<readonly RunRow[]> | readonly RunRow[]
   /** A planted error: others are used without being locked. */
   readonly leavesOthersUnlocked?: boolean
+  /** What the rules of this method read and write. */
+  readonly lend: (x: Execution, lent: Lent) => Work
   /** Decides by the rules. It is called again when others were in the way, and must begin from nothing. */
-  readonly decide: (books: LentBooks) => Promise<Answer>
+  readonly decide: (books: Work) => Promise<Answer>
 }
 
 const statements = {
@@ -41,10 +44,13 @@ const statements = {
 
 const nobody: Reached = { runs: new Set(), topics: new Set() }
 
-export async function reaching<Answer>(x: Execution, how: Reaching<Answer>): Promise<Answer> {
+export async function reaching<Answer, Work extends LentBooks>(
+  x: Execution,
+  how: Reaching<Answer, Work>,
+): Promise<Answer> {
   const { method, ids, decide } = how
   const isSought = how.mayReach || x.isOvertaken
-  const found = isSought ? await x.run(`${method}.candidates`, (tx) => candidates(x, tx, decide)) : nobody
+  const found = isSought ? await x.run(`${method}.candidates`, (tx) => candidates(x, tx, how)) : nobody
   const others = how.leavesOthersUnlocked === true ? nobody : found
   const met = how.leavesOthersUnlocked === true ? [] : x.met
   const wanted = [...new Set([...ids, ...others.runs, ...met])]
@@ -60,20 +66,20 @@ export async function reaching<Answer>(x: Execution, how: Reaching<Answer>): Pro
   const topics = others.topics.size === 0 ? new Map<string, number>() : await lockTopics(x, method, others.topics)
   const view = isSought || how.mustLook ? await x.run(`${method}.look`, (tx) => tx.view()) : null
   const isUnlocked = how.leavesOthersUnlocked === true || x.is('no-begin-again')
-  const books = new LentBooks(x, { runs, notGot, topics, view, isUnlocked, isDry: false })
+  const books = how.lend(x, { runs, notGot, topics, view, isUnlocked, isDry: false })
   const answer = await decide(books)
   await write(x, method, books)
   return answer
 }
 
 /** Who would be reached, as far as can be seen now. */
-async function candidates(
+async function candidates<Answer, Work extends LentBooks>(
   x: Execution,
   tx: Transaction,
-  decide: (books: LentBooks) => Promise<unknown>,
+  { lend, decide }: Pick<Reaching<Answer, Work>, 'lend' | 'decide'>,
 ): Promise<Reached> {
   const hints = x.hints.length
-  const books = new LentBooks(x, {
+  const books = lend(x, {
     runs: [],
     notGot: new Set(),
     topics: new Map(),

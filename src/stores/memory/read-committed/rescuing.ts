@@ -8,7 +8,7 @@ import { isBoundByTime } from '../../../core/deadline.ts'
 import type { Run } from '../../../core/run.ts'
 import { takeOver, timeOut } from '../../../core/takeover.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
-import { concludeIfParted, type LentBooks } from './books.ts'
+import { concludeIfParted, lendBooks, type LentBooks } from './books.ts'
 import { reading, transaction, type Execution, type Parts } from './execution.ts'
 import { reaching } from './reaching.ts'
 import { byId, runOf, type RunRow } from './tables.ts'
@@ -52,6 +52,7 @@ async function rescueRuns(x: Execution, request: RescueRequest): Promise<Taken> 
     ids: [...chosen.keys()],
     mayReach,
     mustLook: false,
+    lend: lendBooks,
     lock: (tx, ids) => tx.lock(x.tables.runs, stillThere(x, ids, chosen, now), { skipLocked }),
     async decide(books) {
       const rows = books.isDry ? [...chosen.keys()].map((id) => books.row(id)) : books.rewrites.all()

@@ -40,7 +40,7 @@ export class Rewrites {
     return [...this.rows.values()]
   }
 
-  write(row: RunRow, { run, append }: Rewrite, transition: string | null): void {
+  write(row: Run, { run, append }: Rewrite, transition: string | null): void {
     const told = toldOf(row, run, append.length)
     this.appends.add({ runId: row.id, seq: row.seq, drafts: append, transition, at: this.now, told })
     this.set(row.id, run)

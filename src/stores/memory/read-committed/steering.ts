@@ -6,7 +6,7 @@ import { holds, isTerminal } from '../../../core/run.ts'
 import { steer, type Steered, type SteerRequest } from '../../../core/steering.ts'
 import { giveBack } from '../../../core/takeover.ts'
 import type { GivenBack } from '../../../store.ts'
-import { concludeIfParted, type LentBooks } from './books.ts'
+import { concludeIfParted, lendBooks, type LentBooks } from './books.ts'
 import type { Execution } from './execution.ts'
 import { reaching } from './reaching.ts'
 import { runOf, type RunRow } from './tables.ts'
@@ -18,6 +18,7 @@ export function steerRuns(x: Execution, requests: readonly SteerRequest[]): Prom
     ids,
     mayReach: requests.some(({ kind }) => kind === 'cancel'),
     mustLook: true,
+    lend: lendBooks,
     decide: async (books) => {
       const { obeyed, holders } = look(x, books, requests)
       return requests.map((request) => obey(books, request, obeyed, holders))
@@ -77,6 +78,7 @@ export function releaseRuns(x: Execution, leases: readonly GivenBack[]): Promise
     ids: leases.map(({ runId }) => runId),
     mayReach: false,
     mustLook: false,
+    lend: lendBooks,
     async decide(books) {
       for (const lease of leases) {
         const row = books.rewrites.get(lease.runId) ?? (x.isOvertaken ? books.row(lease.runId) : undefined)

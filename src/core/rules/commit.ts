@@ -1,0 +1,187 @@
+// How a holder's transition is judged and what it does, for every store. A store calls these rules inside the transaction in
+// which it writes the rest, with the row of the run locked, and lends its rows as `CommitWork`.
+//
+// A transition is judged first: it may repeat one that was committed, or be refused. Then it takes effect, in this order: its
+// entries are appended, so that the feed tells of them before it tells of children; its messages leave the mailbox; the run
+// watches others or stops watching them; its children begin to exist; the lease ends, unless something has come that the holder
+// has to look at; and those who wait on the run are told if it has ended.
+//
+// A store may know a cheaper way for usual transitions, one fenced statement; whatever that lets through has to come out as here.
+
+import type { Books } from '../books.ts'
+import type { Entry } from '../entry.ts'
+import { bindChild, conclude, refuseChild, unwatch, watch } from '../exchange.ts'
+import type { Started } from '../new-run.ts'
+import { holds, isTerminal, type Run, type Wish } from '../run.ts'
+import { assertLegal, endsLease, isParkedBy, objection, type ChildStart, type Transition } from '../transition.ts'
+
+export type Committed =
+  | {
+      readonly outcome: 'committed'
+      readonly seq: number
+      readonly at: number
+      /** As it stands now: the one thing that a repetition may answer otherwise. */
+      readonly inbox: number
+      /**
+       * False when the lease was to end and did not, because a message that the run wants, or a wish, had arrived: look again.
+       * The entries are appended all the same.
+       */
+      readonly released: boolean
+      /** What somebody wants of the holder. */
+      readonly wish: Wish | null
+    }
+  | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
+  /** `wish` says why, as far as somebody said so. */
+  | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly wish: Wish | null }
+
+/**
+ * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
+ * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
+ * or begin anew. `timed-out`: the writer holds it, but the time for the whole run is over, and it can neither succeed nor begin
+ * anew. `resumed`: the writer holds it and obeys a wish to pause that somebody has taken back. `key-taken`: the run would begin
+ * anew as another type, where a live run has its key. `busy`: somebody else has locked the run, and the others of the batch
+ * were not to wait for that: send it again, alone.
+ */
+export type Refusal =
+  'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'timed-out' | 'resumed' | 'key-taken' | 'busy'
+
+/** What tells who appended an entry, and when. */
+export type EntryMark = Pick<Entry, 'transition' | 'at'>
+
+/** A run, as far as it has a business key or would have one. */
+export type Keyed = Pick<Run, 'id' | 'type' | 'version' | 'key' | 'keyScope'>
+
+/** What the rules read of a store to judge a transition. */
+export interface JudgingWork {
+  readonly now: number
+  /** The entry of that place; undefined if there is none. */
+  entryAt(runId: string, seq: number): EntryMark | undefined
+  /** The live run, other than this one, that has the business key which this one has or would have. */
+  keyHolder(run: Keyed): string | null
+}
+
+/**
+ * What the rules read and write to have a transition take effect. The rows that these methods take and answer may be the store's
+ * own, which change as it writes: the rules hand none of them out.
+ */
+export interface CommitWork extends Books, JudgingWork {
+  /** Appends the entries of a transition and moves the run on, with its lease. Answers the row as it is then. */
+  advance(run: Run, transition: Transition): Run
+  /** Messages leave the mailbox of a run with this entry; one that has left before stays as it is. */
+  take(runId: string, ids: readonly string[], seq: number): void
+  /** The row with what the rules have changed of it since: its mailbox, and whether somebody watches it. */
+  present(run: Run): Run
+  /** Tells whether a message of one of these names came after a position that neither this transition nor another has taken. */
+  hasMail(transition: Transition, after: number, names: readonly string[]): boolean
+  /** Writes the row: as it is kept, or as it is left if the lease ends. Answers the row as it is then. */
+  leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run
+}
+
+/** A store that can start runs while the rules decide. */
+export interface StartingWork extends CommitWork {
+  /** Starts the children of a transition. One answer for each, in order. */
+  startChildren(transition: Transition): readonly Started[]
+}
+
+/** The answer to a transition that is repeated or refused; null if it takes effect. */
+export function judge(work: JudgingWork, run: Run | undefined, transition: Transition): Committed | null {
+  if (run === undefined) return refused('not-found')
+  const { id, guard, append, continues } = transition
+  const { seq, lease } = guard
+  if (append.length > 0 && run.seq > seq && work.entryAt(run.id, seq + 1)?.transition === id) {
+    return repeated(work, run, transition)
+  }
+  if (!holds(run, lease)) {
+    return isParkedBy(run, transition)
+      ? { outcome: 'committed', seq, at: run.updatedAt, inbox: run.inbox, released: true, wish: null }
+      : refused('lease-lost')
+  }
+  if (run.seq !== seq) return refused('stale')
+  assertLegal(run.status, transition)
+  const reason = objection(run, transition, work.now)
+  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: copied(run.wish) }
+  if (reason !== null) return refused(reason)
+  // What was removed has no key. A unique index stands behind this: it only tells before that would have to.
+  if (continues === null || run.deletedAt !== null) return null
+  const { key, keyScope } = run
+  const { type, version } = continues
+  return work.keyHolder({ id: run.id, type, version, key, keyScope }) === null ? null : refused('key-taken')
+}
+
+/** The answer to a transition that was committed before, when its first answer was lost. */
+function repeated(work: JudgingWork, run: Run, { guard, append, status }: Transition): Committed {
+  const seq = guard.seq + append.length
+  const last = work.entryAt(run.id, seq)
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  if (last === undefined) return refused('stale')
+  const isHeld = holds(run, guard.lease)
+  const wish = isHeld ? copied(run.wish) : null
+  return { outcome: 'committed', seq, at: last.at, inbox: run.inbox, released: status !== null && !isHeld, wish }
+}
+
+/** A transition that is in order takes effect. */
+export function commit(work: StartingWork, run: Run, transition: Transition): Committed {
+  const moved = beginCommit(work, run, transition)
+  const starts = transition.reach?.starts ?? noStarts
+  return endCommit(work, run, moved, transition, starts.length === 0 ? nothingStarted : work.startChildren(transition))
+}
+
+/** What comes before its children are started. Answers the row as it is then. */
+export function beginCommit(work: CommitWork, run: Run, transition: Transition): Run {
+  const { guard, takes, reach = null } = transition
+  const moved = work.advance(run, transition)
+  if (takes.length > 0) work.take(run.id, takes, guard.seq + 1)
+  if (reach === null) return moved
+  for (const watched of reach.unwatches) unwatch(work, moved, watched)
+  for (const watched of reach.watches) watch(work, moved, watched)
+  return moved
+}
+
+/** What comes after that. `moved` is the row as it was left by the first part, `started` what became of each child. */
+export function endCommit(
+  work: CommitWork,
+  run: Run,
+  moved: Run,
+  transition: Transition,
+  started: readonly Started[],
+): Committed {
+  const { reach = null } = transition
+  if (reach !== null) bindChildren(work, moved, reach.starts, started)
+  const kept = reach === null ? moved : work.present(moved)
+  // Whoever waits on something that is over by now has mail already.
+  const released = endsLease(kept, transition, mailFor(work, transition))
+  const { seq, inbox } = kept
+  const wish = released ? null : copied(kept.wish)
+  const left = work.leave(run, kept, transition, released)
+  if (released && isTerminal(left.status)) conclude(work, left)
+  return { outcome: 'committed', seq, at: work.now, inbox, released, wish }
+}
+
+/** Only parking asks for mail: nothing else has a function made for it. */
+function mailFor(work: CommitWork, transition: Transition): HasMail {
+  return transition.parkIf === null ? unasked : (after, names) => work.hasMail(transition, after, names)
+}
+
+type HasMail = Parameters<typeof endsLease>[2]
+
+const unasked: HasMail = () => false
+
+function bindChildren(work: Books, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
+  for (const [index, { created, taken, run: found }] of started.entries()) {
+    const start = starts[index] as ChildStart
+    if (created) bindChild(work, parent, found, start)
+    else refuseChild(work, parent, start.run.id, { taken: taken ?? 'id', by: found.id })
+  }
+}
+
+const noStarts: readonly ChildStart[] = []
+const nothingStarted: readonly Started[] = []
+
+function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
+  return { outcome: 'refused', reason }
+}
+
+/** Nobody who gets an answer can change what is kept. */
+function copied(wish: Wish | null): Wish | null {
+  return wish === null ? null : { ...wish }
+}
