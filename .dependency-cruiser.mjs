@@ -32,7 +32,7 @@ export const rooms = {
   http: { src: ['core', 'client'], builtins: true, packages: ['hono', '@hono/node-server', 'cloudevents'] },
 }
 
-/** Each store may import core, the port, the statement plan, node: modules and its drivers; never another store. */
+/** Each store may import core, the port, node: modules and its drivers; never another store. */
 export const stores = {
   memory: [],
   sqlite: ['libsql'],
@@ -50,16 +50,15 @@ const files = {
   'system.ts': { src: ['core', 'async-scopes.ts', 'console-logger.ts'], builtins: true },
   'console-logger.ts': { src: ['core'], builtins: true },
   'async-scopes.ts': { src: ['core'], builtins: true },
-  'stores/statement-plan.ts': { src: ['core', 'store.ts'] },
   'stores/new-row.ts': { src: ['core', 'store.ts'] },
-  'stores/starting-order.ts': { src: ['core', 'store.ts'] },
-  'stores/load-bound.ts': { src: ['core'] },
+  'stores/insert-order.ts': { src: ['core', 'store.ts'] },
+  'stores/load-budget.ts': { src: ['core'] },
   'stores/storage-limit.ts': { src: [] },
   'stores/load-driver.ts': { src: ['core', 'stores/native-require.ts'] },
-  'stores/native-require.ts': { src: ['stores/here.ts'] },
-  'stores/here.ts': { src: [] },
-  'stores/checking-rows.ts': { src: ['core'] },
-  'stores/crowds.ts': { src: [] },
+  'stores/native-require.ts': { src: ['stores/package-url.ts'] },
+  'stores/package-url.ts': { src: [] },
+  'stores/row-checks.ts': { src: ['core'] },
+  'stores/subscriber-counts.ts': { src: [] },
   'stores/sql-handle.ts': { src: ['core'] },
 }
 
@@ -95,15 +94,14 @@ const forbidden = [
       src: [
         'core',
         'store.ts',
-        'stores/statement-plan.ts',
         'stores/new-row.ts',
-        'stores/starting-order.ts',
-        'stores/load-bound.ts',
+        'stores/insert-order.ts',
+        'stores/load-budget.ts',
         'stores/storage-limit.ts',
         'stores/load-driver.ts',
         'stores/native-require.ts',
-        'stores/checking-rows.ts',
-        'stores/crowds.ts',
+        'stores/row-checks.ts',
+        'stores/subscriber-counts.ts',
         'stores/sql-handle.ts',
         ...(foundations[store] ?? []),
       ],

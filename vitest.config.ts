@@ -18,14 +18,14 @@ const deep = [
   'test/support/**/*.test.ts',
   'test/testing/time.test.ts',
   'test/docs/deploy-gate.test.ts',
-  'test/unit/engine/committer-memory.test.ts',
+  'test/unit/engine/batch/committer-memory.test.ts',
   'test/unit/stores/{many-hints,sqlite/waiting,turso/checking}.test.ts',
 ]
 
 /** What needs a process of its own: it measures memory, or puts something in the place of a module. */
 const apart = [
   'test/unit/functions/parked-heap.test.ts',
-  'test/unit/stores/memory/heap.test.ts',
+  'test/unit/stores/memory/tables/heap.test.ts',
   'test/unit/stores/postgres/{exact-types,rights}.test.ts',
 ]
 

@@ -6,7 +6,7 @@
 // is left of its cost afterwards is 5 to 7 % of a step in memory, because the runtime stops inlining promises. For all others the trace of awaits is looked at, when a call comes that may be wrong.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Scopes } from './core/ports.ts'
+import type { Scopes } from './core/runtime/ports.ts'
 
 export interface ScopesOptions {
   /** How many calls of each name are followed. @default all from Node 24 on, and 10 before */

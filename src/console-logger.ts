@@ -3,8 +3,8 @@
 // line, and only frames of an error's stack follow it, indented.
 
 import { inspect } from 'node:util'
-import type { Logger } from './core/ports.ts'
-import { visible } from './core/printable.ts'
+import type { Logger } from './core/runtime/ports.ts'
+import { visible } from './core/text/printable.ts'
 
 type Details = Readonly<Record<string, unknown>>
 
@@ -30,8 +30,8 @@ function textOf(message: string, details: Details = {}): string {
     plain[name] = value instanceof Error ? `${value.name}: ${value.message}` : value
     if (value instanceof Error) frames.push(...framesOf(value))
   }
-  const told = Object.keys(plain).length === 0 ? '' : ` ${inspect(plain, shape)}`
-  return [visible(message + told), ...frames].join('\n')
+  const text = Object.keys(plain).length === 0 ? '' : ` ${inspect(plain, shape)}`
+  return [visible(message + text), ...frames].join('\n')
 }
 
 /** Where an error was thrown. Its stack begins with its message, which is told already. */

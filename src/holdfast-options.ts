@@ -1,16 +1,16 @@
 // What `createHoldfast` can be told, and which of it makes sense.
 
 import type { VersionFor } from './client/client.ts'
-import type { Codec } from './core/codec.ts'
-import type { Definition } from './core/definition.ts'
-import type { Duration } from './core/duration.ts'
-import { HoldfastError } from './core/error.ts'
-import type { Limits } from './core/limits.ts'
-import type { Offload } from './core/payload.ts'
-import type { Logger, Ports } from './core/ports.ts'
-import { shown } from './core/suggest.ts'
-import { transactionsOf, type TransactionRunner } from './engine/transacting.ts'
-import type { Services } from './functions/context.ts'
+import type { Codec } from './core/payload/codec.ts'
+import type { Definition } from './core/definition/definition.ts'
+import type { Duration } from './core/definition/duration.ts'
+import { HoldfastError } from './core/errors/error.ts'
+import type { Limits } from './core/definition/limits.ts'
+import type { Offload } from './core/payload/payload.ts'
+import type { Logger, Ports } from './core/runtime/ports.ts'
+import { shown } from './core/text/suggest.ts'
+import { transactionsOf, type TransactionRunner } from './engine/store/transact.ts'
+import type { Services } from './functions/api/context.ts'
 import type { Store } from './store.ts'
 
 export type HoldfastOptions = {

@@ -2,10 +2,17 @@
 // that object; two of them in one process know nothing of each other.
 
 import { abortable, reading, type AbortOption } from './client/abort-option.ts'
-import { cancelRuns, pauseRuns, removeRuns, resumeRuns, retryRuns, type ResumeManyOptions } from './client/bulk.ts'
-import type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
+import {
+  cancelRuns,
+  pauseRuns,
+  removeRuns,
+  resumeRuns,
+  retryRuns,
+  type ResumeManyOptions,
+} from './client/control/bulk-control.ts'
+import type { BulkOptions, BulkOutcome } from './client/control/bulk-pages.ts'
 import { Client, type ActiveRun, type VersionFor } from './client/client.ts'
-import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/dead-letters.ts'
+import { discardDeadLetter, listDeadLetters, retryDeadLetter } from './client/send/dead-letters.ts'
 import {
   checkInvariants,
   countRuns,
@@ -15,17 +22,17 @@ import {
   type Filter,
   type FindOptions,
   type RunPage,
-} from './client/finding.ts'
-import { exportRun, type ExportedRun } from './client/exporting.ts'
-import { journalPages, readJournal, type JournalOptions, type JournalPagesOptions } from './client/journal.ts'
+} from './client/read/find.ts'
+import { exportRun, type ExportedRun } from './client/read/export-run.ts'
+import { journalPages, readJournal, type JournalOptions, type JournalPagesOptions } from './client/read/journal.ts'
 import { operation, type OperationResult, type Operation } from './client/operation.ts'
-import { replayHere } from './client/replaying.ts'
+import { replayHere } from './client/read/replay-runs.ts'
 import type { RunHandle } from './client/run-handle.ts'
 import type { RunReference } from './client/run-reference.ts'
-import { rekeyRuns, type RekeyResult, type RekeyOptions } from './client/rekeying.ts'
-import type { JournalEntry, RunView } from './client/run-view.ts'
-import type { SignalOptions } from './client/sending.ts'
-import type { Sender } from './client/sends.ts'
+import { rekeyRuns, type RekeyResult, type RekeyOptions } from './client/control/rekey.ts'
+import type { JournalEntry, RunView } from './client/read/run-view.ts'
+import type { SignalOptions } from './client/send/send.ts'
+import type { Sender } from './client/send/sends.ts'
 import type {
   CancelOutcome,
   CancelOptions,
@@ -36,25 +43,25 @@ import type {
   ResumeOptions,
   ResumeOutcome,
   RetryOutcome,
-} from './client/steering.ts'
-import type { Starter } from './client/starts.ts'
-import { Submission } from './client/submission.ts'
-import { Submitter } from './client/submitting.ts'
-import type { Target } from './client/target.ts'
+} from './client/control/run-control.ts'
+import type { Starter } from './client/start/starts.ts'
+import { StartBuilder } from './client/start/start-builder.ts'
+import { Submitter } from './client/submitter.ts'
+import type { Target } from './client/send/signal-target.ts'
 import { usingTransaction, type TransactionClient } from './client/using.ts'
-import { jsonCodec } from './core/codec.ts'
-import type { Topic } from './core/declared-topic.ts'
-import { pollBounds, someTime, toMs } from './core/duration.ts'
-import { HoldfastError } from './core/error.ts'
-import { checkLimits } from './core/limits.ts'
-import { within } from './core/pause.ts'
-import { Payloads } from './core/payload.ts'
-import { harmless, type Cancel, type Clock, type Ports } from './core/ports.ts'
-import { checkOptions } from './core/suggest.ts'
-import { newTokenKey } from './core/token.ts'
+import { jsonCodec } from './core/payload/codec.ts'
+import type { Topic } from './core/definition/declared-topic.ts'
+import { pollBounds, someTime, toMs } from './core/definition/duration.ts'
+import { HoldfastError } from './core/errors/error.ts'
+import { checkLimits } from './core/definition/limits.ts'
+import { withTimeout } from './core/runtime/backoff.ts'
+import { Payloads } from './core/payload/payload.ts'
+import { harmless, type Cancel, type Clock, type Ports } from './core/runtime/ports.ts'
+import { checkOptions } from './core/text/suggest.ts'
+import { newTokenKey } from './core/model/token.ts'
 import { Engine } from './engine/engine.ts'
 import { collectDefinitions } from './engine/registry.ts'
-import type { ReplayResult } from './engine/replaying.ts'
+import type { ReplayResult } from './engine/replay/replay-run.ts'
 import {
   checkTokenKey,
   checkTransaction,
@@ -218,7 +225,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
     await abortable('createHoldfast()', options.abortSignal, () => engine.open(open))
   } catch (error) {
     // A store that does not answer may not close either.
-    if (ownsStore) await within(ports.clock, closingMs, store.close())
+    if (ownsStore) await withTimeout(ports.clock, closingMs, store.close())
     throw error
   }
   return assemble(engine, { services, ownsStore, versionFor })
@@ -318,7 +325,7 @@ function changes(engine: Engine, client: Client): Changes {
     complete: (token, value, options) => submit(operation.complete(token, value, options)),
     submit: ((asked: Operation | string, payload?: unknown) =>
       typeof asked === 'string'
-        ? new Submission((options) => client.start(asked, payload, options))
+        ? new StartBuilder((options) => client.start(asked, payload, options))
         : submit(asked)) as Sender['submit'],
     submitBatch,
     deadLetters: (options) => listDeadLetters(engine, options),

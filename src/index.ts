@@ -7,7 +7,7 @@ export {
   type HoldfastOptions,
   type RunningWorker,
 } from './holdfast.ts'
-export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/workflow.ts'
+export { workflow, type Body, type Workflow, type WorkflowOptions } from './functions/api/workflow.ts'
 export type {
   ChildOptions,
   Context,
@@ -18,18 +18,18 @@ export type {
   Transaction,
   Transactions,
   UntilOptions,
-} from './functions/context.ts'
-export type { StepTools } from './core/attempt.ts'
-export type { AllResult, RaceResult, TokenWait, Wait } from './functions/wait.ts'
-export type { OnParentEnd, RunOutcome, SleepResult } from './functions/way.ts'
+} from './functions/api/context.ts'
+export type { StepTools } from './core/runtime/attempt.ts'
+export type { AllResult, RaceResult, TokenWait, Wait } from './functions/waits/wait.ts'
+export type { OnParentEnd, RunOutcome, SleepResult } from './functions/waits/wait-case.ts'
 export type { ResultOptions, RunHandle } from './client/run-handle.ts'
 export type { ActiveRun, VersionChoice, VersionFor } from './client/client.ts'
-export type { JournalOptions, JournalPagesOptions } from './client/journal.ts'
+export type { JournalOptions, JournalPagesOptions } from './client/read/journal.ts'
 export type { RunReference } from './client/run-reference.ts'
-export type { StartOptions } from './client/start-options.ts'
-export type { Starter } from './client/starts.ts'
+export type { StartOptions } from './client/start/start-options.ts'
+export type { Starter } from './client/start/starts.ts'
 export type { TransactionClient } from './client/using.ts'
-export type { Sender } from './client/sends.ts'
+export type { Sender } from './client/send/sends.ts'
 export {
   operation,
   type OperationResult,
@@ -37,10 +37,10 @@ export {
   type OperationKind,
   type SettledOperation,
 } from './client/operation.ts'
-export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/sending.ts'
-export type { SendOrStartOptions, SendOrStartOutcome } from './client/send-or-start.ts'
-export type { CompleteOptions, CompleteOutcome } from './client/completing.ts'
-export type { KeyReference, Target } from './client/target.ts'
+export type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './client/send/send.ts'
+export type { SendOrStartOptions, SendOrStartOutcome } from './client/start/send-or-start.ts'
+export type { CompleteOptions, CompleteOutcome } from './client/send/complete.ts'
+export type { KeyReference, Target } from './client/send/signal-target.ts'
 export type {
   DeadLetterOptions,
   DeadLetterPage,
@@ -48,17 +48,17 @@ export type {
   DeadLetterView,
   RetryDeadLetterOptions,
   RetryDeadLetterOutcome,
-} from './client/dead-letters.ts'
-export { topic, type Topic, type TopicOptions } from './core/declared-topic.ts'
-export type { TransactionRunner } from './engine/transacting.ts'
-export type { ExportedRun } from './client/exporting.ts'
-export type { BodyOutcome, ReplayResult, UnfinishedBody } from './engine/replaying.ts'
-export type { RekeyResult, RekeyOptions } from './client/rekeying.ts'
-export type { JournalEntry, PauseView, RunView, UnreadableView, ControlRequestView } from './client/run-view.ts'
+} from './client/send/dead-letters.ts'
+export { topic, type Topic, type TopicOptions } from './core/definition/declared-topic.ts'
+export type { TransactionRunner } from './engine/store/transact.ts'
+export type { ExportedRun } from './client/read/export-run.ts'
+export type { BodyOutcome, ReplayResult, UnfinishedBody } from './engine/replay/replay-run.ts'
+export type { RekeyResult, RekeyOptions } from './client/control/rekey.ts'
+export type { JournalEntry, PauseView, RunView, UnreadableView, ControlRequestView } from './client/read/run-view.ts'
 export type { AbortOption } from './client/abort-option.ts'
-export type { CountResult, CountOptions, Filter, FindOptions, RunPage } from './client/finding.ts'
-export type { ResumeManyOptions } from './client/bulk.ts'
-export type { BulkOptions, BulkOutcome } from './client/in-bulk.ts'
+export type { CountResult, CountOptions, Filter, FindOptions, RunPage } from './client/read/find.ts'
+export type { ResumeManyOptions } from './client/control/bulk-control.ts'
+export type { BulkOptions, BulkOutcome } from './client/control/bulk-pages.ts'
 export type {
   CancelOutcome,
   CancelOptions,
@@ -69,24 +69,24 @@ export type {
   ResumeOptions,
   ResumeOutcome,
   RetryOutcome,
-} from './client/steering.ts'
-export type { Amendment } from './client/amending.ts'
-export type { Submission } from './client/submission.ts'
+} from './client/control/run-control.ts'
+export type { Amendment } from './client/control/amend.ts'
+export type { StartBuilder } from './client/start/start-builder.ts'
 export type { RecoveryCount } from './worker/rescuer.ts'
 export type { WorkOptions } from './worker/work-options.ts'
-export { fatal, retryAfter } from './core/verdict.ts'
-export { retryPresets, type Jitter, type Retry, type RetryOptions } from './core/retry.ts'
-export type { Duration } from './core/duration.ts'
-export { HoldfastError, isHoldfastError, type ErrorCode, type ErrorFamily } from './core/error.ts'
-export { jsonCodec, type Codec, type JsonCodecOptions, type Place } from './core/codec.ts'
-export type { PlaceKind } from './core/place.ts'
-export type { Limits } from './core/limits.ts'
-export type { Offload } from './core/payload.ts'
-export type { Cancel, Clock, Logger, Ports, Random, Turns } from './core/ports.ts'
-export type { PauseReason, RunStatus } from './core/run.ts'
-export { compositeValue, type KeyScope } from './core/key.ts'
-export type { CancelMode } from './core/steering.ts'
-export type { Drift, EntryKind, FoundCall } from './core/entry.ts'
+export { fatal, retryAfter } from './core/definition/retry-mark.ts'
+export { retryPresets, type Jitter, type Retry, type RetryOptions } from './core/definition/retry.ts'
+export type { Duration } from './core/definition/duration.ts'
+export { HoldfastError, isHoldfastError, type ErrorCode, type ErrorFamily } from './core/errors/error.ts'
+export { jsonCodec, type Codec, type JsonCodecOptions, type Place } from './core/payload/codec.ts'
+export type { PlaceKind } from './core/payload/place.ts'
+export type { Limits } from './core/definition/limits.ts'
+export type { Offload } from './core/payload/payload.ts'
+export type { Cancel, Clock, Logger, Ports, Random, Turns } from './core/runtime/ports.ts'
+export type { PauseReason, RunStatus } from './core/model/run.ts'
+export { compositeValue, type KeyScope } from './core/model/key.ts'
+export type { CancelMode } from './core/rules/control.ts'
+export type { Drift, EntryKind, FoundCall } from './core/model/entry.ts'
 export type {
   InvariantCheck,
   Delivered,
@@ -96,4 +96,4 @@ export type {
   TransactOptions,
   TransactionStore,
 } from './store.ts'
-export type { Schema } from './core/schema.ts'
+export type { Schema } from './core/definition/schema.ts'

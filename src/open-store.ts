@@ -1,9 +1,9 @@
 // The stores by their addresses. Each is loaded when it is asked for: who keeps runs elsewhere needs none of its drivers.
 
-import { HoldfastError } from './core/error.ts'
-import type { Clock, Ports } from './core/ports.ts'
-import { didYouMean, shown } from './core/suggest.ts'
-import { newTokenKey } from './core/token.ts'
+import { HoldfastError } from './core/errors/error.ts'
+import type { Clock, Ports } from './core/runtime/ports.ts'
+import { didYouMean, shown } from './core/text/suggest.ts'
+import { newTokenKey } from './core/model/token.ts'
 import type { Store, StoreAdmin } from './store.ts'
 import { MemoryStore } from './stores/memory/store.ts'
 

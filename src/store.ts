@@ -5,23 +5,23 @@
 // All times are the store's own: a caller learns them from answers and never compares its own clock with a lease.
 // What a store hands out is a copy: it does not change later, and changing it does not change the store.
 
-import type { Entry, EntryKind } from './core/entry.ts'
-import type { Letter } from './core/books.ts'
-import type { Beat, BeatRequest, GivenBack } from './core/heartbeat.ts'
-import type { Delivered, Message } from './core/message.ts'
-import type { NewRun, Started } from './core/new-run.ts'
+import type { Entry, EntryKind } from './core/model/entry.ts'
+import type { MessageDraft } from './core/rules/unit-of-work.ts'
+import type { Beat, BeatRequest, ReleasedLease } from './core/model/heartbeat.ts'
+import type { Delivered, Message } from './core/model/message.ts'
+import type { NewRun, Started } from './core/model/new-run.ts'
 import type { Committed } from './core/rules/commit.ts'
-import type { Run } from './core/run.ts'
-import type { Steered, SteerRequest } from './core/steering.ts'
-import type { Rescued, RescueRequest } from './core/takeover.ts'
-import type { NewBroadcast } from './core/topic.ts'
-import type { Transition } from './core/transition.ts'
+import type { Run } from './core/model/run.ts'
+import type { ControlResult, ControlCommand } from './core/rules/control.ts'
+import type { Rescued, RescueRequest } from './core/rules/takeover.ts'
+import type { NewBroadcast } from './core/model/topic.ts'
+import type { Transition } from './core/model/transition.ts'
 
-export type { Beat, BeatRequest, GivenBack, HeldClaim } from './core/heartbeat.ts'
-export { mailAtOnce, type Delivered, type Message } from './core/message.ts'
-export type { NewRun, Started } from './core/new-run.ts'
+export type { Beat, BeatRequest, ReleasedLease, HeldClaim } from './core/model/heartbeat.ts'
+export { messagesAtOnce, type Delivered, type Message } from './core/model/message.ts'
+export type { NewRun, Started } from './core/model/new-run.ts'
 export type { Committed, Refusal } from './core/rules/commit.ts'
-export type { NewBroadcast } from './core/topic.ts'
+export type { NewBroadcast } from './core/model/topic.ts'
 export type {
   InvariantCheck,
   DeadLetter,
@@ -32,9 +32,9 @@ export type {
   PayloadsRewritten,
   RunFilter,
   StoreAdmin,
-} from './core/store-admin.ts'
-export type { Steered, SteerRequest } from './core/steering.ts'
-export type { Rescued, RescueFailure, RescueRequest } from './core/takeover.ts'
+} from './core/runtime/store-admin.ts'
+export type { ControlResult, ControlCommand } from './core/rules/control.ts'
+export type { Rescued, RescueFailure, RescueRequest } from './core/rules/takeover.ts'
 
 export interface Store {
   readonly capabilities: Capabilities
@@ -55,7 +55,7 @@ export interface Store {
    * in which the request first names them; within a type, whatever the version, the longest due first, then the lowest id. A
    * leased run is due no more. A run whose time is over is not handed out; one that is being cancelled is, and stays `cancelling`.
    * A claim that names keys passes over runs of other keys, and is not told that there are more of those.
-   * A claim apart leases suspects and nothing else, the longest due first, and counts no crash.
+   * An isolated claim leases suspects and nothing else, the longest due first, and counts no crash.
    */
   claim(request: ClaimRequest): Promise<Claimed>
 
@@ -75,7 +75,7 @@ export interface Store {
 
   /**
    * Puts messages into mailboxes and wakes runs that wait for them; one that is due already keeps its place. What is sent to a
-   * topic goes to those who wait on it, by the rules of `exchange.ts`. One answer per message, in order; of two, the second finds
+   * topic goes to those who wait on it, by the rules of `core/rules/exchange.ts`. One answer per message, in order; of two, the second finds
    * what the first made of everything. If one is answered as busy, so are those behind it that go to the same run or topic.
    */
   deliver(
@@ -84,10 +84,10 @@ export interface Store {
   ): Promise<readonly (Delivered | Busy)[]>
 
   /**
-   * Does what people ask of runs from outside, each by the rules of `steering.ts`. One answer per request, in order. Of two
+   * Does what people ask of runs from outside, each by the rules of `core/rules/control.ts`. One answer per request, in order. Of two
    * requests for one run the second finds what the first made of it. Either may be answered as busy.
    */
-  steer(requests: readonly SteerRequest[]): Promise<readonly (Steered | Busy)[]>
+  control(requests: readonly ControlCommand[]): Promise<readonly (ControlResult | Busy)[]>
 
   /**
    * Keeps a session alive and, with it, all its leases. The first beat opens the session, before it leases anything; one
@@ -98,19 +98,19 @@ export interface Store {
   /**
    * Takes runs from holders that are dead or past their deadline, and ends runs whose time is over. First, in a
    * transaction of its own, every session is marked as ended whose heartbeat ran out; then what such sessions hold (or
-   * sessions that never beat) is taken by the rules of `takeover.ts`. Anyone may call it, any number at once.
+   * sessions that never beat) is taken by the rules of `core/rules/takeover.ts`. Anyone may call it, any number at once.
    */
   rescue(request: RescueRequest): Promise<Rescued>
 
   /**
-   * Gives leased runs back unharmed, by the rules of `takeover.ts`: due at once, no crash counted and none of earlier
+   * Gives leased runs back unharmed, by the rules of `core/rules/takeover.ts`: due at once, no crash counted and none of earlier
    * holders forgotten. Leases that are lost are passed over. Answers those whose runs somebody else has locked: nothing was
    * done for them, and they are to be given back again.
    */
-  release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]>
+  release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]>
 
   /**
-   * Goes on with what an end or a broadcast left to be written, by the rules of `chore.ts`: one page of one chore. Anyone may
+   * Goes on with what an end or a broadcast left to be written, by the rules of `core/model/chore.ts`: one page of one chore. Anyone may
    * call it, any number at once.
    */
   doChores(): Promise<ChoresDone>
@@ -157,9 +157,9 @@ export interface BatchOptions {
    * It goes apart from the others, and nobody waits behind it: it may wait a while for what somebody else has locked. Any
    * other batch waits for hardly anything before it is answered as busy. @default false
    */
-  readonly apart?: boolean
+  readonly mayWait?: boolean
   /** It is given up after so many milliseconds. @default the storage timeout */
-  readonly withinMs?: number
+  readonly timeoutMs?: number
 }
 
 /**
@@ -168,7 +168,7 @@ export interface BatchOptions {
  */
 export interface StoreTransactions {
   /** This store inside a transaction that a user has begun. `handle` is whatever their library calls a transaction. */
-  within(handle: unknown): TransactionStore
+  inTransaction(handle: unknown): TransactionStore
 
   /**
    * Begins a transaction, lets `work` write with its handle and through `within`, and commits it when `work` is fulfilled; if
@@ -177,7 +177,7 @@ export interface StoreTransactions {
    * writer, waits in order, before `work` is called and before it holds anything.
    */
   transact<Result>(
-    work: (handle: unknown, within: TransactionStore) => Promise<Result>,
+    work: (handle: unknown, inTransaction: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result>
 
@@ -205,7 +205,7 @@ export interface TransactionStore extends Pick<Store, 'commit' | 'load'>, Transa
   // Whoever has a transaction of their own waits in it: nothing is answered as busy.
   start(runs: readonly NewRun[]): Promise<readonly Started[]>
   deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]>
-  steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]>
+  control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]>
 }
 
 /** How it is noticed that the user's own code has ended a transaction that others began. @default it cannot be, or always is */
@@ -259,7 +259,7 @@ export interface ClaimRequest {
   readonly selectors: readonly ClaimSelector[]
   readonly limit: number
   /** Suspects, which may end the process that performs them, and nothing else. @default false */
-  readonly apart?: boolean
+  readonly isolated?: boolean
   /** The keys that the claimer reads with: runs that were last written with another one are passed over. @default any key */
   readonly keys?: readonly string[]
 }
@@ -312,11 +312,11 @@ export interface LoadRequest {
   /** Only the last entry of this kind and name, whatever `after` and `limit` say. */
   readonly latest?: { readonly kind: EntryKind; readonly name: string }
   /** What of the mailbox. @default the first 1,000 messages, whatever their names */
-  readonly mail?: MailRequest
+  readonly mail?: MailboxRequest
 }
 
 /** The first so many messages of each of these names. */
-export interface MailRequest {
+export interface MailboxRequest {
   readonly names: readonly string[]
   readonly limit: number
 }
@@ -333,7 +333,7 @@ export interface Loaded {
  * A message to a run. Its `id` is client-made, unique within its run. Delivering an id again that was accepted changes
  * nothing and answers as the first time, whatever has become of the run.
  */
-export interface NewMessage extends Letter {
+export interface NewMessage extends MessageDraft {
   /** It is refused if so many messages lie unread in the mailbox of its run. @default any number */
   readonly mostUnread?: number
 }

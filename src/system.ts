@@ -3,7 +3,7 @@
 import { createHash, createHmac, getRandomValues } from 'node:crypto'
 import { createScopes } from './async-scopes.ts'
 import { createConsoleLogger } from './console-logger.ts'
-import type { Cancel, Clock, Digest, Logger, Ports, Random, Turns } from './core/ports.ts'
+import type { Cancel, Clock, Digest, Logger, Ports, Random, Turns } from './core/runtime/ports.ts'
 
 /** The longest delay that the runtime's timer takes; a longer one fires at once instead of late. */
 const longestTimerMs = 2 ** 31 - 1

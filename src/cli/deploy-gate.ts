@@ -1,13 +1,13 @@
 // The deploy gate: replays recorded runs against the workflows of a module, several at a time, and says which of them this
 // build would harm. Nothing is begun, written or sent.
 
-import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import type { ReplayResult } from '../engine/replaying.ts'
-import type { Call } from './call.ts'
-import { findingLines, Findings } from './findings.ts'
-import { Progress } from './progress.ts'
-import { openRecorded, type RecordedRun, type RecordedRuns } from './recorded-runs.ts'
-import { amount } from './text.ts'
+import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
+import type { ReplayResult } from '../engine/replay/replay-run.ts'
+import type { Call } from './command-call.ts'
+import { findingLines, Findings } from './output/findings.ts'
+import { Progress } from './output/progress.ts'
+import { openRecorded, type RecordedRun, type RecordedRuns } from './input/recorded-runs.ts'
+import { amount } from './output/text.ts'
 
 /** Bodies that wait for something cost no time of this process, so many may. */
 const runsAtOnce = 100

@@ -1,6 +1,6 @@
 // Exit codes: one table, by who must act. Help, docs/cli.md and the tests read it from here.
 
-import { isHoldfastError, type ErrorFamily } from '../core/error.ts'
+import { isHoldfastError, type ErrorFamily } from '../core/errors/error.ts'
 
 const exitCodes = {
   usage: 2,

@@ -13,7 +13,7 @@ export interface Io {
   readonly isInteractive: boolean
   readonly now: () => number
   /** Calls back on SIGINT and SIGTERM, until the returned function is called. */
-  readonly onSignal: (listener: (signal: StopSignal) => void) => () => void
+  readonly onSignal: (listener: (signal: ProcessSignal) => void) => () => void
   /** How this program is started, so that it can start itself once more. */
   readonly program: Program
   /** The process that started this one with a channel between the two; null if there is none. */
@@ -30,7 +30,7 @@ export interface Program {
 }
 
 export interface Supervisor {
-  readonly tell: (message: object) => void
+  readonly send: (message: object) => void
   /** Calls back when the channel has closed: it lets go of this process, or is gone. At once if it has already. */
   readonly onGone: (listener: () => void) => void
 }
@@ -43,10 +43,10 @@ export interface Output {
   readonly write: (text: string) => Promise<void>
 }
 
-export type StopSignal = 'SIGINT' | 'SIGTERM'
+export type ProcessSignal = 'SIGINT' | 'SIGTERM'
 
 /** What a shell expects of a process that a signal ended. */
-export const signalExits: Readonly<Record<StopSignal, number>> = { SIGINT: 130, SIGTERM: 143 }
+export const signalExits: Readonly<Record<ProcessSignal, number>> = { SIGINT: 130, SIGTERM: 143 }
 
 /** Whoever read our output has seen enough, as `head` does. It is no failure. */
 export class OutputClosed extends Error {

@@ -1,10 +1,10 @@
 // Payloads for commands that only look: one that cannot be read here (its key or its codec is missing, or it lies elsewhere)
 // is shown as the error that says so, and everything around it is still seen. Never used where something is written.
 
-import { jsonCodec, type Codec } from '../core/codec.ts'
-import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import { absent, isKey } from '../core/offload-reference.ts'
-import type { Offload } from '../core/payload.ts'
+import { jsonCodec, type Codec } from '../core/payload/codec.ts'
+import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
+import { absent, isKey } from '../core/payload/offload-reference.ts'
+import type { Offload } from '../core/payload/payload.ts'
 import type { HoldfastOptions } from '../holdfast.ts'
 
 export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec; readonly offload: Offload } {

@@ -3,10 +3,10 @@
 
 import type { Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
-import { OutputClosed, type Io, type Output, type StopSignal, type Supervisor } from './io.ts'
+import { OutputClosed, type Io, type Output, type ProcessSignal, type Supervisor } from './io.ts'
 import { runCli } from './program.ts'
 
-const signals: readonly StopSignal[] = ['SIGINT', 'SIGTERM']
+const signals: readonly ProcessSignal[] = ['SIGINT', 'SIGTERM']
 
 /** What a write says when its reader is gone; anything else, such as a full disk, is an error. */
 const gone: readonly unknown[] = ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']
@@ -38,7 +38,7 @@ function supervisorOf(): Supervisor | null {
   if (process.send === undefined) return null
   return {
     // Whoever is gone need not be told: that is noticed by the closed channel.
-    tell: (message) => void process.send?.(message, undefined, undefined, () => undefined),
+    send: (message) => void process.send?.(message, undefined, undefined, () => undefined),
     onGone: (listener) => {
       if (process.connected) process.once('disconnect', listener)
       else listener()

@@ -3,8 +3,8 @@
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import type { HoldfastError } from '../core/error.ts'
-import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOptions } from './call.ts'
+import type { HoldfastError } from '../core/errors/error.ts'
+import { addCommonOptions, Call, examples, Interrupted, type Act, type CommonOptions } from './command-call.ts'
 import { registerCancel } from './commands/cancel.ts'
 import { registerCheck } from './commands/check.ts'
 import { registerDeadLetters } from './commands/dead-letters.ts'
@@ -67,7 +67,7 @@ async function endingOf(error: unknown, io: Io, pages: readonly string[]): Promi
 
 function createProgram(io: Io, pages: string[]): Command {
   const program = new Command('holdfast')
-    .description('Starts, performs, looks at and steers durable workflows.')
+    .description('Starts, performs, looks at and controls durable workflows.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .enablePositionalOptions()
     .exitOverride()
@@ -111,8 +111,8 @@ function usageOf({ message, code }: CommanderError, argv: readonly string[]): Ho
     const which = argv[0] === 'help' ? `There is no command ${quoted(argv[1] ?? '')}.` : 'Which command?'
     return usage(`${which} See holdfast --help.`)
   }
-  const told = message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, '. ')
-  const sentence = told.charAt(0).toUpperCase() + told.slice(1)
+  const text = message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, '. ')
+  const sentence = text.charAt(0).toUpperCase() + text.slice(1)
   return usage(`${sentence}${/[.)]$/.test(sentence) ? '' : '.'} See holdfast --help.`, {
     parser: code.replace('commander.', ''),
   })

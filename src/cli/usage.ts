@@ -1,7 +1,7 @@
 // What is wrong with the arguments, said so that it fits on a screen whatever they are.
 
-import { HoldfastError } from '../core/error.ts'
-import { visible } from '../core/printable.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { visible } from '../core/text/printable.ts'
 
 const longestQuote = 200
 

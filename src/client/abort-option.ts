@@ -1,7 +1,7 @@
 // The one option that every call which waits for the store has: a signal that ends the waiting.
 
-import { HoldfastError } from '../core/error.ts'
-import { checkOptions, shown } from '../core/suggest.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { checkOptions, shown } from '../core/text/suggest.ts'
 
 export interface AbortOption {
   /**

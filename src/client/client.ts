@@ -1,22 +1,22 @@
 // Starts runs and reads them. It runs no user code but the check of an input and the choice of a version.
 
-import { checkSignalName } from '../core/declared-topic.ts'
-import type { Definition, NewChild } from '../core/definition.ts'
-import type { Entry } from '../core/entry.ts'
-import { HoldfastError } from '../core/error.ts'
-import type { Letter } from '../core/books.ts'
-import { isRunId, shardOf } from '../core/id.ts'
-import { shardForNew, type Routed } from '../core/routing.ts'
-import { holds, type Lease, type Run } from '../core/run.ts'
-import { shown } from '../core/suggest.ts'
+import { checkSignalName } from '../core/definition/declared-topic.ts'
+import type { Definition, NewChild } from '../core/definition/definition.ts'
+import type { Entry } from '../core/model/entry.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import type { MessageDraft } from '../core/rules/unit-of-work.ts'
+import { isRunId, shardOf } from '../core/model/run-id.ts'
+import { shardForNew, type Routed } from '../core/rules/shard-routing.ts'
+import { holds, type Lease, type Run } from '../core/model/run.ts'
+import { shown } from '../core/text/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
-import { noMail } from '../engine/mail.ts'
+import { noMessages } from '../engine/batch/mailer.ts'
 import type { NewRun, Started, TransactionStore } from '../store.ts'
 import { abortable } from './abort-option.ts'
-import { FirstEntries, firstOf } from './first-entries.ts'
+import { FirstEntries, firstOf } from './start/first-entries.ts'
 import { RunHandle } from './run-handle.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
-import { readData, showsLast, viewOf, type RunView } from './run-view.ts'
+import { readData, showsLast, viewOf, type RunView } from './read/run-view.ts'
 import {
   checkChildOptions,
   checkId,
@@ -27,7 +27,7 @@ import {
   type ChildOptions,
   type Described,
   type StartOptions,
-} from './start-options.ts'
+} from './start/start-options.ts'
 
 /** What there is to choose from when a run is started by the name of its workflow. */
 export interface VersionChoice {
@@ -50,7 +50,7 @@ export interface ActiveRun {
 }
 
 /** A start that has been checked and encoded. */
-export interface ReadyStart {
+export interface PreparedStart {
   readonly definition: Definition
   readonly described: Described
   readonly id: string
@@ -89,7 +89,7 @@ export class Client {
     input: unknown,
     options: StartOptions | undefined,
     parentId: string | null = null,
-  ): ReadyStart | Promise<ReadyStart> {
+  ): PreparedStart | Promise<PreparedStart> {
     const { engine } = this
     engine.assertOpen()
     if (typeof workflow !== 'string') checkWorkflow(workflow)
@@ -106,7 +106,7 @@ export class Client {
     checked: Promise<unknown>,
     options: StartOptions | undefined,
     parentId: string | null,
-  ): Promise<ReadyStart> {
+  ): Promise<PreparedStart> {
     return this.readyWith(definition, await checked, options, parentId)
   }
 
@@ -115,7 +115,7 @@ export class Client {
     value: unknown,
     options: StartOptions | undefined,
     parentId: string | null,
-  ): ReadyStart | Promise<ReadyStart> {
+  ): PreparedStart | Promise<PreparedStart> {
     const { payloads, limits } = this.engine
     const described = describeRun(options, definition, value, limits)
     const id = options?.id === undefined ? this.newId(described, parentId) : this.givenId(options.id, described)
@@ -129,12 +129,12 @@ export class Client {
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
-  async launch(asked: ReadyStart | Promise<ReadyStart>): Promise<RunHandle<unknown>> {
+  async launch(asked: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
     const ready = asked instanceof Promise ? await asked : asked
     const { engine } = this
     const { id, described, data } = ready
-    const { desk } = engine
-    const lease = described.due === null ? (desk?.reserve() ?? null) : null
+    const { localWorker } = engine
+    const lease = described.due === null ? (localWorker?.reserve() ?? null) : null
     let isReserved = lease !== null
     try {
       const run = this.newRun(ready, lease)
@@ -146,7 +146,7 @@ export class Client {
         const { meta } = ready
         const entry: Entry = { kind: 'started', name: null, meta, data, seq: 1, at, transition }
         isReserved = false
-        desk?.begin(started.run, lease, [entry])
+        localWorker?.begin(started.run, lease, [entry])
         return new RunHandle(engine, id, true, described.key)
       }
       if (!started.created) {
@@ -157,7 +157,7 @@ export class Client {
       this.lookAfter(run)
       return new RunHandle(engine, id, true, described.key)
     } finally {
-      if (isReserved) desk?.cancel()
+      if (isReserved) localWorker?.cancel()
     }
   }
 
@@ -183,13 +183,13 @@ export class Client {
 
   /** A run is to be begun at once, and not by this process: if nobody does, that is said. */
   private lookAfter({ type, id, due }: NewRun): void {
-    if (this.engine.desk === null && due === null) this.engine.unattended.expect(type, id)
+    if (this.engine.localWorker === null && due === null) this.engine.unclaimedWarning.expect(type, id)
   }
 
   /** Starts a run that has mail from the beginning; if something is in its way, tells what, and nothing has happened. */
   async startWithMail(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
-    mailFor: (runId: string) => Promise<Letter>,
+    mailFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
     const ready = await this.ready(workflow, input, options)
     const mail = [await mailFor(ready.id)]
@@ -232,7 +232,7 @@ export class Client {
     return this.engine.shards
   }
 
-  private newRun({ id, definition, described, meta, data, keyId }: ReadyStart, lease: Lease | null): NewRun {
+  private newRun({ id, definition, described, meta, data, keyId }: PreparedStart, lease: Lease | null): NewRun {
     const { key, keyScope, idempotencyKey, parentId, tags, metadata, priority, due, timeoutMs, expiresInMs } = described
     // Field by field: spreading took a tenth of the time of a whole run.
     return {
@@ -265,7 +265,9 @@ export class Client {
     const { store, payloads } = this.engine
     const [run] = await store.get([id])
     if (run === undefined) throw runNotFound(id)
-    const [last] = showsLast(run) ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMail }]) : []
+    const [last] = showsLast(run)
+      ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMessages }])
+      : []
     return viewOf(run, last?.entries[0], payloads)
   }
 
@@ -276,7 +278,7 @@ export class Client {
     this.engine.assertOpen()
     const { store, payloads } = this.engine
     const latest = { kind: 'exposed', name } as const
-    const [page] = await store.load([{ runId, after: 0, limit: 1, latest, mail: noMail }])
+    const [page] = await store.load([{ runId, after: 0, limit: 1, latest, mail: noMessages }])
     const entry = page?.entries[0]
     if (entry !== undefined) return readData(runId, entry, payloads)
     if ((await store.get([runId]))[0] === undefined) throw runNotFound(runId)
@@ -286,9 +288,9 @@ export class Client {
   /** What this process knows of a run by itself: nothing is asked of the store. */
   active(reference: RunReference): ActiveRun | null {
     const id = idOf(reference)
-    const { desk } = this.engine
-    if (desk?.isMoving(id) === true) return { id, state: 'running' }
-    return desk?.isParked(id) === true ? { id, state: 'parked' } : null
+    const { localWorker } = this.engine
+    if (localWorker?.isMoving(id) === true) return { id, state: 'running' }
+    return localWorker?.isParked(id) === true ? { id, state: 'parked' } : null
   }
 
   /** A handle on a run that exists, or may. */
@@ -312,7 +314,7 @@ export class Client {
     read: FirstEntries['read'],
     { taken, run }: Started,
     asked: NewRun,
-    { value, options }: Pick<ReadyStart, 'value' | 'options'>,
+    { value, options }: Pick<PreparedStart, 'value' | 'options'>,
   ): Promise<RunHandle<unknown>> {
     if (taken === 'key' && options?.onConflict !== 'return') {
       throw new HoldfastError(

@@ -2,14 +2,14 @@
 // happens. `holdfast.submit(operation)` performs one and `submitBatch` many; each method that changes something is exactly
 // the submission of its operation. With workflows, topics and runs named by text, an operation is plain JSON.
 
-import type { Definition, TypedDefinition } from '../core/definition.ts'
-import type { Topic } from '../core/declared-topic.ts'
-import type { CompleteOptions, CompleteOutcome } from './completing.ts'
+import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
+import type { Topic } from '../core/definition/declared-topic.ts'
+import type { CompleteOptions, CompleteOutcome } from './send/complete.ts'
 import type { RunHandle } from './run-handle.ts'
 import type { RunReference } from './run-reference.ts'
-import type { SendOrStartOptions, SendOrStartOutcome } from './send-or-start.ts'
-import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './sending.ts'
-import type { StartOptions } from './start-options.ts'
+import type { SendOrStartOptions, SendOrStartOutcome } from './start/send-or-start.ts'
+import type { BroadcastOptions, BroadcastOutcome, SignalOptions, SignalOutcome } from './send/send.ts'
+import type { StartOptions } from './start/start-options.ts'
 import type {
   CancelOutcome,
   CancelOptions,
@@ -20,8 +20,8 @@ import type {
   ResumeOptions,
   ResumeOutcome,
   RetryOutcome,
-} from './steering.ts'
-import type { Target } from './target.ts'
+} from './control/run-control.ts'
+import type { Target } from './send/signal-target.ts'
 
 export interface StartOperation {
   readonly kind: 'start'

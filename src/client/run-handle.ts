@@ -1,20 +1,20 @@
 // A run that somebody started or asked for, and what they can do with it from outside.
 
-import type { Topic } from '../core/declared-topic.ts'
-import { Deferred } from '../core/deferred.ts'
-import { formatMs, toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError, isHoldfastError, messageOf } from '../core/error.ts'
-import { within } from '../core/pause.ts'
-import type { Cancel } from '../core/ports.ts'
-import type { Run, RunStatus } from '../core/run.ts'
-import { checkOptions } from '../core/suggest.ts'
-import type { Ending, Watcher } from '../engine/endings.ts'
+import type { Topic } from '../core/definition/declared-topic.ts'
+import { Deferred } from '../core/runtime/deferred.ts'
+import { formatMs, toMs, type Duration } from '../core/definition/duration.ts'
+import { HoldfastError, isHoldfastError, messageOf } from '../core/errors/error.ts'
+import { withTimeout } from '../core/runtime/backoff.ts'
+import type { Cancel } from '../core/runtime/ports.ts'
+import type { Run, RunStatus } from '../core/model/run.ts'
+import { checkOptions } from '../core/text/suggest.ts'
+import type { RunEnd, Watcher } from '../engine/run-ends.ts'
 import type { Engine } from '../engine/engine.ts'
-import { isUnattended } from '../engine/unattended.ts'
+import { isUnclaimed } from '../engine/unclaimed-warning.ts'
 import { checkAbortSignal, reading, type AbortOption } from './abort-option.ts'
 import { runNotFound, runRemoved } from './run-reference.ts'
-import { signalRun, type SignalOptions, type SignalOutcome } from './sending.ts'
-import { cancelRun, type CancelOutcome, type CancelOptions } from './steering.ts'
+import { signalRun, type SignalOptions, type SignalOutcome } from './send/send.ts'
+import { cancelRun, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
 
 export interface ResultOptions {
   /** Give up waiting when it fires, with RESULT_TIMEOUT; the run goes on. @default none */
@@ -98,7 +98,7 @@ export class RunHandle<Output> {
     return signalRun(this.#engine, this.id, named, payload, options)
   }
 
-  private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<Ending> {
+  private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<RunEnd> {
     if (abortSignal?.aborted === true) return Promise.reject(this.abortError(abortSignal))
     const wait = new EndingWait(this.#engine, this.id)
     if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
@@ -117,24 +117,24 @@ export class RunHandle<Output> {
   }
 
   private async timeoutError(timeoutMs: number): Promise<HoldfastError> {
-    const { store, desk, ports, clock } = this.#engine
+    const { store, localWorker, ports, clock } = this.#engine
     const looked = store.get([this.id]).then(
       ([found]) => found,
       () => undefined,
     )
     // Whoever waits has waited long enough.
-    const run = await within(ports.clock, lookAgainMs, looked)
+    const run = await withTimeout(ports.clock, lookAgainMs, looked)
     const status = run?.status ?? 'of unknown status'
-    const begun = run !== undefined && !isUnattended(run, clock.now())
-    const here = desk === null ? 'This process has no worker (holdfast.work()). ' : ''
-    const told =
+    const begun = run !== undefined && !isUnclaimed(run, clock.now())
+    const here = localWorker === null ? 'This process has no worker (holdfast.work()). ' : ''
+    const text =
       run === undefined || begun
         ? ''
         : `, and no worker has ${run.token === 0 ? 'begun it' : 'gone on with it since it was due'}. ${here}Check that a worker ` +
           `for "${run.type}", version ${run.version}, is up`
     return new HoldfastError(
       'RESULT_TIMEOUT',
-      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${told}. ${hopeOf(status)}`,
+      `Run ${this.id} has not ended within ${formatMs(timeoutMs)}: it is ${status}${text}. ${hopeOf(status)}`,
       { details: { runId: this.id, status, ...(run === undefined ? {} : { begun }) } },
     )
   }
@@ -150,7 +150,7 @@ function hopeOf(status: RunStatus | 'of unknown status'): string {
 const lookAgainMs = 1_000
 
 /** Somebody who waits for the end of a run. */
-class EndingWait extends Deferred<Ending> implements Watcher {
+class EndingWait extends Deferred<RunEnd> implements Watcher {
   private readonly engine: Engine
   private readonly runId: string
   private cancelTimeout: Cancel | null = null
@@ -162,10 +162,10 @@ class EndingWait extends Deferred<Ending> implements Watcher {
     super()
     this.engine = engine
     this.runId = runId
-    engine.endings.watch(runId, this)
+    engine.runEnds.watch(runId, this)
   }
 
-  ended(ending: Ending): void {
+  ended(ending: RunEnd): void {
     this.over()
     this.resolve(ending)
   }
@@ -195,7 +195,7 @@ class EndingWait extends Deferred<Ending> implements Watcher {
 
   /** Finds out whether the run has ended already, or is not there at all. */
   look(): void {
-    this.engine.endings.look([this.runId]).then(
+    this.engine.runEnds.look([this.runId]).then(
       ([run]) => run ?? this.giveUp(runNotFound(this.runId)),
       (error: unknown) => {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.giveUp(error)
@@ -213,7 +213,7 @@ class EndingWait extends Deferred<Ending> implements Watcher {
   }
 
   private giveUp(error: unknown): void {
-    this.engine.endings.unwatch(this.runId, this)
+    this.engine.runEnds.unwatch(this.runId, this)
     this.over()
     this.reject(error)
   }

@@ -1,8 +1,8 @@
 // How a caller names a run.
 
-import { HoldfastError } from '../core/error.ts'
-import type { Run } from '../core/run.ts'
-import { shown } from '../core/suggest.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import type { Run } from '../core/model/run.ts'
+import { shown } from '../core/text/suggest.ts'
 
 /** A run, by its handle or its id. */
 export type RunReference = string | { readonly id: string }

@@ -2,14 +2,14 @@
 // may look at the store from outside, which does not see what the transaction has written; nor is a run begun or told of
 // anything before it is certain that it exists.
 
-import type { Definition } from '../core/definition.ts'
-import type { Topic } from '../core/declared-topic.ts'
-import { HoldfastError } from '../core/error.ts'
-import { isRunId } from '../core/id.ts'
-import { checkOptions } from '../core/suggest.ts'
+import type { Definition } from '../core/definition/definition.ts'
+import type { Topic } from '../core/definition/declared-topic.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { isRunId } from '../core/model/run-id.ts'
+import { checkOptions } from '../core/text/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
-import { transactionsOf } from '../engine/transacting.ts'
-import type { Delivered, Steered } from '../store.ts'
+import { transactionsOf } from '../engine/store/transact.ts'
+import type { Delivered, ControlResult } from '../store.ts'
 import type { AbortOption } from './abort-option.ts'
 import type { Client } from './client.ts'
 import { idOf, type RunReference } from './run-reference.ts'
@@ -17,17 +17,17 @@ import type { RunHandle } from './run-handle.ts'
 import {
   broadcastOf,
   broadcastOutcome,
-  contentOf,
-  letterTo,
+  signalContentOf,
+  messageTo,
   signalOutcome,
   type BroadcastOptions,
   type BroadcastOutcome,
   type SignalOptions,
   type SignalOutcome,
-} from './sending.ts'
-import type { StartOptions } from './start-options.ts'
-import type { Starter } from './starts.ts'
-import { cancelledOf, cancelRequest, type CancelOutcome, type CancelOptions } from './steering.ts'
+} from './send/send.ts'
+import type { StartOptions } from './start/start-options.ts'
+import type { Starter } from './start/starts.ts'
+import { cancelledOf, cancelRequest, type CancelOutcome, type CancelOptions } from './control/run-control.ts'
 
 /** Holdfast inside a transaction of yours. A handle that it gives back can be asked for its result after the commit. */
 export interface TransactionClient extends Starter {
@@ -56,7 +56,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
         "has your tables, 'sqlite:app.db' or 'postgres://…'.",
     )
   }
-  const within = transactions.within(tx)
+  const within = transactions.inTransaction(tx)
   const start = async (
     workflow: Definition | string,
     input?: unknown,
@@ -76,9 +76,9 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
       const runId = idOf(reference)
       refuseAbortSignal(options)
       checkOptions(options, ['id'], 'signal()')
-      const content = await contentOf(engine, named, payload, options.id)
+      const content = await signalContentOf(engine, named, payload, options.id)
       if (!isRunId(runId)) return { outcome: 'target-not-found' }
-      const [delivered] = await within.deliver([await letterTo(engine, runId, content)])
+      const [delivered] = await within.deliver([await messageTo(engine, runId, content)])
       return signalOutcome(engine.limits, runId, content.id, delivered as Delivered)
     },
     async broadcast(topic, payload, options = {}) {
@@ -91,8 +91,8 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
       refuseAbortSignal(options)
       const runId = idOf(reference)
       const request = { ...cancelRequest(options), id: engine.transitionId(), runId }
-      const [answer] = await within.steer([request])
-      return cancelledOf(runId, answer as Steered)
+      const [answer] = await within.control([request])
+      return cancelledOf(runId, answer as ControlResult)
     },
   }
 }

@@ -4,10 +4,10 @@
 // Invariant: whatever is refused, no error shows a key or what was decrypted.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { corrupt, jsonCodec, type Codec } from '../core/codec.ts'
-import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import type { Place } from '../core/place.ts'
-import { checkOptions, shown } from '../core/suggest.ts'
+import { corrupt, jsonCodec, type Codec } from '../core/payload/codec.ts'
+import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
+import type { Place } from '../core/payload/place.ts'
+import { checkOptions, shown } from '../core/text/suggest.ts'
 import { currentKey, isKeyId, readKeys, type EncryptionKeys } from './keys.ts'
 
 export interface EncryptingCodecOptions {
@@ -133,8 +133,8 @@ function decrypt(text: string, { keys, bind, place }: Reading): string {
     const opened = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
     return Buffer.concat([opened, decipher.final()]).toString('utf8')
   } catch {
-    const told = `it does not open with the key ${shown(id)}: that is another key now, or the text was changed or moved here`
-    throw corrupt(place, told, undefined)
+    const text = `it does not open with the key ${shown(id)}: that is another key now, or the text was changed or moved here`
+    throw corrupt(place, text, undefined)
   }
 }
 
@@ -169,8 +169,8 @@ function checkCodec(codec: unknown): void {
   throw invalid('`codec` must be a codec: an object with `encode` and `decode`.')
 }
 
-function notStorable(told: string): HoldfastError {
-  return new HoldfastError('NOT_STORABLE', `The value at $ cannot be stored: ${told}.`, {
+function notStorable(text: string): HoldfastError {
+  return new HoldfastError('NOT_STORABLE', `The value at $ cannot be stored: ${text}.`, {
     details: { path: '$', reason: 'codec' },
   })
 }

@@ -1,9 +1,9 @@
 // The keys of an encrypting codec: checked once, when it is made, and kept where neither a log nor an error can show them.
 // Invariant: no message here holds a key, nor an id that is long enough to be one that was put in the wrong place.
 
-import { HoldfastError } from '../core/error.ts'
-import { isPrintable } from '../core/printable.ts'
-import { didYouMean, shown } from '../core/suggest.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { isPrintable } from '../core/text/printable.ts'
+import { didYouMean, shown } from '../core/text/suggest.ts'
 
 /** A key of AES-256: 32 bytes, or their text in base64, base64url or hex. */
 export type EncryptionKey = Uint8Array | string
@@ -46,8 +46,8 @@ export function currentKey(keys: ReadonlyMap<string, Uint8Array>, current: unkno
   const known = `The ids are: ${[...keys.keys()].map((id) => shown(id)).join(', ')}.`
   if (current === undefined)
     throw invalid(`encryptingCodec() needs \`current\`, the id of the key to write with. ${known}`)
-  const told = isKeyId(current) ? `, and ${shown(current)} is not.${didYouMean(current, keys.keys())}` : '.'
-  throw invalid(`\`current\` must be the id of one of the keys${told} ${known}`)
+  const text = isKeyId(current) ? `, and ${shown(current)} is not.${didYouMean(current, keys.keys())}` : '.'
+  throw invalid(`\`current\` must be the id of one of the keys${text} ${known}`)
 }
 
 export function isKeyId(id: unknown): id is string {

@@ -1,28 +1,28 @@
 // What client and worker of one Holdfast share: the store, the way to it, and what this process knows.
 
-import type { Acknowledged, Definition, Host, Transact } from '../core/definition.ts'
-import type { Entry } from '../core/entry.ts'
-import { bug, HoldfastError } from '../core/error.ts'
-import { createRunIds, type RunIds } from '../core/id.ts'
-import { defaultLimits, type Limits } from '../core/limits.ts'
-import type { Payloads } from '../core/payload.ts'
-import { within } from '../core/pause.ts'
-import type { Ports } from '../core/ports.ts'
-import type { Lease, Run } from '../core/run.ts'
-import type { Transition } from '../core/transition.ts'
+import type { Acknowledged, Definition, Host, Transact } from '../core/definition/definition.ts'
+import type { Entry } from '../core/model/entry.ts'
+import { bug, HoldfastError } from '../core/errors/error.ts'
+import { createRunIds, type RunIds } from '../core/model/run-id.ts'
+import { defaultLimits, type Limits } from '../core/definition/limits.ts'
+import type { Payloads } from '../core/payload/payload.ts'
+import { withTimeout } from '../core/runtime/backoff.ts'
+import type { Ports } from '../core/runtime/ports.ts'
+import type { Lease, Run } from '../core/model/run.ts'
+import type { Transition } from '../core/model/transition.ts'
 import type { BatchOptions, Delivered, NewRun, StartBusy, Started, Store, StoreLimits, StoreSecrets } from '../store.ts'
-import { Batcher } from './batcher.ts'
-import { boundedStore } from './bounded-store.ts'
-import { CallWatch } from './call-watch.ts'
-import { createCommitter, type Committer } from './committer.ts'
-import { Endings } from './endings.ts'
-import { MailReader } from './mail-reader.ts'
-import { Mailer, type Mail } from './mail.ts'
-import { done, NotDone, Patience, type Called, type Caller } from './patience.ts'
+import { Batcher } from './batch/batcher.ts'
+import { boundedStore } from './store/bounded-store.ts'
+import { CallTimeouts } from './store/call-timeouts.ts'
+import { createCommitter, type Committer } from './batch/committer.ts'
+import { RunEnds } from './run-ends.ts'
+import { MailboxReader } from './batch/message-reader.ts'
+import { MessageSender, type OutgoingMessage } from './batch/mailer.ts'
+import { done, NotDone, CallerTimeouts, type Called, type Caller } from './batch/caller-timeouts.ts'
 import { Registry } from './registry.ts'
-import { StoreClock } from './store-clock.ts'
-import { createTransact, type TransactionRunner } from './transacting.ts'
-import { Unattended } from './unattended.ts'
+import { StoreClock } from './store/store-clock.ts'
+import { createTransact, type TransactionRunner } from './store/transact.ts'
+import { UnclaimedWarning } from './unclaimed-warning.ts'
 
 export interface EngineOptions {
   readonly store: Store
@@ -44,17 +44,17 @@ export interface EngineOptions {
 }
 
 /** Where a starting run may find a worker in the same process: then its insert already carries the lease. */
-export interface Desk {
+export interface LocalWorker {
   /** Takes a free slot; null if there is none, or if others have waited longer. */
   reserve(): Lease | null
   /** Begins a run that was inserted with that lease. */
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void
   /** Gives the slot back. */
   cancel(): void
-  /** Somebody has steered a run: if it is moving here, it learns of that at once. */
-  steered(run: Run): void
+  /** Somebody has controlled a run: if it is moving here, it learns of that at once. */
+  controlled(run: Run): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
-  mailed(runId: string): void
+  messageArrived(runId: string): void
   /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
   /** Tells whether the frame of a run that waits is kept here. */
@@ -85,12 +85,12 @@ export class Engine {
   readonly ports: Ports
   readonly payloads: Payloads
   readonly registry: Registry
-  readonly endings: Endings
+  readonly runEnds: RunEnds
   readonly clock: StoreClock
   readonly runIds: RunIds
   /** This process, as the store knows it: fresh at every start. */
   session: string
-  desk: Desk | null = null
+  localWorker: LocalWorker | null = null
   /** Called when something may have become claimable. */
   onReady: () => void = () => undefined
   /** Called when the time of a run that nobody holds is over at this time of the store, or may be over already. */
@@ -108,15 +108,15 @@ export class Engine {
   /** What the secrets of tokens are made with; null where there is none, and until somebody has read it. */
   tokenKey: string | null
   readonly limits: Limits
-  readonly unattended: Unattended
+  readonly unclaimedWarning: UnclaimedWarning
   /** The same, without a bound: only what it says of itself is read here. */
   private readonly given: Store
-  private readonly watch: CallWatch
+  private readonly watch: CallTimeouts
   private readonly committer: Committer
   private readonly starter: Batcher<Caller<NewRun>, Started | StartBusy | NotDone, Started>
-  private readonly patience: Patience<NewRun>
-  private readonly mailReader: MailReader
-  private readonly mailer: Mailer
+  private readonly callerTimeouts: CallerTimeouts<NewRun>
+  private readonly mailboxReader: MailboxReader
+  private readonly messageSender: MessageSender
   private transitions = 0
   private leaseMs: number | null = null
   private unlimit: () => void = () => undefined
@@ -125,17 +125,17 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     const { ports, payloads, definitions, transaction, mostTransactions, pauseCheckMs = 3_600_000, pollMs } = options
-    this.watch = new CallWatch(ports.clock)
+    this.watch = new CallTimeouts(ports.clock)
     const store = boundedStore(options.store, { ...ports, watch: this.watch }, () => this.callMs)
     this.given = options.store
     this.store = store
     this.ports = ports
     this.payloads = payloads
     this.registry = new Registry(definitions)
-    this.endings = new Endings(store, ports, pollMs)
+    this.runEnds = new RunEnds(store, ports, pollMs)
     this.clock = new StoreClock(ports.clock)
-    this.unattended = new Unattended(store, ports, () => this.clock.now())
-    this.mailReader = new MailReader(store, ports)
+    this.unclaimedWarning = new UnclaimedWarning(store, ports, () => this.clock.now())
+    this.mailboxReader = new MailboxReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
     this.pauseCheckMs = pauseCheckMs
@@ -147,9 +147,9 @@ export class Engine {
     const isAnswering = (): Promise<boolean> => this.isAnswering()
     this.committer = createCommitter(store, ports, { onTime, limitMs, isAnswering })
     this.transact = createTransact({ store, own: transaction, mostOwn: mostTransactions, ports, onTime })
-    this.patience = new Patience({ clock: ports.clock, limitMs, called: calledStart })
+    this.callerTimeouts = new CallerTimeouts({ clock: ports.clock, limitMs, called: calledStart })
     this.starter = new Batcher(ports, {
-      flush: (callers, how) => this.patience.flush(callers, (runs) => this.insert(runs, how), how),
+      flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
       sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
@@ -158,7 +158,11 @@ export class Engine {
       // What is busy is sent again, and has no result.
       resultOf: (_caller, started) => done(started) as Started,
     })
-    this.mailer = new Mailer(store, ports, { limitMs, isAnswering, told: (mail, answers) => this.told(mail, answers) })
+    this.messageSender = new MessageSender(store, ports, {
+      limitMs,
+      isAnswering,
+      noteDelivered: (mail, answers) => this.noteDelivered(mail, answers),
+    })
   }
 
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
@@ -172,8 +176,8 @@ export class Engine {
         if (hint.type === '') this.onDeadline(Number.NEGATIVE_INFINITY)
       } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
       else if (hint.kind === 'chore') this.onChore()
-      else if (hint.kind === 'mail') this.desk?.mailed(hint.runId)
-      else if (!this.isMoving(hint.runId)) this.endings.hinted(hint.runId)
+      else if (hint.kind === 'mail') this.localWorker?.messageArrived(hint.runId)
+      else if (!this.isMoving(hint.runId)) this.runEnds.hinted(hint.runId)
     })
   }
 
@@ -190,7 +194,7 @@ export class Engine {
 
   /** Tells whether a worker of this process holds the run. */
   isMoving(runId: string): boolean {
-    return this.desk?.isMoving(runId) ?? false
+    return this.localWorker?.isMoving(runId) ?? false
   }
 
   /** An id that no other transition has: the session is unique, and so is the count within it. */
@@ -241,7 +245,7 @@ export class Engine {
 
   /** Inserts a run; waits when too many are on their way already. */
   start(run: NewRun, abortSignal?: AbortSignal): Promise<Started> {
-    return this.patience.submit(this.starter, run, itself, abortSignal)
+    return this.callerTimeouts.submit(this.starter, run, itself, abortSignal)
   }
 
   private async insert(runs: readonly NewRun[], options: BatchOptions): Promise<readonly (Started | StartBusy)[]> {
@@ -252,8 +256,8 @@ export class Engine {
   }
 
   /** Leaves a message for a run, or sends one to a topic. */
-  send(mail: Mail, abortSignal?: AbortSignal): Promise<Delivered> {
-    return this.mailer.send(mail, abortSignal)
+  send(mail: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
+    return this.messageSender.send(mail, abortSignal)
   }
 
   /** Commits a transition of a run that this process holds. */
@@ -261,12 +265,12 @@ export class Engine {
     this.committer.submit(bounded(transition, this.limits))
 
   /** What lies in the mailbox of a run, under these names or under any. Whoever asks in the same turn is answered by one load. */
-  readonly mailbox: Host['mailbox'] = (runId, names) => this.mailReader.read(runId, names)
+  readonly mailbox: Host['mailbox'] = (runId, names) => this.mailboxReader.read(runId, names)
 
   /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
   async drain(withinMs: number): Promise<void> {
-    const drained = Promise.all([this.starter.drain(), this.mailer.drain(), this.committer.drain()])
-    await within(this.ports.clock, withinMs, drained)
+    const drained = Promise.all([this.starter.drain(), this.messageSender.drain(), this.committer.drain()])
+    await withTimeout(this.ports.clock, withinMs, drained)
   }
 
   /** Throws CLOSED once it is. */
@@ -278,27 +282,27 @@ export class Engine {
   async close({ hasStoppedWorker = false, ownsStore = false } = {}): Promise<void> {
     this.closed = true
     await this.drain(hasStoppedWorker ? lastlyMs : closingMs)
-    this.endings.close()
-    this.unattended.close()
+    this.runEnds.close()
+    this.unclaimedWarning.close()
     this.unlisten()
     this.starter.close()
-    this.mailer.close()
+    this.messageSender.close()
     this.committer.close()
     this.watch.stop()
     if (!ownsStore) return
     const { clock, logger } = this.ports
-    await within(clock, lastlyMs, this.store.close(), () => {
+    await withTimeout(clock, lastlyMs, this.store.close(), () => {
       logger.warn('The store did not let go of everything in time; what is left of it ends with this process.')
     })
   }
 
   /** What was sent may wake runs, and those that move here need not wait for a hint. */
-  private told(mail: readonly Mail[], answers: readonly Delivered[]): void {
+  private noteDelivered(mail: readonly OutgoingMessage[], answers: readonly Delivered[]): void {
     let isReady = false
     mail.forEach((one, at) => {
       const outcome = answers[at]?.outcome
       isReady ||= outcome === 'delivered'
-      if (outcome === 'queued' && !('topic' in one)) this.desk?.mailed(one.runId)
+      if (outcome === 'queued' && !('topic' in one)) this.localWorker?.messageArrived(one.runId)
     })
     if (isReady) this.onReady()
   }
@@ -314,12 +318,12 @@ function secretsOf(store: Store): StoreSecrets | null {
 
 /** Says of every topic that the run would wait on how many may. */
 function bounded(transition: Transition, { subscribers }: Limits): Transition {
-  const { reach = null } = transition
-  if (reach === null || !reach.watches.some(({ kind }) => kind === 'topic')) return transition
-  const watches = reach.watches.map((watched) =>
+  const { outbound = null } = transition
+  if (outbound === null || !outbound.watches.some(({ kind }) => kind === 'topic')) return transition
+  const watches = outbound.watches.map((watched) =>
     watched.kind === 'topic' ? { ...watched, mostSubscribers: subscribers } : watched,
   )
-  return { ...transition, reach: { ...reach, watches } }
+  return { ...transition, outbound: { ...outbound, watches } }
 }
 
 function itself<Item>(item: Item): Item {
@@ -328,11 +332,11 @@ function itself<Item>(item: Item): Item {
 
 /** How a start is called in errors. One that came with a signal is repeated by the id of that. */
 function calledStart({ id, mail }: NewRun): Called {
-  const [letter] = mail ?? []
-  if (letter === undefined) {
+  const [draft] = mail ?? []
+  if (draft === undefined) {
     const again = `Start it again with { id: '${id}' } and the same input: that is one run, whatever became of this.`
     return { what: `The start of run ${id}`, again, details: { runId: id } }
   }
-  const again = `Send it again with { id: '${letter.id}' }: a run takes that once.`
-  return { what: `Signal ${letter.id}, which may start a run,`, again, details: { signalId: letter.id } }
+  const again = `Send it again with { id: '${draft.id}' }: a run takes that once.`
+  return { what: `Signal ${draft.id}, which may start a run,`, again, details: { signalId: draft.id } }
 }

@@ -1,9 +1,9 @@
 // The workflows that one Holdfast knows, by type and version. Nothing here is global: two instances know nothing of each
 // other's.
 
-import type { Definition } from '../core/definition.ts'
-import { HoldfastError } from '../core/error.ts'
-import { didYouMean, shown } from '../core/suggest.ts'
+import type { Definition } from '../core/definition/definition.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { didYouMean, shown } from '../core/text/suggest.ts'
 
 export class Registry {
   private readonly byType = new Map<string, Map<number, Definition>>()
@@ -95,10 +95,10 @@ export function collectDefinitions(
   workflows: readonly Definition[] | Readonly<Record<string, unknown>>,
 ): readonly Definition[] {
   if (typeof workflows !== 'object' || workflows === null || isDefinition(workflows)) {
-    const told = isDefinition(workflows) ? `the workflow "${workflows.type}" itself` : shown(workflows)
+    const names = isDefinition(workflows) ? `the workflow "${workflows.type}" itself` : shown(workflows)
     throw new HoldfastError(
       'INVALID_OPTION',
-      `createHoldfast({ workflows }) takes a list, workflows: [a, b], or a module of them. Got ${told}.`,
+      `createHoldfast({ workflows }) takes a list, workflows: [a, b], or a module of them. Got ${names}.`,
     )
   }
   const found = Object.values(workflows)

@@ -3,7 +3,7 @@
 // A driver with native code is loaded so that bundlers do not see it. They cannot put it into a bundle, and a build would fail for
 // those who have not installed it.
 
-import { HoldfastError, messageOf } from '../core/error.ts'
+import { HoldfastError, messageOf } from '../core/errors/error.ts'
 import { nativeRequires } from './native-require.ts'
 
 /**

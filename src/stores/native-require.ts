@@ -9,7 +9,7 @@ export async function nativeRequires(): Promise<readonly [NodeJS.Require, ...Nod
   // oxlint-disable-next-line eslint/no-restricted-globals -- see above
   const fromFolder = createRequire(`${process.cwd()}/package.json`)
   try {
-    const { here } = await import('./here.ts')
+    const { here } = await import('./package-url.ts')
     return [createRequire(here), fromFolder]
   } catch {
     return [fromFolder]

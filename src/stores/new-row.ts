@@ -1,7 +1,7 @@
 // The row of a new run, as every store that keeps rows inserts it.
 
-import type { Run } from '../core/run.ts'
-import { dueAt } from '../core/due.ts'
+import type { Run } from '../core/model/run.ts'
+import { dueAt } from '../core/model/due.ts'
 import type { NewRun } from '../store.ts'
 
 /** The row of a new run, leased to whoever asked for that if their session lives. */
@@ -33,9 +33,9 @@ export function newRow(given: NewRun, now: number, leased: boolean): Run {
     seq: 1,
     base: 1,
     inbox: 0,
-    wants: null,
+    wakeNames: null,
     watched: false,
-    wish: null,
+    controlRequest: null,
     undo: 'none',
     crashes: 0,
     deadline: leased && given.leaseMs !== null ? now + given.leaseMs : null,

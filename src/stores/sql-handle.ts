@@ -7,8 +7,8 @@
 // and nulls, which no library changes. Columns come back under names in snake case even where a library was told to
 // write them otherwise; a whole number may come back as a text.
 
-import { HoldfastError } from '../core/error.ts'
-import { shown } from '../core/suggest.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { shown } from '../core/text/suggest.ts'
 
 export type SqlValue = string | number | null
 export type SqlRow = Readonly<Record<string, unknown>>

@@ -4,8 +4,8 @@
 // A fault never changes what the store does with a call, only whether and when that happens and what the caller is told.
 // What crosses the port is copied, so that caller and store share no object, as if a wire were between them.
 
-import { HoldfastError } from '../core/error.ts'
-import { randomFraction, type Clock, type Random } from '../core/ports.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { randomFraction, type Clock, type Random } from '../core/runtime/ports.ts'
 import type { Store, StoreAdmin, StoreTransactions } from '../store.ts'
 
 /**
@@ -21,7 +21,10 @@ export const faultKinds = ['before', 'after', 'slow', 'late', 'lost-reply', 'los
  * What a fault can befall: every call but `close`, which must always be possible, and `within`, which only speaks through a
  * connection of the caller's. A transaction that fails `after` is one whose COMMIT was not answered.
  */
-export type FaultyMethod = Exclude<keyof (Store & StoreAdmin & StoreTransactions), 'capabilities' | 'close' | 'within'>
+export type FaultyMethod = Exclude<
+  keyof (Store & StoreAdmin & StoreTransactions),
+  'capabilities' | 'close' | 'inTransaction'
+>
 
 /** Decides, call by call, what goes wrong. */
 export interface FaultPlan {
@@ -37,7 +40,7 @@ export interface FaultPlan {
 
 type Call = (...request: unknown[]) => Promise<unknown>
 
-const batched: ReadonlySet<string> = new Set(['start', 'commit', 'deliver', 'steer'])
+const batched: ReadonlySet<string> = new Set(['start', 'commit', 'deliver', 'control'])
 
 /**
  * The same store, with faults between it and its caller.
@@ -88,7 +91,7 @@ export function withFaults<Target extends Store>(
       if (typeof value !== 'function') return value
       const bound = value.bind(target) as Call
       // Neither these nor a limit are calls over a wire.
-      if (key === 'close' || key === 'within' || key === 'limit') return bound
+      if (key === 'close' || key === 'inTransaction' || key === 'limit') return bound
       const method = key as FaultyMethod
       // A connection cannot be copied, and a transaction hands out nothing else.
       if (method === 'transact') return (...request: unknown[]) => call(method, () => bound(...request))

@@ -13,13 +13,13 @@ export {
   type CrashEverywhereOptions,
   type CrashOutcome,
   type CrashReport,
-} from './kit/crash-everywhere.ts'
+} from './kit/crash/crash-everywhere.ts'
 export type { StepAttempt } from './kit/attempts.ts'
 export type { BodyChecks } from './kit/body-watch.ts'
 export type { TestStore } from './kit/test-store.ts'
 export type { FailOptions, SlowOptions } from './kit/scripts.ts'
-export type { TrialPlan } from './kit/trial-plan.ts'
-export type { WaitCondition, WaitingRun } from './kit/waiting.ts'
+export type { TrialPlan } from './kit/crash/trial-plan.ts'
+export type { WaitCondition, WaitingRun } from './kit/waiting-run.ts'
 
 export { createVirtualClock, type VirtualClock } from './virtual-clock.ts'
 export { createSeededRandom } from './seeded-random.ts'

@@ -1,6 +1,6 @@
 // Loggers for tests: one that says nothing, and one that remembers.
 
-import type { Logger } from '../core/ports.ts'
+import type { Logger } from '../core/runtime/ports.ts'
 
 export interface LogLine {
   readonly level: keyof Logger

@@ -1,13 +1,13 @@
 // A recorded run as a test: whether the code of a workflow still agrees with it.
 
-import type { ErrorClass } from '../core/codec.ts'
-import type { Definition } from '../core/definition.ts'
-import { HoldfastError } from '../core/error.ts'
-import { checkOptions } from '../core/suggest.ts'
-import { checkExported, type ExportedRun } from '../client/exporting.ts'
-import { exportedPayloads } from '../client/replaying.ts'
-import { disagreementOf } from '../engine/disagreement.ts'
-import { replayRun } from '../engine/replaying.ts'
+import type { ErrorClass } from '../core/payload/codec.ts'
+import type { Definition } from '../core/definition/definition.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { checkOptions } from '../core/text/suggest.ts'
+import { checkExported, type ExportedRun } from '../client/read/export-run.ts'
+import { exportedPayloads } from '../client/read/replay-runs.ts'
+import { disagreementOf } from '../engine/replay/replay-mismatch.ts'
+import { replayRun } from '../engine/replay/replay-run.ts'
 import { systemPorts } from '../system.ts'
 import { silentLogger } from './logger.ts'
 

@@ -1,6 +1,6 @@
 // Chance that a seed repeats: sfc32, which is small, fast and passes PractRand. Not for secrets.
 
-import type { Random } from '../core/ports.ts'
+import type { Random } from '../core/runtime/ports.ts'
 
 /**
  * Makes a source of random numbers that gives the same ones for the same seed.

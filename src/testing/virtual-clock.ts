@@ -2,9 +2,9 @@
 // on its own: between two of them everything that the first one caused, and that needs no further time, has happened.
 // So two days pass in a moment, and in the same way every time.
 
-import { toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError } from '../core/error.ts'
-import type { Cancel, Clock } from '../core/ports.ts'
+import { toMs, type Duration } from '../core/definition/duration.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import type { Cancel, Clock } from '../core/runtime/ports.ts'
 
 export interface VirtualClock extends Clock {
   /** How many timers are set. */

@@ -9,7 +9,7 @@
 //   any     → refused   the store is ahead of this code and says so, for good: the worker stops gracefully, and beats
 //                       go on meanwhile, for a store that keeps the lease of whoever is about to leave
 //
-// Runs that the session holds and nobody here knows of, strays, are looked for with every sixth beat only, because the store
+// Runs that the session holds and nobody here knows of, unknown leases, are looked for with every sixth beat only, because the store
 // walks over all that the session holds for it; and with the next beats after a call that may have leased something was not
 // answered. A look that the store could not make is no look that found none: the next beat asks again. What a beat could not do
 // because somebody has locked a row, the next one does, and that comes soon.
@@ -18,14 +18,14 @@
 // succeeded was sent, and so never believes longer than the others do. A beat that is never answered is no success, so a
 // timer of its own watches the lease.
 
-import { HoldfastError, isHoldfastError } from '../core/error.ts'
-import type { Cancel } from '../core/ports.ts'
-import type { Wish } from '../core/run.ts'
+import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
+import type { Cancel } from '../core/runtime/ports.ts'
+import type { ControlRequest } from '../core/model/run.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
 
 /** What the heartbeat tells the worker. */
-export interface HeartbeatOwner {
+export interface HeartbeatListener {
   /** What is held here, and whose deadline should move on. */
   claims(): readonly HeldClaim[]
   /** The beat that carried the last of these claims has succeeded, but for those that somebody has locked. */
@@ -40,32 +40,32 @@ export interface HeartbeatOwner {
   /** A single claim is lost. */
   claimLost(claim: HeldClaim): void
   /** The session holds these, and they are not among what is held here. */
-  strayed(strays: Beat['strays']): void
+  unknownLeasesFound(unknownLeases: Beat['unknownLeases']): void
   /** Somebody wants a run that is held cancelled or paused. */
-  runWished(runId: string, wish: Wish): void
+  controlRequested(runId: string, controlRequest: ControlRequest): void
   /** More messages have arrived for a run that is held: so many by now. */
-  runMailed(runId: string, inbox: number): void
+  messageArrived(runId: string, inbox: number): void
   /** A run that is held has used up the time for the whole run. */
   runTimedOut(runId: string): void
 }
 
-/** So many beats go by between two looks for strays, if nothing speaks for some. */
-const straysEvery = 6
+/** So many beats go by between two looks for unknown leases, if nothing speaks for some. */
+const unknownLeasesEvery = 6
 
 /** Until the next beat, if the last one failed or somebody was in its way. */
 const soonMs = 1_000
 
 export class Heartbeat {
   private readonly engine: Engine
-  private readonly owner: HeartbeatOwner
+  private readonly listener: HeartbeatListener
   private readonly leaseMs: number
   private readonly everyMs: number
   private state: 'healthy' | 'unsure' | 'lost' = 'healthy'
   /** A session that is given up and not ended yet. */
   private givenUp: string | null = null
   private beatAt = 0
-  /** In so many beats strays are looked for. */
-  private straysIn = straysEvery
+  /** In so many beats unknown leases are looked for. */
+  private unknownLeasesIn = unknownLeasesEvery
   /** Somebody had a row locked that the last beat was about. */
   private isBusy = false
   /** The number of the last beat that was set. */
@@ -74,9 +74,13 @@ export class Heartbeat {
   private cancelWatch: Cancel | null = null
   private stopped = false
 
-  constructor(engine: Engine, owner: HeartbeatOwner, options: { readonly leaseMs: number; readonly everyMs: number }) {
+  constructor(
+    engine: Engine,
+    listener: HeartbeatListener,
+    options: { readonly leaseMs: number; readonly everyMs: number },
+  ) {
     this.engine = engine
-    this.owner = owner
+    this.listener = listener
     this.leaseMs = options.leaseMs
     this.everyMs = options.everyMs
   }
@@ -97,9 +101,9 @@ export class Heartbeat {
     this.schedule(0)
   }
 
-  /** A call that may have leased something to this session was not answered: the next beats look for strays. */
-  seekStrays(): void {
-    this.straysIn = 0
+  /** A call that may have leased something to this session was not answered: the next beats look for unknown leases. */
+  seekUnknownLeases(): void {
+    this.unknownLeasesIn = 0
   }
 
   /** Ends the session; what it held must have been given back before. */
@@ -131,26 +135,36 @@ export class Heartbeat {
       if (this.stopped || turn !== this.turn) return
       this.turnUnsure()
       // Others than this call may not have been answered either.
-      this.seekStrays()
-      if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.owner.refused(error)
+      this.seekUnknownLeases()
+      if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.listener.refused(error)
       else this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
       this.schedule(Math.min(this.everyMs, soonMs))
     }
   }
 
   private async beat(): Promise<void> {
-    const { engine, owner, leaseMs } = this
+    const { engine, listener, leaseMs } = this
     const { store, session } = engine
     if (this.givenUp !== null) {
       await store.beat({ session: this.givenUp, leaseMs, end: true })
       this.givenUp = null
     }
     const sentAt = engine.ports.clock.monotonic()
-    const held = owner.claims()
-    const seeksStrays = this.straysIn <= 0
-    this.straysIn = (seeksStrays ? straysEvery : this.straysIn) - 1
-    const told = await store.beat({ session, leaseMs, held, seeksStrays })
-    const { alive, lost, busy = [], strays, straysUnknown = false, wished, mail, timedOut, now } = told
+    const held = listener.claims()
+    const seeksUnknownLeases = this.unknownLeasesIn <= 0
+    this.unknownLeasesIn = (seeksUnknownLeases ? unknownLeasesEvery : this.unknownLeasesIn) - 1
+    const beatAnswer = await store.beat({ session, leaseMs, held, seeksUnknownLeases })
+    const {
+      alive,
+      lost,
+      busy = [],
+      unknownLeases,
+      unknownLeasesSkipped = false,
+      controlRequests,
+      mail,
+      timedOut,
+      now,
+    } = beatAnswer
     engine.clock.observe(now)
     if (this.stopped) return
     // The session was given up while this beat was on its way: whoever did that beats for the next one.
@@ -162,17 +176,17 @@ export class Heartbeat {
     this.beatAt = sentAt
     this.watch()
     this.isBusy = busy.length > 0
-    owner.claimsKept(busy)
-    if (seeksStrays && !straysUnknown) owner.strayed(strays)
-    // Whether they are strays indeed shows with the next look, a beat later.
-    if (strays.length > 0 || straysUnknown) this.straysIn = 0
-    if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) owner.claimLost(claim)
-    for (const { runId, wish } of wished) owner.runWished(runId, wish)
-    for (const { runId, inbox } of mail) owner.runMailed(runId, inbox)
-    for (const runId of timedOut) owner.runTimedOut(runId)
+    listener.claimsKept(busy)
+    if (seeksUnknownLeases && !unknownLeasesSkipped) listener.unknownLeasesFound(unknownLeases)
+    // Whether they are unknown leases indeed shows with the next look, a beat later.
+    if (unknownLeases.length > 0 || unknownLeasesSkipped) this.unknownLeasesIn = 0
+    if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) listener.claimLost(claim)
+    for (const { runId, controlRequest } of controlRequests) listener.controlRequested(runId, controlRequest)
+    for (const { runId, inbox } of mail) listener.messageArrived(runId, inbox)
+    for (const runId of timedOut) listener.runTimedOut(runId)
     if (this.state === 'healthy') return
     this.state = 'healthy'
-    owner.resume()
+    listener.resume()
   }
 
   private get isOverdue(): boolean {
@@ -192,7 +206,7 @@ export class Heartbeat {
   private turnUnsure(): void {
     if (this.state !== 'healthy') return
     this.state = 'unsure'
-    this.owner.pause()
+    this.listener.pause()
   }
 
   private lose(why: string): void {
@@ -202,6 +216,7 @@ export class Heartbeat {
     this.givenUp = this.engine.session
     this.engine.renewSession()
     // A new session may be found dead, too, before it held anything.
-    if (isFirst) this.owner.leasesLost(new HoldfastError('LEASE_LOST', `${why} What was being done here is aborted.`))
+    if (isFirst)
+      this.listener.leasesLost(new HoldfastError('LEASE_LOST', `${why} What was being done here is aborted.`))
   }
 }

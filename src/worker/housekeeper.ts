@@ -7,7 +7,7 @@
 //   working → resting   there is nothing to do, or an error came
 //   any     → stopped   the page that is under way comes to its end
 
-import type { Cancel } from '../core/ports.ts'
+import type { Cancel } from '../core/runtime/ports.ts'
 import type { Engine } from '../engine/engine.ts'
 
 /** How often it looks where nobody tells, unless `poll` is longer. A look is one read of an index that is nearly always empty. */
@@ -24,7 +24,7 @@ export class Housekeeper {
   private readonly everyMs: number
   private isWorking = false
   /** It was told of more while it worked. */
-  private isTold = false
+  private isHeldBySession = false
   private cancel: Cancel | null = null
   private stopped = false
 
@@ -40,7 +40,7 @@ export class Housekeeper {
 
   /** There may be something to do. */
   readonly look = (): void => {
-    this.isTold = true
+    this.isHeldBySession = true
     if (!this.isWorking && !this.stopped) void this.work()
   }
 
@@ -59,8 +59,8 @@ export class Housekeeper {
     this.cancel?.()
     let restMs = this.everyMs
     try {
-      while (this.isTold && !this.stopped) {
-        this.isTold = false
+      while (this.isHeldBySession && !this.stopped) {
+        this.isHeldBySession = false
         restMs = await this.doAll()
       }
     } catch (error) {

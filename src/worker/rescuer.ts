@@ -9,15 +9,15 @@
 // What has run out and is there still is in the hands of somebody who has locked its row. It is looked at again after a pause,
 // longer each time.
 
-import type { Definition } from '../core/definition.ts'
-import { pausedLine } from '../core/engine-notes.ts'
-import { HoldfastError } from '../core/error.ts'
-import { nearDeadlineMs } from '../core/deadline.ts'
-import type { Cancel } from '../core/ports.ts'
-import type { CrashRule } from '../core/takeover.ts'
+import type { Definition } from '../core/definition/definition.ts'
+import { pausedLine } from '../core/rows/engine-notes.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { nearDeadlineMs } from '../core/rules/deadline.ts'
+import type { Cancel } from '../core/runtime/ports.ts'
+import type { CrashRule } from '../core/rules/takeover.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RescueFailure, Rescued } from '../store.ts'
-import { Contention } from './contention.ts'
+import { Contention } from './claim/contention.ts'
 
 export interface RecoveryCount {
   /** How many sessions were found dead. */
@@ -59,7 +59,7 @@ export class Rescuer {
   private isLooking = false
   private readonly contention: Contention
   /** The earliest deadline that it was told of while it looked, in store time. */
-  private toldAt = Number.POSITIVE_INFINITY
+  private loggedAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
   private stopped = false
 
@@ -106,7 +106,7 @@ export class Rescuer {
 
   /** The time of a run that nobody holds is over at this time of the store. */
   readonly expect = (at: number): void => {
-    if (this.isLooking) this.toldAt = Math.min(this.toldAt, at)
+    if (this.isLooking) this.loggedAt = Math.min(this.loggedAt, at)
     else this.schedule(Math.max(0, at - this.engine.clock.now()))
   }
 
@@ -145,8 +145,8 @@ export class Rescuer {
       const longestMs = capabilities.notifies
         ? this.everyMs
         : Math.min(this.everyMs, this.engine.pollMs ?? untoldMs, untoldMs)
-      const told = this.toldAt - this.engine.clock.now()
-      this.toldAt = Number.POSITIVE_INFINITY
+      const told = this.loggedAt - this.engine.clock.now()
+      this.loggedAt = Number.POSITIVE_INFINITY
       this.schedule(Math.max(0, Math.min(nextInMs, longestMs, told)))
     }
   }
@@ -162,7 +162,7 @@ export class Rescuer {
       sessions += rescued.sessionsEnded
       if (rescued.sessionsEnded > 0) this.options.onDeath?.()
       runs += rescued.takenOver.length
-      this.tell(rescued)
+      this.logRescued(rescued)
       if (rescued.more && !this.stopped) continue
       if (runs > 0) {
         engine.ports.logger.warn(recoveredLine(runs, sessions), { runs, sessions })
@@ -183,12 +183,12 @@ export class Rescuer {
     return nextInMs
   }
 
-  private tell({ ended, paused, takenOver }: Rescued): void {
+  private logRescued({ ended, paused, takenOver }: Rescued): void {
     const { logger } = this.engine.ports
     for (const { runId, type, reason } of ended) {
       const how = reason === 'cancelled' ? 'The worker of a run that was being cancelled died' : 'A run was given up'
       logger.warn(`${how}: ${runId} is over (${reason}).`, { run: runId, type, reason })
-      this.engine.endings.hinted(runId)
+      this.engine.runEnds.hinted(runId)
     }
     for (const { runId, type, crashes } of takenOver) {
       if (!paused.includes(runId)) continue

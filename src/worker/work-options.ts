@@ -1,9 +1,9 @@
 // What a worker can be told, and which of it makes sense.
 
-import type { Definition } from '../core/definition.ts'
-import { someTime, toMs, type Duration } from '../core/duration.ts'
-import { HoldfastError } from '../core/error.ts'
-import { shown } from '../core/suggest.ts'
+import type { Definition } from '../core/definition/definition.ts'
+import { someTime, toMs, type Duration } from '../core/definition/duration.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { shown } from '../core/text/suggest.ts'
 
 export interface WorkOptions {
   /** How many runs move at once; a run that waits does not count. @default 100 */

@@ -1,25 +1,25 @@
 // A worker: what makes the runs of one process move. It claims what it can perform, performs it in a bounded number of
 // slots, keeps its leases, takes over from workers that died, and gives everything back gracefully when it is stopped.
 
-import type { Host } from '../core/definition.ts'
-import { leaseBounds, patienceBounds, toMs } from '../core/duration.ts'
-import { HoldfastError } from '../core/error.ts'
-import { within } from '../core/pause.ts'
-import type { Lease, Run, Wish } from '../core/run.ts'
-import { leastMaxCrashes } from '../core/suspect.ts'
-import { checkOptions } from '../core/suggest.ts'
-import type { Desk, Engine } from '../engine/engine.ts'
+import type { Host } from '../core/definition/definition.ts'
+import { leaseBounds, patienceBounds, toMs } from '../core/definition/duration.ts'
+import { HoldfastError } from '../core/errors/error.ts'
+import { withTimeout } from '../core/runtime/backoff.ts'
+import type { Lease, Run, ControlRequest } from '../core/model/run.ts'
+import { leastMaxCrashes } from '../core/rules/suspect.ts'
+import { checkOptions } from '../core/text/suggest.ts'
+import type { LocalWorker, Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
-import { Claimer } from './claimer.ts'
-import { farewell } from './farewell.ts'
-import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
-import { Isolation, type IsolationOwner } from './isolation.ts'
-import { KnownKeys } from './known-keys.ts'
-import { Performer } from './performer.ts'
+import { Claimer } from './claim/claimer.ts'
+import { lastCall } from './last-call.ts'
+import { Heartbeat, type HeartbeatListener } from './heartbeat.ts'
+import { Isolation, type IsolationDeps } from './perform/isolation.ts'
+import { KnownKeys } from './claim/known-keys.ts'
+import { Performer } from './perform/performer.ts'
 import { Housekeeper } from './housekeeper.ts'
 import { Rescuer, type RecoveryCount } from './rescuer.ts'
-import { Slots } from './slots.ts'
-import { Witness } from './witness.ts'
+import { Slots } from './perform/slots.ts'
+import { Witness } from './perform/suspect-witness.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
 /** How long the answer to a last commit may take to get here after the store has said that the run is not held here. */
@@ -35,7 +35,7 @@ interface WorkerHost extends Host {
   tokenKey: string | null
 }
 
-export class Worker implements HeartbeatOwner {
+export class Worker implements HeartbeatListener {
   private readonly engine: Engine
   private readonly host: WorkerHost
   private readonly slots: Slots
@@ -54,7 +54,7 @@ export class Worker implements HeartbeatOwner {
   /** What of that the last heartbeat told. */
   private toldLively: ReadonlyMap<string, number> = new Map()
   /** Claims that the last heartbeat told of and nobody here knows. */
-  private strays: ReadonlySet<string> = new Set()
+  private unknownLeases: ReadonlySet<string> = new Set()
   /** For how many reasons nothing new may be taken. */
   private pauses = 0
   private idle: (() => void) | null = null
@@ -110,14 +110,14 @@ export class Worker implements HeartbeatOwner {
       pollMs: engine.pollMs ?? longestPollMs,
       refused: (reason) => this.refused(reason),
       rested: () => this.isolation.look(),
-      unanswered: () => this.heartbeat.seekStrays(),
+      unanswered: () => this.heartbeat.seekUnknownLeases(),
     })
     const leaseMs = toMs(lease, 'work({ lease })', leaseBounds)
     this.leaseMs = leaseMs
     const everyMs = heartbeatMs(options, leaseMs, definitions)
     this.heartbeat = new Heartbeat(engine, this, { leaseMs, everyMs })
     const { claimer, heartbeat } = this
-    const owner: IsolationOwner = {
+    const owner: IsolationDeps = {
       get isFree() {
         return claimer.isResting
       },
@@ -135,7 +135,7 @@ export class Worker implements HeartbeatOwner {
       leaseMs,
       maxCrashes: count('maxCrashes', options.maxCrashes ?? 5, leastMaxCrashes),
       definitions,
-      suspects: (dueInMs) => this.isolation.told(dueInMs),
+      suspects: (dueInMs) => this.isolation.onSuspects(dueInMs),
       onDeath: this.housekeeper.look,
     })
   }
@@ -155,7 +155,7 @@ export class Worker implements HeartbeatOwner {
       throw error
     })
     await this.keys.look()
-    this.engine.desk = this.desk
+    this.engine.localWorker = this.localWorker
     this.engine.onReady = this.claimer.wake
     this.engine.onDeadline = this.rescuer.expect
     this.engine.onChore = this.housekeeper.look
@@ -234,35 +234,35 @@ export class Worker implements HeartbeatOwner {
     this.engine.ports.clock.after(lostGraceMs, () => this.lose(claim, 'The store says that it is not held here'))
   }
 
-  strayed(strays: Beat['strays']): void {
+  unknownLeasesFound(unknownLeases: Beat['unknownLeases']): void {
     const seen = new Set<string>()
-    const stray: (Lease & { readonly runId: string })[] = []
-    for (const { runId, token } of strays) {
+    const unknownLease: (Lease & { readonly runId: string })[] = []
+    for (const { runId, token } of unknownLeases) {
       if (this.performer.isMoving(runId) || this.claimer.holds(runId)) continue
       const claim = `${runId} ${token}`
       // One that was leased a moment ago begins soon. One that is still unknown a beat later is nobody's: whoever leased it
       // here was told that this had failed.
-      if (this.strays.has(claim)) {
+      if (this.unknownLeases.has(claim)) {
         this.performer.disown(runId, token)
-        stray.push({ session: this.engine.session, token, runId })
+        unknownLease.push({ session: this.engine.session, token, runId })
       } else seen.add(claim)
     }
-    this.strays = seen
-    if (stray.length === 0) return
+    this.unknownLeases = seen
+    if (unknownLease.length === 0) return
     this.engine.ports.logger.warn(
-      `Gave back ${stray.length === 1 ? '1 run' : `${stray.length} runs`} that the store had leased without an answer.`,
+      `Gave back ${unknownLease.length === 1 ? '1 run' : `${unknownLease.length} runs`} that the store had leased without an answer.`,
     )
-    void this.engine.store.release(stray).then(this.engine.onReady, (error: unknown) => {
+    void this.engine.store.release(unknownLease).then(this.engine.onReady, (error: unknown) => {
       this.engine.ports.logger.warn('Runs without a holder could not be given back; tried again soon.', { error })
     })
   }
 
-  runWished(runId: string, wish: Wish): void {
-    this.performer.obey(runId, wish)
+  controlRequested(runId: string, controlRequest: ControlRequest): void {
+    this.performer.applyControl(runId, controlRequest)
   }
 
-  runMailed(runId: string, inbox: number): void {
-    this.performer.mailed(runId, inbox)
+  messageArrived(runId: string, inbox: number): void {
+    this.performer.messageArrived(runId, inbox)
   }
 
   private lose({ runId, token }: HeldClaim, why: string): void {
@@ -275,7 +275,7 @@ export class Worker implements HeartbeatOwner {
     this.performer.fail(runId, new HoldfastError('RUN_TIMEOUT', message, { details: { runId } }))
   }
 
-  private readonly desk: Desk = {
+  private readonly localWorker: LocalWorker = {
     isParked: (runId) => this.performer.isParked(runId),
     reserve: (): Lease | null => {
       if (this.slots.free <= 0 || this.claimer.hasBacklog || this.claimer.isPaused) return null
@@ -286,16 +286,16 @@ export class Worker implements HeartbeatOwner {
     cancel: () => {
       this.slots.give(1)
       // It may have failed after it took effect.
-      this.heartbeat.seekStrays()
+      this.heartbeat.seekUnknownLeases()
     },
-    steered: (run) => this.steered(run),
-    mailed: (runId) => this.performer.mailed(runId, null),
+    controlled: (run) => this.controlled(run),
+    messageArrived: (runId) => this.performer.messageArrived(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
 
-  private steered(run: Run): void {
+  private controlled(run: Run): void {
     // Also when nobody wants anything any more: a pause that was taken back must not be obeyed.
-    if (run.status !== 'cancelled') return this.performer.obey(run.id, run.wish)
+    if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })
@@ -314,7 +314,7 @@ export class Worker implements HeartbeatOwner {
 
   private async shutDown(): Promise<void> {
     const { engine } = this
-    if (engine.desk === this.desk) engine.desk = null
+    if (engine.localWorker === this.localWorker) engine.localWorker = null
     engine.onReady = () => undefined
     engine.onDeadline = () => undefined
     engine.onChore = () => undefined
@@ -329,15 +329,15 @@ export class Worker implements HeartbeatOwner {
       return () => Math.max(0, end - clock.monotonic())
     }
     const shutdown = leftOf(this.shutdownMs)
-    await within(clock, lastWordsMs, Promise.all([this.claimer.stop(), this.isolation.stop()]))
+    await withTimeout(clock, lastWordsMs, Promise.all([this.claimer.stop(), this.isolation.stop()]))
     await this.quiet(shutdown(), () => !this.performer.isMoving())
     const late = this.performer.abandonAll()
     await this.quiet(lastWordsMs, () => this.slots.inUse === 0)
     const lastWords = leftOf(lastWordsMs)
-    await within(clock, lastWords(), this.performer.gaveBack())
+    await withTimeout(clock, lastWords(), this.performer.gaveBack())
     const leases = this.performer.abort(new Error('The worker is shutting down.'))
     await engine.drain(lastWords())
-    const locked = await farewell(
+    const locked = await lastCall(
       engine.ports,
       engine.store.release(leases),
       'What was held could not be given back; others take it over.',
@@ -351,8 +351,8 @@ export class Worker implements HeartbeatOwner {
       const runs = late === 1 ? '1 run' : `${late} runs`
       engine.ports.logger.warn(`Gave back ${runs} that did not end within the shutdown timeout.`)
     }
-    await within(clock, lastWordsMs, this.witness.stop())
-    await farewell(engine.ports, this.heartbeat.stop(), 'The session could not be ended; it ends with its lease.')
+    await withTimeout(clock, lastWordsMs, this.witness.stop())
+    await lastCall(engine.ports, this.heartbeat.stop(), 'The session could not be ended; it ends with its lease.')
   }
 
   /** Settles when that is so after a slot was freed, or after a time. */

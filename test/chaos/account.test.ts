@@ -16,7 +16,7 @@ it('tells of claims, heartbeats and failures in the order in which they were ove
   const store = account.watch(inner)
   const { now: began } = await store.beat({ session: 's', leaseMs: 2_000 })
   await store.claim({ session: 's', selectors: [{ type: 'none', version: 1 }], limit: 3 })
-  await store.claim({ session: 's', selectors: [], limit: 1, apart: true })
+  await store.claim({ session: 's', selectors: [], limit: 1, isolated: true })
   vi.spyOn(inner, 'rescue').mockRejectedValue(new Error('away'))
   const failures = { crashed: '', 'timed-out': '', expired: '' }
   await expect(store.rescue({ limit: 1, maxCrashes: 5, failures })).rejects.toThrow('away')

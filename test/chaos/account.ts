@@ -3,7 +3,7 @@
 // when a call is over; of one who dies in the middle of a call nobody is told, and nobody waits for him either.
 
 import { closeSync, openSync, writeSync } from 'node:fs'
-import type { Run } from '../../src/core/run.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { Store } from '../../src/index.ts'
 import { readOrNothing } from '../support/server-folder.ts'
 
@@ -52,11 +52,16 @@ export class Account {
   watch(store: Store): Store {
     const watched: Partial<Store> = {
       claim: (request) => {
-        const { session, limit, apart } = request
-        return this.noted(apart === true ? 'apart' : 'claim', { session }, store.claim(request), ({ runs, more }) => ({
-          runs: idsOf(runs),
-          full: more || runs.length >= limit,
-        }))
+        const { session, limit, isolated } = request
+        return this.noted(
+          isolated === true ? 'apart' : 'claim',
+          { session },
+          store.claim(request),
+          ({ runs, more }) => ({
+            runs: idsOf(runs),
+            full: more || runs.length >= limit,
+          }),
+        )
       },
       rescue: (request) =>
         this.noted('rescue', {}, store.rescue(request), ({ takenOver, ended }) => ({

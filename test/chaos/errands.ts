@@ -19,16 +19,19 @@ type Common = Inputs['saga']
 
 /** How often each kind of errand is done. */
 const errands: readonly (readonly [weight: number, run: (errand: Errand, common: Common) => Promise<void>])[] = [
-  [5, (errand, common) => steered(errand, 'line', { ...common, length: errand.draw.pick([1, 1, 3, 8, 16]) })],
-  [3, (errand, common) => steered(errand, 'nap', { ...common, sleepMs: errand.draw.int(50, 2_500) })],
+  [5, (errand, common) => controlled(errand, 'line', { ...common, length: errand.draw.pick([1, 1, 3, 8, 16]) })],
+  [3, (errand, common) => controlled(errand, 'nap', { ...common, sleepMs: errand.draw.int(50, 2_500) })],
   [3, corresponded],
   [3, offered],
   [3, supplied],
   [1, published],
   [3, accompanied],
-  [3, (errand, common) => steered(errand, 'saga', common)],
-  [2, (errand, common) => steered(errand, 'retry', { ...common, failures: errand.draw.int(0, 3) })],
-  [2, (errand, common) => steered(errand, 'rounds', { ...common, round: 1, rounds: errand.draw.int(1, 8), seen: [] })],
+  [3, (errand, common) => controlled(errand, 'saga', common)],
+  [2, (errand, common) => controlled(errand, 'retry', { ...common, failures: errand.draw.int(0, 3) })],
+  [
+    2,
+    (errand, common) => controlled(errand, 'rounds', { ...common, round: 1, rounds: errand.draw.int(1, 8), seen: [] }),
+  ],
 ]
 
 export function doErrand(errand: Errand): Promise<void> {
@@ -47,7 +50,7 @@ async function begun<K extends Kind>({ desk, draw, proc, name }: Errand, kind: K
 }
 
 /** A run to which impatient people do things while it is on its way. */
-async function steered<K extends Kind>(errand: Errand, kind: K, input: Inputs[K]): Promise<void> {
+async function controlled<K extends Kind>(errand: Errand, kind: K, input: Inputs[K]): Promise<void> {
   const run = await begun(errand, kind, input)
   await Promise.all([impatience(errand, run), errand.desk.ended(errand.proc, run)])
 }
@@ -130,5 +133,5 @@ async function published(errand: Errand, common: Common): Promise<void> {
 async function accompanied(errand: Errand, common: Common): Promise<void> {
   const { draw } = errand
   const children = draw.int(1, 4)
-  await steered(errand, 'parent', { ...common, children, failing: draw.int(-children, children - 1) })
+  await controlled(errand, 'parent', { ...common, children, failing: draw.int(-children, children - 1) })
 }

@@ -1,7 +1,7 @@
 // What is left after a chaos run, and all that its checker may look at: what the clients were told, what the sink saw, and
 // every run with its journal.
 
-import { acquittalNote } from '../../src/core/engine-notes.ts'
+import { acquittalNote } from '../../src/core/rows/engine-notes.ts'
 import type { Holdfast, JournalEntry, RunStatus } from '../../src/index.ts'
 import type { StoreCall } from './account.ts'
 import type { Effect } from './field.ts'

@@ -2,7 +2,7 @@
 // process, and must not stop the one who would let go. He writes, or reads, for so long, and says when he has begun.
 
 import { setTimeout } from 'node:timers/promises'
-import { loadFileDriver } from '../../src/stores/sqlite/file-driver.ts'
+import { loadFileDriver } from '../../src/stores/sqlite/driver/file-driver.ts'
 
 const [path = '', what = '', ms = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())

@@ -2,7 +2,7 @@
 // fail; one that does not would not see the same bug in the engine either.
 
 import { isHoldfastError, type Store } from '../../src/index.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Committed } from '../../src/store.ts'
 import type { Plant } from './field.ts'
 

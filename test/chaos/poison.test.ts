@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { RunHandle } from '../../src/index.ts'
 import { Crew, until } from './crew.ts'
 
-/** So many deaths make a run a suspect. Those that follow, it dies apart. */
+/** So many deaths make a run a suspect. Those that follow, it dies in isolation. */
 const deathsAmongOthers = 2
 
 let crew: Crew
@@ -23,7 +23,7 @@ async function diedAt(run: { readonly id: string }, times: number): Promise<numb
 
 describe('two poisonous runs among eighty', { timeout: 260_000 }, () => {
   // Seen: 58 healthy ones took 110 s, because everything waited while a suspect had its turn. A process that has just begun does
-  // other work first, and three processes begin before one of the two dies apart for the second time.
+  // other work first, and three processes begin before one of the two dies in isolation for the second time.
   it('SW-R5 are paused for their crashes, and whoever comes when they are suspects waits for neither', async () => {
     const work = { lease: '500ms', concurrency: 10 } as const
     const { two, poison } = crew.programs

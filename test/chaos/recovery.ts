@@ -122,7 +122,7 @@ function phasesOf(
     pass(Math.min(surroundings.leaseEnd(session) ?? at, foundAt), { kind: 'lease' })
     pass(foundAt, { kind: 'rescue' })
   }
-  let isApart = false
+  let isIsolated = false
   let holder = null as { readonly hand: string; readonly kind: 'begin' | 'unheard' } | null
   for (const one of stations.filter((station) => station.at >= lost.from && station.at <= lost.to)) {
     if (one.what === 'dead') {
@@ -131,7 +131,7 @@ function phasesOf(
         pass(surroundings.goneAt(tenure) ?? one.at, { kind: holder.kind === 'unheard' ? 'unheard' : 'again' })
       }
       die(one.session, one.at)
-      isApart = one.crashes >= 2
+      isIsolated = one.crashes >= 2
       holder = null
     } else if (one.what === 'released') {
       if (holder?.hand !== one.hand) continue
@@ -139,12 +139,12 @@ function phasesOf(
       holder = null
     } else {
       // What somebody had claimed and another one claims was given back, and nobody heard of that.
-      if (holder === null) pass(one.at, { kind: 'claim', isApart })
+      if (holder === null) pass(one.at, { kind: 'claim', isIsolated })
       else pass(one.at, { kind: holder.kind, hand: holder.hand })
       holder = { hand: one.hand, kind: one.what === 'claimed' ? 'begin' : 'unheard' }
     }
   }
-  pass(lost.to, holder === null ? { kind: 'claim', isApart } : { kind: holder.kind, hand: holder.hand })
+  pass(lost.to, holder === null ? { kind: 'claim', isIsolated } : { kind: holder.kind, hand: holder.hand })
   return phases
 }
 

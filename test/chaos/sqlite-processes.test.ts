@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { createRunIds } from '../../src/core/id.ts'
+import { createRunIds } from '../../src/core/model/run-id.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
 import { childProgram } from '../support/child-program.ts'

@@ -1,4 +1,4 @@
-// A process that stands still loses its leases, and lives. The run that it performed apart did not end it.
+// A process that stands still loses its leases, and lives. The run that it performed in isolation did not end it.
 
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => crew.dismiss())
 
-/** Two losses make a run a suspect. With those that follow it was performed apart, and three of them were enough to pause it. */
+/** Two losses make a run a suspect. With those that follow it was performed in isolation, and three of them were enough to pause it. */
 const stops = 2 + 8
 const leaseMs = 500
 

@@ -1,7 +1,7 @@
 // Lets nemeses strike, one after another and several at once, until it is stopped. The seed decides which strikes when, and
 // how hard; the machine decides what it hits. Each has hit something, or tries again, before any has a second turn.
 
-import { messageOf } from '../../src/core/error.ts'
+import { messageOf } from '../../src/core/errors/error.ts'
 import { Draw } from '../simulation/draw.ts'
 import type { Last, Nemesis, StoreKind, StrikeField } from './field.ts'
 import { nemeses, onRequest } from './nemeses/index.ts'

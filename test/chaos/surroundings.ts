@@ -9,7 +9,7 @@ import type { Cause } from './recovery.ts'
 /** What a run waits for. */
 export type Situation =
   | { readonly kind: 'lease' | 'rescue' | 'again' }
-  | { readonly kind: 'claim'; readonly isApart: boolean }
+  | { readonly kind: 'claim'; readonly isIsolated: boolean }
   | { readonly kind: 'begin' | 'unheard'; readonly hand?: string }
 
 interface Span {
@@ -126,7 +126,7 @@ export class Surroundings {
       return isWithin(own, at) && !isWithin(this.still.get(hand) ?? [], at)
     })
     if (crew.length === 0) return 'crew'
-    if (kind === 'claim' && situation.isApart) {
+    if (kind === 'claim' && situation.isIsolated) {
       const isOld = ({ from, to }: Span): boolean => from + this.youngMs <= at && at < to
       return crew.some(([, own]) => own.some(isOld)) ? 'apart' : 'young'
     }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { jsonLine, messageOf } from '../../src/cli/plain-json.ts'
-import { harmlessJson, visible } from '../../src/core/printable.ts'
+import { jsonLine, messageOf } from '../../src/cli/output/plain-json.ts'
+import { harmlessJson, visible } from '../../src/core/text/printable.ts'
 import { poison, throwing } from '../poison.ts'
 import { hazardous } from './world.ts'
 

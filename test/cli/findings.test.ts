@@ -1,9 +1,9 @@
 // What the deploy gate keeps and prints of what it finds: bounded, whatever there is to find, and harmless.
 
 import { describe, expect, it } from 'vitest'
-import { findingLines, Findings } from '../../src/cli/findings.ts'
-import { HoldfastError } from '../../src/core/error.ts'
-import type { ReplayResult } from '../../src/engine/replaying.ts'
+import { findingLines, Findings } from '../../src/cli/output/findings.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import type { ReplayResult } from '../../src/engine/replay/replay-run.ts'
 import { poison } from '../poison.ts'
 import { hazardous } from './world.ts'
 

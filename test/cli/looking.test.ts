@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, jsonCodec, workflow, type Codec, type Offload, type RunView } from '../../src/index.ts'
-import { widthOf } from '../../src/cli/text.ts'
+import { widthOf } from '../../src/cli/output/text.ts'
 import { documents, shop, type Shop } from './seed.ts'
 import { fail, greet, many, sleepy } from './workflows.ts'
 import { begin, hazardous, withoutColours } from './world.ts'

@@ -1,5 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { amount, cut, displayed, padEnd, padStart, painter, pointInTime, table, widthOf } from '../../src/cli/text.ts'
+import {
+  amount,
+  cut,
+  displayed,
+  padEnd,
+  padStart,
+  painter,
+  pointInTime,
+  table,
+  widthOf,
+} from '../../src/cli/output/text.ts'
 import type { Output } from '../../src/cli/io.ts'
 
 const output = (isTerminal: boolean): Output => ({ isTerminal, columns: 80, write: async () => undefined })

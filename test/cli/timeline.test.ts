@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { timeline } from '../../src/cli/timeline.ts'
-import { widthOf } from '../../src/cli/text.ts'
+import { timeline } from '../../src/cli/output/timeline.ts'
+import { widthOf } from '../../src/cli/output/text.ts'
 import type { JournalEntry, RunView } from '../../src/index.ts'
 import { hazardous } from './world.ts'
 

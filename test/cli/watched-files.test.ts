@@ -3,7 +3,7 @@
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { WatchedFiles, type Watched } from '../../src/cli/dev/watched-files.ts'
+import { WatchedFiles, type WatchedPath } from '../../src/cli/dev/watched-files.ts'
 import { folder } from './world.ts'
 
 interface Project {
@@ -13,7 +13,7 @@ interface Project {
   readonly tells: (file: string) => Promise<void>
 }
 
-async function project(more: readonly Watched[] = []): Promise<Project> {
+async function project(more: readonly WatchedPath[] = []): Promise<Project> {
   const place = folder()
   mkdirSync(join(place, 'src', 'deep'), { recursive: true })
   mkdirSync(join(place, 'node_modules', 'some'), { recursive: true })

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { OutputClosed, type Io, type Output, type StopSignal } from '../../src/cli/io.ts'
+import { OutputClosed, type Io, type Output, type ProcessSignal } from '../../src/cli/io.ts'
 import { runCli } from '../../src/cli/program.ts'
 
 export interface Scene {
@@ -26,7 +26,7 @@ export interface Ending {
 
 export interface Performance {
   readonly ended: Promise<Ending>
-  readonly signal: (signal: StopSignal) => void
+  readonly signal: (signal: ProcessSignal) => void
   /** Everything printed so far. */
   readonly printed: () => string
   /** Settles when the text has been printed. */
@@ -35,7 +35,7 @@ export interface Performance {
 
 /** Begins a command line, with everything it does left to the test. */
 export function begin(argv: readonly string[], scene: Scene = {}): Performance {
-  const listeners = new Set<(signal: StopSignal) => void>()
+  const listeners = new Set<(signal: ProcessSignal) => void>()
   const waiting = new Set<() => void>()
   const texts = { stdout: '', stderr: '', all: '' }
   let writes = 0

@@ -39,7 +39,7 @@ function oneByOne(store: AnyStore): AnyStore {
       mostBytes === undefined ? split(store.load.bind(store))(requests) : store.load(requests, mostBytes),
     commit: split((transitions) => store.commit(transitions)),
     deliver: split((messages) => store.deliver(messages)),
-    steer: split((requests) => store.steer(requests)),
+    control: split((requests) => store.control(requests)),
     get: split((ids) => store.get(ids)),
     release: async (leases) => {
       if (leases.length === 0) return store.release(leases)

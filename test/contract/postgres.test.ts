@@ -1,7 +1,7 @@
 // The Postgres store keeps the contract, and every call of it keeps to its plan of statements.
 
 import { describe, expect, it } from 'vitest'
-import { statementPlan } from '../../src/stores/statement-plan.ts'
+import { statementPlan } from '../read-committed/statement-plan.ts'
 import { keptToPlan, noteStatement } from '../support/planned-store.ts'
 import { openTestStore } from '../support/postgres-store.ts'
 import { runContract } from './run-contract.ts'

@@ -2,11 +2,11 @@
 // calls come in between each other in orders that seeds decide. All the while every call keeps to its plan.
 
 import { describe, expect, it } from 'vitest'
-import type { MessagePolicy } from '../../src/core/topic.ts'
-import { statementPlan } from '../../src/stores/statement-plan.ts'
+import type { MessagePolicy } from '../../src/core/model/topic.ts'
+import { statementPlan } from '../read-committed/statement-plan.ts'
 import { waiting } from '../../src/testing/contract/drafts.ts'
-import { waysToEnd } from '../../src/testing/contract/endings.ts'
-import { parkWatching, reach } from '../../src/testing/contract/exchanges.ts'
+import { endPaths } from '../../src/testing/contract/end-paths.ts'
+import { parkWatching, outbound } from '../../src/testing/contract/exchanges.ts'
 import { createVirtualClock } from '../../src/testing/index.ts'
 import { createContractBench } from '../../src/testing/contract/index.ts'
 import { Interleaver } from '../support/interleaver.ts'
@@ -38,7 +38,7 @@ const topic = { name: 'news', delivery: 'all', retainMs: 0 } as const
 
 // The contract looks at one consequence of an end at a time. Together they are the longest way through every plan.
 describe('whatever ends a run, in one transaction', () => {
-  it.for(waysToEnd.map((way) => [way.name, way] as const))(
+  it.for(endPaths.map((way) => [way.name, way] as const))(
     'who watches it is told, its child is cancelled, and what it has not read goes on, if it %s',
     async ([, way]) => {
       const subject = open(new Interleaver(1).schedule)
@@ -47,7 +47,7 @@ describe('whatever ends a run, in one transaction', () => {
       const parent = await hold(way.changes)
       const child = newRun({ parentId: parent.runId })
       const starts = [{ run: child, awaited: true, onParentEnd: 'cancel' as const }]
-      await commit(parent, { append: [waiting()], reach: reach({ starts }) })
+      await commit(parent, { append: [waiting()], outbound: outbound({ starts }) })
       await deliver(message(parent.runId, { id: 'left', kind: 'topic-signal', name: 'news', policy: unread }))
       const watcher = await parkWatching(bench, [{ kind: 'run', runId: parent.runId }])
       const reader = await parkWatching(bench, [{ kind: 'topic', ...topic }])
@@ -66,11 +66,11 @@ describe('whatever ends a run, in one transaction', () => {
 describe('a letter to a run that is over', () => {
   it('is kept for people, who settle it once', async () => {
     const bench = createContractBench(open(new Interleaver(1).schedule))
-    const { store, start, steer, deliver, message, unique } = bench
+    const { store, start, control, deliver, message, unique } = bench
     const id = unique('run')
     const policy = { onUnread: 'dead-letter' } as const
     await start({ id, mail: [message(id, { id: 'first', policy })] })
-    await steer(id, { kind: 'cancel', mode: 'now', reason: null })
+    await control(id, { kind: 'cancel', mode: 'now', reason: null })
     await deliver(message(id, { id: 'late', policy }))
     expect((await store.deadLetters({}, { limit: 9 })).map((letter) => letter.id)).toEqual(['late', 'first'])
     const [one, other] = await Promise.all(

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { errorCodes, HoldfastError } from '../../src/core/error.ts'
+import { errorCodes, HoldfastError } from '../../src/core/errors/error.ts'
 
 const rows = readFileSync('docs/errors.md', 'utf8')
   .split('\n')

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { tableInvariants } from '../../src/stores/checking-rows.ts'
+import { tableInvariants } from '../../src/stores/row-checks.ts'
 import { bornByStart, stateInvariants, stepInvariants } from '../../src/testing/invariants/index.ts'
 
 const rows = readFileSync('docs/invariants.md', 'utf8')

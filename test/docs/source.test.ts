@@ -27,7 +27,7 @@ function saysAny(path: string, text: string): boolean {
 
 describe('every source file', () => {
   it('is seen by this test', () => {
-    expect(files.map(({ path }) => path)).toContain('src/core/error.ts')
+    expect(files.map(({ path }) => path)).toContain('src/core/errors/error.ts')
   })
 
   it(`has at most ${maxLines} lines`, () => {

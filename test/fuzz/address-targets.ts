@@ -1,10 +1,10 @@
 // What people write to name something: stores, files, durations, texts that are shown.
 
-import { checkStore, shownStore } from '../../src/cli/store-address.ts'
-import { parseInput } from '../../src/cli/json-input.ts'
-import { parseDuration } from '../../src/core/duration.ts'
-import { harmlessJson, visible } from '../../src/core/printable.ts'
-import { pathOf } from '../../src/stores/sqlite/file-address.ts'
+import { checkStore, shownStore } from '../../src/cli/input/store-address.ts'
+import { parseInput } from '../../src/cli/input/json-input.ts'
+import { parseDuration } from '../../src/core/definition/duration.ts'
+import { harmlessJson, visible } from '../../src/core/text/printable.ts'
+import { pathOf } from '../../src/stores/sqlite/driver/file-address.ts'
 import { parseLibsql } from '../../src/stores/turso/address.ts'
 import { fc } from '../support/properties.ts'
 import { hostileText, hostileTexts, mutated } from './hostile-text.ts'

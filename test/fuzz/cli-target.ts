@@ -5,9 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Io, Output, StopSignal } from '../../src/cli/io.ts'
+import type { Io, Output, ProcessSignal } from '../../src/cli/io.ts'
 import { runCli } from '../../src/cli/program.ts'
-import { visible } from '../../src/core/printable.ts'
+import { visible } from '../../src/core/text/printable.ts'
 import { fc } from '../support/properties.ts'
 import { hostileText, hostileTexts, someId } from './hostile-text.ts'
 import { commands } from '../cli/commands.ts'
@@ -125,7 +125,7 @@ const module = fileURLToPath(new URL('cli-module.ts', import.meta.url))
 const codes = [0, 2, 3, 4, 5, 6, 7, 130]
 
 async function perform(args: readonly string[]): Promise<void> {
-  const listeners = new Set<(signal: StopSignal) => void>()
+  const listeners = new Set<(signal: ProcessSignal) => void>()
   const texts = { stdout: '', stderr: '' }
   const output = (name: 'stdout' | 'stderr'): Output => ({
     isTerminal: false,

@@ -1,7 +1,7 @@
 // What callers of the client hand over: cursors and ids, on a store of each kind that needs no server, and exported runs.
 
 import { createHoldfast, createMemoryStore, topic, workflow, type ExportedRun, type Holdfast } from '../../src/index.ts'
-import { checkExported } from '../../src/client/exporting.ts'
+import { checkExported } from '../../src/client/read/export-run.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { hurriedClock } from '../holdfast/hurried-clock.ts'
 import { fc } from '../support/properties.ts'

@@ -1,10 +1,10 @@
 // Payloads as the database gives them back, and values as user code hands them over.
 
 import { randomBytes } from 'node:crypto'
-import { blankTokens } from '../../src/core/blank-tokens.ts'
-import { jsonCodec, type Place } from '../../src/core/codec.ts'
-import { Payloads } from '../../src/core/payload.ts'
-import { readToken, tokenText } from '../../src/core/token.ts'
+import { blankTokens } from '../../src/core/text/blank-tokens.ts'
+import { jsonCodec, type Place } from '../../src/core/payload/codec.ts'
+import { Payloads } from '../../src/core/payload/payload.ts'
+import { readToken, tokenText } from '../../src/core/model/token.ts'
 import { encryptingCodec } from '../../src/encryption/index.ts'
 import { poison } from '../poison.ts'
 import { fc } from '../support/properties.ts'

@@ -1,7 +1,7 @@
 // What is fuzzed: something that takes what strangers write. Each target has cases to draw, cases that are kept because they
 // once went wrong elsewhere, and says what may come of one: an answer, or one of the errors that it declares.
 
-import { isHoldfastError, type ErrorCode } from '../../src/core/error.ts'
+import { isHoldfastError, type ErrorCode } from '../../src/core/errors/error.ts'
 import type { fc } from '../support/properties.ts'
 
 export interface Target {

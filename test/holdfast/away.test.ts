@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import { workflow, type Store } from 'holdfast'
-import { HoldfastError } from '../../src/core/error.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
 import { memoryStore, open, openWorking } from './open.ts'
 
 const late = workflow('away.late', async (ctx) => {

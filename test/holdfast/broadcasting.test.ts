@@ -1,4 +1,4 @@
-// Broadcasts: who gets them is a matter of when one began and ceased to wait on the topic, as core/topic.ts says. Here the
+// Broadcasts: who gets them is a matter of when one began and ceased to wait on the topic, as core/model/topic.ts says. Here the
 // rule is met through the client; who waits is written by hand.
 
 import { describe, expect, it, test } from 'vitest'

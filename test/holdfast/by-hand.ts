@@ -2,10 +2,10 @@
 // exactly the state that a test means, whatever style of workflow could bring it there.
 
 import type { Store } from 'holdfast'
-import type { Draft } from '../../src/core/entry.ts'
-import type { Topic } from '../../src/core/declared-topic.ts'
-import type { Lease } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import type { Topic } from '../../src/core/definition/declared-topic.ts'
+import type { Lease } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Message } from '../../src/store.ts'
 
 let sessions = 0
@@ -41,7 +41,7 @@ export class HandHeld {
       append: [{ kind: 'waiting', name: `wait#${this.seq}`, meta: { conditions }, data: null }],
       status: 'waiting',
       parkIf: { inbox: run?.inbox ?? 0 },
-      reach: { starts: [], watches, unwatches: [] },
+      outbound: { starts: [], watches, unwatches: [] },
     })
   }
 

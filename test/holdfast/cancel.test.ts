@@ -166,11 +166,11 @@ describe('a run that is being performed', () => {
       }),
     )
     const line = { isUp: true }
-    const reach = changed(store, {
+    const outbound = changed(store, {
       beat: (request) => (line.isUp ? store.beat(request) : new Promise(() => undefined)),
       commit: (batch) => (line.isUp ? store.commit(batch) : new Promise(() => undefined)),
     })
-    const worker = await open({ store: reach, workflows: [stuck] })
+    const worker = await open({ store: outbound, workflows: [stuck] })
     await worker.work({ shutdownTimeout: 0 })
     const run = await worker.start(stuck)
     await until(() => isIn)

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, test } from 'vitest'
 import { workflow } from 'holdfast'
-import { tokenText } from '../../src/core/token.ts'
+import { tokenText } from '../../src/core/model/token.ts'
 import { mailOf, takeUp, type HandHeld } from './by-hand.ts'
 import { memoryStore, open } from './open.ts'
 

@@ -8,7 +8,7 @@ import { temporaryPaths } from '../unit/stores/sqlite/folder.ts'
 import { open } from './open.ts'
 import { machine } from './processes.ts'
 import { changed } from './virtual-world.ts'
-import { migrations } from '../../src/stores/sqlite/schema.ts'
+import { migrations } from '../../src/stores/sqlite/schema/schema.ts'
 
 const nextPath = temporaryPaths()
 const never = (): Promise<never> => new Promise(() => undefined)

@@ -10,11 +10,11 @@ import { onTestFinished } from 'vitest'
 import { createHoldfast, topic, workflow, type Codec, type Holdfast, type HoldfastOptions } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
 import { openSqliteStore } from 'holdfast/sqlite'
-import type { EntryKind } from '../../src/core/entry.ts'
-import { endedIn } from '../../src/core/engine-message.ts'
-import type { Ended, Message } from '../../src/core/message.ts'
-import { Payloads } from '../../src/core/payload.ts'
-import { askedPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/place.ts'
+import type { EntryKind } from '../../src/core/model/entry.ts'
+import { endedIn } from '../../src/core/rows/engine-message.ts'
+import type { Ended, Message } from '../../src/core/model/message.ts'
+import { Payloads } from '../../src/core/payload/payload.ts'
+import { askedPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'
 import { until } from './gate.ts'
 import { keepLines } from './open.ts'
 
@@ -202,7 +202,7 @@ export class EncryptedFile {
 
   private placeOf(table: string, row: RawRow): Place {
     const { payloads } = this
-    if (table === 'runs') return askedPlace('', row.id, sealedForIn(row.wish))
+    if (table === 'runs') return askedPlace('', row.id, sealedForIn(row.control_request))
     if (table === 'journal' && row.meta?.includes('sealedFor') === true) {
       return askedPlace('', row.run_id, sealedForIn(row.meta))
     }
@@ -224,7 +224,7 @@ interface RawRow {
   readonly topic: string
   readonly id: string
   readonly meta: string | null
-  readonly wish: string | null
+  readonly control_request: string | null
 }
 
 function sealedForIn(text: string | null): number {

@@ -15,7 +15,7 @@ import {
   type HoldfastOptions,
 } from 'holdfast'
 import { crashEverywhere, createTest } from 'holdfast/testing'
-import { errorCodes } from '../../src/core/error.ts'
+import { errorCodes } from '../../src/core/errors/error.ts'
 import type { Store } from '../../src/store.ts'
 import { systemPorts } from '../../src/system.ts'
 import { until } from './gate.ts'
@@ -182,7 +182,7 @@ const provocations: Partial<Record<ErrorCode, () => Promise<unknown>>> = {
     for (const apart of [false, false, true]) {
       const session = `dead-${String(apart)}-${Math.random()}`
       await store.beat({ session, leaseMs: 60_000 })
-      const { runs } = await store.claim({ session, selectors, limit: 1, apart })
+      const { runs } = await store.claim({ session, selectors, limit: 1, isolated: apart })
       const [claimed] = runs
       if (claimed === undefined) throw new Error('Nothing was claimed')
       const held = [{ runId: claimed.id, token: claimed.token, extendMs: null, begun: 3 }]

@@ -314,13 +314,13 @@ describe('notes that are encrypted for their places', () => {
     const helper = await open({ workflows: [refund], codec })
     let moves = 1
     const moving = changed(store, {
-      steer: async (requests) => {
+      control: async (requests) => {
         moves -= 1
         for (const { runId } of moves === 0 ? requests : []) {
           await helper.pause(runId)
           await helper.resume(runId)
         }
-        return store.steer(requests)
+        return store.control(requests)
       },
     })
     const holdfast = await open({ store: moving, workflows: [refund], codec })

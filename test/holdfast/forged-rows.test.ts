@@ -241,9 +241,9 @@ describe('a row that the engine did not write', () => {
     ['tags', '{"a":1}'],
     ['metadata', '{x'],
     ['metadata', '7'],
-    ['wish', '{x'],
-    ['wish', '{"kind":"pause"}'],
-    ['wants', '{"token":1,'],
+    ['control_request', '{x'],
+    ['control_request', '{"kind":"pause"}'],
+    ['wake_names', '{"token":1,'],
   ])('in %s (%s) keeps nobody from finding, showing or performing other runs', async (column, text) => {
     const file = new EncryptedFile()
     const holdfast = await file.open({ workflows })
@@ -256,13 +256,13 @@ describe('a row that the engine did not write', () => {
     const { runs } = await holdfast.find()
     const shown = runs.find(({ id }) => id === damaged.id)
     expect(runs).toHaveLength(2)
-    if (column !== 'wants')
+    if (column !== 'wake_names')
       expect(shown?.unreadable?.note).toContain(`The row of this run is damaged: ${column} is not`)
     expect(runs.find(({ id }) => id === well.id)?.unreadable).toBeNull()
     // The doctor looks at the others, and names this one.
     const report = await holdfast.doctor()
     const named = report.filter(({ offenders }) => offenders.includes(damaged.id)).map(({ name }) => name)
-    if (column !== 'wants') expect(named).toContain('rows_well_formed')
+    if (column !== 'wake_names') expect(named).toContain('rows_well_formed')
     await holdfast.signal(damaged, 'pay', 5)
     expect(await damaged.result()).toEqual(['got', 5])
   })

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { workflow } from 'holdfast'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import { until } from './gate.ts'
 import { memoryStore, open } from './open.ts'
 

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { workflow, type JournalEntry, type Offload } from 'holdfast'
-import { isHoldfastError } from '../../src/core/error.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
 import { canary, EncryptedFile, workflows, type Row } from './encrypted-corpus.ts'
 import { gate, settled, until } from './gate.ts'
 

@@ -30,7 +30,7 @@ function watched(store: Store) {
   const seen = changed(store, {
     start: tell('start', (runs: Parameters<Store['start']>[0]) => store.start(runs)),
     deliver: tell('deliver', (mail: Parameters<Store['deliver']>[0]) => store.deliver(mail)),
-    steer: tell('steer', (requests: Parameters<Store['steer']>[0]) => store.steer(requests)),
+    control: tell('control', (requests: Parameters<Store['control']>[0]) => store.control(requests)),
   })
   return { store: seen, calls }
 }
@@ -162,7 +162,7 @@ describe('a batch of operations', () => {
     expect(calls).toEqual([
       { method: 'deliver', count: 3 },
       { method: 'start', count: 2 },
-      { method: 'steer', count: 1 },
+      { method: 'control', count: 1 },
       { method: 'deliver', count: 1 },
     ])
   })

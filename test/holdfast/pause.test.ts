@@ -196,7 +196,7 @@ describe('retry', () => {
 })
 
 describe('a pause that is taken back before the holder obeys it', () => {
-  /** A run in a step, a way to let that end, and a second process that steers it. */
+  /** A run in a step, a way to let that end, and a second process that controls it. */
   async function busyRun() {
     const { open, until, after, clock } = virtualWorld()
     const { passed, open: letGo } = gate()

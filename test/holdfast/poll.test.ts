@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest'
 import { createHoldfast, createMemoryStore, workflow } from '../../src/index.ts'
-import type { Duration } from '../../src/core/duration.ts'
+import type { Duration } from '../../src/core/definition/duration.ts'
 import type { Store } from '../../src/store.ts'
 import { createVirtualClock, silentLogger } from '../../src/testing/index.ts'
 

@@ -44,7 +44,7 @@ export function machine(path: string): Machine {
       const file = await openSqliteStore({ path, clock })
       const store = changes(file)
       const state = { isOver: false, calls: 0 }
-      const reach = new Proxy(store, {
+      const outbound = new Proxy(store, {
         get(target, key) {
           const value: unknown = Reflect.get(target, key)
           if (typeof value !== 'function') return value
@@ -55,7 +55,7 @@ export function machine(path: string): Machine {
         },
       })
       const logger = keepLines()
-      const holdfast = await createHoldfast({ store: reach, workflows, logger, ports: { clock } })
+      const holdfast = await createHoldfast({ store: outbound, workflows, logger, ports: { clock } })
       const end = async (): Promise<void> => {
         if (state.isOver) return
         await after(holdfast.close())

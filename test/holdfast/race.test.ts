@@ -164,7 +164,7 @@ test('a race whose winner is there already is registered and decided in one comm
   const reached: unknown[] = []
   const watched = changed(store, {
     commit: (transitions) => {
-      for (const { reach = null } of transitions) if (reach !== null) reached.push(reach)
+      for (const { outbound = null } of transitions) if (outbound !== null) reached.push(outbound)
       return store.commit(transitions)
     },
   })

@@ -9,7 +9,7 @@ import {
   type StartOptions,
   type Workflow,
 } from 'holdfast'
-import type { Definition } from '../../src/core/definition.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
 import type { VirtualWorld } from './virtual-world.ts'
 
 /** What was done outside of the journals. */

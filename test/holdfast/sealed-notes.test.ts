@@ -10,7 +10,7 @@ const listener = workflow('listener', async (ctx, _input: string) => ctx.receive
 const all = [listener]
 
 describe('of all notes in an encrypted database', () => {
-  it('a note of who steers is shown to who has the key, and nowhere but at its run and what was done to it', async () => {
+  it('a note of who controls is shown to who has the key, and nowhere but at its run and what was done to it', async () => {
     const file = new EncryptedFile()
     await file.fill()
     const holdfast = await file.open()
@@ -114,8 +114,13 @@ describe('of all notes in an encrypted database', () => {
     const run = await holdfast.start(busy)
     await begun.passed
     expect(await holdfast.pause(run, { note: canary })).toMatchObject({ outcome: 'pausing' })
-    const { wish } = file.attacker.prepare('select wish from runs').get() as { readonly wish: string }
-    expect(JSON.parse(wish)).toMatchObject({ note: null, sealedNote: expect.stringMatching(/^enc1\.k1\./) as string })
+    const { control_request: asked } = file.attacker.prepare('select control_request from runs').get() as {
+      readonly control_request: string
+    }
+    expect(JSON.parse(asked)).toMatchObject({
+      note: null,
+      sealedNote: expect.stringMatching(/^enc1\.k1\./) as string,
+    })
     go.open()
     await until(async () => (await run.status()) === 'paused')
     const last = (await holdfast.journal(run)).at(-1)

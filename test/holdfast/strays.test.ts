@@ -11,7 +11,7 @@ describe('a run that was leased without an answer', () => {
   it('by a claim is given back and performed within a few heartbeats, by the same process', async () => {
     const { open, store, after } = virtualWorld()
     let isLost = true
-    const reach = changed(store, {
+    const outbound = changed(store, {
       claim: async (request) => {
         const claimed = await store.claim(request)
         if (claimed.runs.length === 0 || !isLost) return claimed
@@ -21,7 +21,7 @@ describe('a run that was leased without an answer', () => {
     })
     const starter = await open({ workflows: [quick] })
     const run = await starter.start(quick, 7)
-    const worker = await open({ store: reach, workflows: [quick] })
+    const worker = await open({ store: outbound, workflows: [quick] })
     await worker.work()
     expect(await after(run.result({ timeout: '1 min' }))).toBe(7)
     expect(isLost).toBe(false)
@@ -31,7 +31,7 @@ describe('a run that was leased without an answer', () => {
   it('by a start is given back and performed, too', async () => {
     const { open, store, after } = virtualWorld()
     let isLost = true
-    const reach = changed(store, {
+    const outbound = changed(store, {
       start: async (runs) => {
         const started = await store.start(runs)
         if (!isLost) return started
@@ -39,7 +39,7 @@ describe('a run that was leased without an answer', () => {
         throw new TypeError('The driver broke on the answer.')
       },
     })
-    const worker = await open({ store: reach, workflows: [quick] })
+    const worker = await open({ store: outbound, workflows: [quick] })
     await worker.work()
     await after(worker.start(quick, 7, { key: 'a' }).catch(() => undefined))
     const reader = await open({ workflows: [quick] })
@@ -64,7 +64,7 @@ describe('a run that was leased without an answer', () => {
       })
     })
     const away = new HoldfastError('STORE_UNAVAILABLE', 'The store cannot be reached.')
-    const reach = changed(store, {
+    const outbound = changed(store, {
       beat: (request) => (isCutOff ? Promise.reject(away) : store.beat(request)),
       claim: async (request) => {
         const claimed = await store.claim(request)
@@ -79,7 +79,7 @@ describe('a run that was leased without an answer', () => {
         return claimed
       },
     })
-    const slow = await open({ store: reach, workflows: [counted] })
+    const slow = await open({ store: outbound, workflows: [counted] })
     await slow.work()
     const starter = await open({ workflows: [counted] })
     const run = await starter.start(counted)
@@ -105,7 +105,7 @@ describe('a run that was leased without an answer', () => {
 
   it('is none that begins anew: between two rounds it is known all the time', async () => {
     const { open, store, after } = virtualWorld()
-    const reach = changed(store, {
+    const outbound = changed(store, {
       // Whoever looks into the mailbox waits for ever.
       load: (requests) =>
         requests.some(({ limit }) => limit === 0) ? new Promise(() => undefined) : store.load(requests),
@@ -115,7 +115,7 @@ describe('a run that was leased without an answer', () => {
       return n < 3 ? ctx.continueAsNew(n + 1) : n
     })
     const logger = keepLines()
-    const holdfast = await open({ store: reach, workflows: [loop], logger })
+    const holdfast = await open({ store: outbound, workflows: [loop], logger })
     await holdfast.work()
     const run = await holdfast.start(loop, 1)
     await store.deliver([{ id: 'm', runId: run.id, kind: 'signal', name: 'hello', data: '1', policy: null }])

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from 'vitest'
 import { createHoldfast, workflow, type Holdfast, type HoldfastOptions } from 'holdfast'
-import { HoldfastError } from '../../src/core/error.ts'
-import { readToken, tokenText } from '../../src/core/token.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import { readToken, tokenText } from '../../src/core/model/token.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { systemClock } from '../../src/system.ts'
 import { readableStores } from './kept-tokens.ts'

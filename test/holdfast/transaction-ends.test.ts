@@ -5,7 +5,7 @@ import { HoldfastError, workflow, type Store } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
 import { withFaults, type FaultKind, type FaultPlan } from 'holdfast/testing'
 import type { SqliteStore } from '../../src/stores/sqlite/store.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Committed, TransactionStore } from '../../src/store.ts'
 import { systemClock } from '../../src/system.ts'
 import { gate, settled, until } from './gate.ts'
@@ -279,7 +279,7 @@ function changedWithin(within: TransactionStore, changes: Partial<TransactionSto
     start: (runs) => within.start(runs),
     commit: (transitions) => within.commit(transitions),
     deliver: (messages) => within.deliver(messages),
-    steer: (requests) => within.steer(requests),
+    control: (requests) => within.control(requests),
     load: (requests) => within.load(requests),
     ...changes,
   }

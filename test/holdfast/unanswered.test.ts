@@ -7,7 +7,7 @@ import { keepLines } from './open.ts'
 import { changed, kindsOf, virtualWorld, type VirtualWorld } from './virtual-world.ts'
 
 type Method =
-  'start' | 'claim' | 'load' | 'commit' | 'deliver' | 'steer' | 'beat' | 'rescue' | 'release' | 'get' | 'changes'
+  'start' | 'claim' | 'load' | 'commit' | 'deliver' | 'control' | 'beat' | 'rescue' | 'release' | 'get' | 'changes'
 
 const methods: readonly Method[] = [
   'start',
@@ -15,7 +15,7 @@ const methods: readonly Method[] = [
   'load',
   'commit',
   'deliver',
-  'steer',
+  'control',
   'beat',
   'rescue',
   'release',
@@ -169,9 +169,9 @@ describe('what is sent and never answered', () => {
 })
 
 describe('what is asked of a run and never answered', () => {
-  const steers = ['cancel', 'pause', 'resume', 'retry', 'remove'] as const
+  const controls = ['cancel', 'pause', 'resume', 'retry', 'remove'] as const
 
-  it.each(steers)('%s() is told within the storage timeout, however often it was tried', async (kind) => {
+  it.each(controls)('%s() is told within the storage timeout, however often it was tried', async (kind) => {
     const world = virtualWorld()
     const line = silent(world.store)
     const failing = workflow('failing', { retry: 'none' }, () => Promise.reject(new Error('No')))
@@ -181,7 +181,7 @@ describe('what is asked of a run and never answered', () => {
       await holdfast.work()
       await world.after(run.result().catch(() => undefined))
     }
-    line.cut.add('steer')
+    line.cut.add('control')
     const from = world.clock.now()
     expect(await refusalOf(world, holdfast[kind](run))).toMatchObject({
       code: 'STORE_UNAVAILABLE',

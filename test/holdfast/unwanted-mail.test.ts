@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest'
 import { workflow, type Store } from 'holdfast'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import { gate, settled } from './gate.ts'
 import { changed, kindsOf, virtualWorld } from './virtual-world.ts'
 

@@ -184,11 +184,11 @@ export class Backlog {
       select 0, 'topic-' || n, 100 from generate_series(0, ${groups - 1}) as n
       union all values (0, 'idlers', 0), (0, 'jobs', 5000);
       insert into ${at}.waits (shard, kind, target, run_id, effect, delivery, opened_at)
-      select 0, 'topic', 'topic-' || n % ${groups}, id, 'tell', 'all', at from ${this.numbered} where kind = 'asleep'
-      union all select 0, 'topic', 'idlers', id, 'tell', 'one', at from ${this.numbered} where kind = 'asleep'
-      union all select 0, 'run', ${idSql(this.baseMs, this.place('held', 1).toString())}::text, id, 'tell', null, at
+      select 0, 'topic', 'topic-' || n % ${groups}, id, 'notify', 'all', at from ${this.numbered} where kind = 'asleep'
+      union all select 0, 'topic', 'idlers', id, 'notify', 'one', at from ${this.numbered} where kind = 'asleep'
+      union all select 0, 'run', ${idSql(this.baseMs, this.place('held', 1).toString())}::text, id, 'notify', null, at
         from ${this.numbered} where kind = 'asleep';
-      insert into ${at}.broadcasts (shard, topic, position, id, delivery, data, at, expires_at, taken_by, told)
+      insert into ${at}.broadcasts (shard, topic, position, id, delivery, data, at, expires_at, taken_by, delivered_to)
       select 0, 'topic-' || n, position, 'b' || position, 'all', '{}', ${this.baseMs}, null::bigint, null::uuid, 5
       from generate_series(0, ${groups - 1}) as n cross join generate_series(1, 20) as position
       union all select 0, 'jobs', n, 'b' || n, 'one', '{}', ${this.baseMs}, null,

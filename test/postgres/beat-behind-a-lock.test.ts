@@ -30,7 +30,7 @@ describe('a heartbeat whose run is locked by somebody else', { timeout: 120_000 
     await user.query('begin')
     await user.query(`select 1 from ${schema}.runs where shard = 0 and id = $1 for update`, [locked.runId])
     const held = [locked, other].map(({ runId }) => ({ runId, token: 1, extendMs: 500_000 }))
-    const say = () => store.beat({ session: 'me', leaseMs: 900_000, held, seeksStrays: false })
+    const say = () => store.beat({ session: 'me', leaseMs: 900_000, held, seeksUnknownLeases: false })
 
     const told = await say()
     expect(told).toMatchObject({ alive: true, lost: [], busy: [locked.runId] })

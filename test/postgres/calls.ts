@@ -1,6 +1,6 @@
 // The calls whose cost must not grow with the tables, as a worker, a client and a dashboard make them.
 
-import type { Reach } from '../../src/core/transition.ts'
+import type { Outbound } from '../../src/core/model/transition.ts'
 import type { RunFilter } from '../../src/store.ts'
 import { ending, inMs, waiting } from '../../src/testing/contract/drafts.ts'
 import { holders, type Backlog } from './backlog.ts'
@@ -131,7 +131,7 @@ const working: readonly Call[] = [
     async run(bench, _, turn) {
       const held = await heldBy(bench, `calm heart of ${turn}`, 100)
       const claims = held.map(({ runId, lease }) => ({ runId, token: lease.token, extendMs: null, inbox: 0 }))
-      return bench.beat(`calm heart of ${turn}`, { held: claims, seeksStrays: false })
+      return bench.beat(`calm heart of ${turn}`, { held: claims, seeksUnknownLeases: false })
     },
   },
   {
@@ -158,7 +158,9 @@ const working: readonly Call[] = [
 ]
 
 /** A transition that reaches others. */
-const reaching = (reach: Partial<Reach>) => ({ reach: { starts: [], watches: [], unwatches: [], ...reach } })
+const reaching = (outbound: Partial<Outbound>) => ({
+  outbound: { starts: [], watches: [], unwatches: [], ...outbound },
+})
 
 const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 const idlers = { name: 'idlers', delivery: 'one', retainMs: 0 } as const
@@ -305,7 +307,7 @@ const asked: readonly Call[] = [
     size: 10,
     async run({ store, unique }, backlog, turn) {
       const ask = { kind: 'cancel', mode: 'cooperative', reason: null } as const
-      return store.steer(
+      return store.control(
         ofEach(backlog, 'timed', 10, 1 + 10 * turn.length).map((runId) => ({
           id: unique(`${turn} cancels`),
           runId,
@@ -319,7 +321,7 @@ const asked: readonly Call[] = [
     size: 1,
     run: ({ store, unique }, backlog, turn) => {
       const ask = { kind: 'retry', note: null, amend: [], seq: null } as const
-      return store.steer([{ id: unique(`${turn} retries`), runId: backlog.id('over', 1_000), ...ask }])
+      return store.control([{ id: unique(`${turn} retries`), runId: backlog.id('over', 1_000), ...ask }])
     },
   },
   {

@@ -12,7 +12,7 @@ let loaded: readonly NewMessage[] = []
 console.log('ready')
 for await (const line of createInterface({ input: process.stdin })) {
   if (line === 'go') {
-    const answers = await Promise.all(loaded.map((message) => deliverOne(store, message, { apart: true })))
+    const answers = await Promise.all(loaded.map((message) => deliverOne(store, message, { mayWait: true })))
     console.log(JSON.stringify(answers.map(({ outcome }) => outcome)))
   } else {
     loaded = JSON.parse(line) as readonly NewMessage[]

@@ -1,7 +1,7 @@
 // The runs that are raced: each waits shortly for something that others send it at about the time when it parks, wakes or ends.
 
-import { topic } from '../../src/core/declared-topic.ts'
-import { workflow } from '../../src/functions/workflow.ts'
+import { topic } from '../../src/core/definition/declared-topic.ts'
+import { workflow } from '../../src/functions/api/workflow.ts'
 
 export const jobs = topic<string>('jobs', { delivery: 'one' })
 export const news = topic<string>('news')

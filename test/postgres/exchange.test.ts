@@ -5,8 +5,8 @@
 
 import { Client } from 'pg'
 import { expect, test } from 'vitest'
-import type { Watched } from '../../src/core/watched.ts'
-import { sentId } from '../../src/core/message.ts'
+import type { WaitTarget } from '../../src/core/model/wait-target.ts'
+import { sentId } from '../../src/core/model/message.ts'
 import type { Committed } from '../../src/store.ts'
 import type { PostgresStore } from '../../src/stores/postgres/index.ts'
 import { commitOne, deliverOne, type ContractBench, type Held } from '../../src/testing/contract/bench.ts'
@@ -16,7 +16,7 @@ import { opened } from './proxied.ts'
 
 const queue = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 const news = (name: string) => ({ name, delivery: 'all', retainMs: 0 }) as const
-const onRun = (runId: string): Watched => ({ kind: 'run', runId })
+const onRun = (runId: string): WaitTarget => ({ kind: 'run', runId })
 const ended = { append: [ending('succeeded')], status: 'succeeded' } as const
 
 /** Two stores on one database that nobody else uses. */
@@ -33,12 +33,12 @@ async function two(shards = 1): Promise<{
 }
 
 /** Parks a run that watches something from then on. */
-const parking = ({ transition }: ContractBench, held: Held, ...watches: readonly Watched[]) =>
+const parking = ({ transition }: ContractBench, held: Held, ...watches: readonly WaitTarget[]) =>
   transition(held, {
     append: [waiting()],
     status: 'waiting',
     parkIf: { inbox: 0 },
-    reach: { starts: [], watches, unwatches: [] },
+    outbound: { starts: [], watches, unwatches: [] },
   })
 
 /** Two things one after the other, the other way round, or at once, the first of them a little late. */
@@ -143,7 +143,7 @@ test('a child that ends and the parent that hears of it are one transaction', as
     append: [waiting()],
     status: 'waiting',
     parkIf: { inbox: 0 },
-    reach: { starts: [child], watches: [], unwatches: [] },
+    outbound: { starts: [child], watches: [], unwatches: [] },
   })
   const held = await bench.take(child.run.id)
   await bench.commit(held, ended)
@@ -168,7 +168,7 @@ test.for([1, 4])(
     const topics = ['a', 'b'].map(news)
     const held = await Promise.all(Array.from({ length: 40 }, () => bench.hold()))
     const parks = held.map((one, index) => {
-      const watches = topics.map((topic): Watched => ({ kind: 'topic', ...topic }))
+      const watches = topics.map((topic): WaitTarget => ({ kind: 'topic', ...topic }))
       return parking(bench, one, ...(index % 2 === 0 ? watches : watches.toReversed()))
     })
     const sends = Array.from({ length: 40 }, (_, index) => {
@@ -195,7 +195,7 @@ test('parents and children that end at the same moment, in batches, never wait f
     Array.from({ length: 60 }, async () => {
       const parent = await bench.hold()
       const child = bench.child(parent.runId)
-      await bench.commit(parent, { reach: { starts: [child], watches: [], unwatches: [] } })
+      await bench.commit(parent, { outbound: { starts: [child], watches: [], unwatches: [] } })
       return { parent, child: child.run.id }
     }),
   )
@@ -217,12 +217,12 @@ test('a child that its parent cancels in the same batch starts nobody with the e
   const { store, bench } = await two()
   const parent = await bench.hold()
   const child = bench.child(parent.runId)
-  await bench.commit(parent, { reach: { starts: [child], watches: [], unwatches: [] } })
+  await bench.commit(parent, { outbound: { starts: [child], watches: [], unwatches: [] } })
   const held = await bench.take(child.run.id)
   const grandchild = bench.child(held.runId)
   const answers = await store.commit([
     bench.transition(parent, ended),
-    bench.transition(held, { ...ended, reach: { starts: [grandchild], watches: [], unwatches: [] } }),
+    bench.transition(held, { ...ended, outbound: { starts: [grandchild], watches: [], unwatches: [] } }),
   ])
   expect(answers.map((one) => (one.outcome === 'refused' ? one.reason : one.outcome))).toEqual([
     'committed',
@@ -249,7 +249,7 @@ test('a queue on which many waited that are over finds the one that is not', asy
   const { store, bench } = await two()
   const topic = { kind: 'topic', ...queue } as const
   const over = await Promise.all(Array.from({ length: 30 }, () => bench.hold()))
-  for (const held of over) await bench.commit(held, { reach: { starts: [], watches: [topic], unwatches: [] } })
+  for (const held of over) await bench.commit(held, { outbound: { starts: [], watches: [topic], unwatches: [] } })
   await store.commit(over.map((held) => bench.transition(held, ended)))
   const live = await bench.hold()
   await store.commit([parking(bench, live, topic)])

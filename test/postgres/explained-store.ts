@@ -2,11 +2,11 @@
 // really sent, with the settings that really hold, and undone again, so that the statement itself finds what the plan found.
 
 import { Client, escapeIdentifier, escapeLiteral } from 'pg'
-import { Database, type ClientLike, type PoolLike } from '../../src/stores/postgres/database.ts'
+import { Database, type ClientLike, type PoolLike } from '../../src/stores/postgres/connection/database.ts'
 import { databaseClock } from '../../src/stores/postgres/dialect.ts'
-import type { Row, Told, Value } from '../../src/stores/postgres/execution.ts'
-import { settingsFor, settingsSql } from '../../src/stores/postgres/pool.ts'
-import { quoteSchema, quoteText } from '../../src/stores/postgres/schema-name.ts'
+import type { Row, DetailedHint, Value } from '../../src/stores/postgres/execution.ts'
+import { settingsFor, settingsSql } from '../../src/stores/postgres/connection/pool.ts'
+import { quoteSchema, quoteText } from '../../src/stores/postgres/schema/schema-name.ts'
 import { PostgresStore } from '../../src/stores/postgres/store.ts'
 import { effortOf, type Effort, type PlanNode } from './plan.ts'
 
@@ -47,7 +47,7 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
   const client = new Client({ connectionString: url, options: words.join(' ') })
   await client.connect()
   const tap = new Tap(client)
-  let notice: (hints: readonly Told[]) => void = () => undefined
+  let notice: (hints: readonly DetailedHint[]) => void = () => undefined
   const database = new Database({
     pool: tap,
     settings: pool === 'own' ? null : settingsSql(settings),
@@ -76,9 +76,9 @@ export async function openExplainedStore(options: ExplainedStoreOptions): Promis
     random: () => 0,
     migrate: () => Promise.resolve(),
     tokenKey: () => Promise.resolve('nobody issues tokens here'),
-    hearing: {
+    hints: {
       hears: false,
-      tellWithin: null,
+      notifyInTransaction: null,
       listen: () => Promise.resolve(() => undefined),
       attend: (attend) => (notice = attend),
     },

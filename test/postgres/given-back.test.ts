@@ -2,7 +2,7 @@
 
 import { Pool } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Database, type DatabaseOptions } from '../../src/stores/postgres/database.ts'
+import { Database, type DatabaseOptions } from '../../src/stores/postgres/connection/database.ts'
 import { statement } from '../../src/stores/postgres/dialect.ts'
 import type { Execution, Row } from '../../src/stores/postgres/execution.ts'
 import { freshSchema } from '../support/postgres-shared.ts'

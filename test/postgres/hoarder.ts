@@ -39,7 +39,7 @@ export async function crowd(url: string, schema: string, runId: string, count: n
     await client.query('begin')
     await client.query(
       `insert into waits (shard, kind, target, run_id, effect, delivery, opened_at)
-       select 0, 'run', $1::text, gen_random_uuid(), 'tell', null, n from generate_series(1, $2::integer) as n`,
+       select 0, 'run', $1::text, gen_random_uuid(), 'notify', null, n from generate_series(1, $2::integer) as n`,
       [runId, count],
     )
     await client.query('update runs set watched = true where id = $1::uuid', [runId])

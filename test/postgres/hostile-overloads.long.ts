@@ -6,7 +6,7 @@ import { Client, Pool, type ClientConfig } from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openPostgresStore, type PostgresStore } from 'holdfast/postgres'
 import type { TransactionStore } from '../../src/store.ts'
-import { installPostgres } from '../../src/stores/postgres/installing.ts'
+import { installPostgres } from '../../src/stores/postgres/schema/install.ts'
 import { viewNames, viewSchema } from '../../src/stores/postgres/views.ts'
 import { createContractBench, storeContract } from '../../src/testing/contract/index.ts'
 import { runContract } from '../contract/run-contract.ts'
@@ -92,7 +92,7 @@ function inTheirTransactions(store: PostgresStore, pool: Pool): PostgresStore {
     const client = await pool.connect()
     try {
       await client.query('begin')
-      const answer = await work(store.within(client))
+      const answer = await work(store.inTransaction(client))
       await client.query('commit')
       return answer
     } catch (error) {
@@ -108,7 +108,7 @@ function inTheirTransactions(store: PostgresStore, pool: Pool): PostgresStore {
       runs.some(({ lease }) => lease !== null) ? store.start(runs, options) : inside((within) => within.start(runs)),
     commit: (transitions) => inside((within) => within.commit(transitions)),
     deliver: (messages) => inside((within) => within.deliver(messages)),
-    steer: (requests) => inside((within) => within.steer(requests)),
+    control: (requests) => inside((within) => within.control(requests)),
     load: (requests, mostBytes) => inside((within) => within.load(requests, mostBytes)),
   }
   return new Proxy(store, {

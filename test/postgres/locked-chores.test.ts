@@ -2,7 +2,7 @@
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { usualPages } from '../../src/core/chore.ts'
+import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { until } from '../chaos/crew.ts'
@@ -12,7 +12,7 @@ import { opened } from './proxied.ts'
 /** A run that has ended with more unread than goes with its end. */
 async function leftover(bench: ContractBench): Promise<string> {
   const held = await bench.hold()
-  const letters = Array.from({ length: usualPages.withEnd + 5 }, () => bench.message(held.runId))
+  const letters = Array.from({ length: defaultPageLimits.withEnd + 5 }, () => bench.message(held.runId))
   await bench.store.deliver(letters)
   await bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' })
   return held.runId

@@ -4,11 +4,11 @@
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { usualPages } from '../../src/core/chore.ts'
+import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { waysToEnd } from '../../src/testing/contract/endings.ts'
-import { endOf, reach } from '../../src/testing/contract/exchanges.ts'
+import { endPaths } from '../../src/testing/contract/end-paths.ts'
+import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { until } from '../chaos/crew.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { holdfastAt, opened } from './proxied.ts'
@@ -62,7 +62,7 @@ async function rig(shards = 1): Promise<Rig> {
 
 async function watcherOf(bench: ContractBench, { runId }: Pick<Held, 'runId'>): Promise<string> {
   const held = await bench.hold()
-  await bench.park(held, { reach: reach({ watches: [endOf(runId)] }) })
+  await bench.park(held, { outbound: outbound({ watches: [endOf(runId)] }) })
   return held.runId
 }
 
@@ -70,16 +70,16 @@ const inboxes = async (bench: ContractBench, ids: readonly string[]): Promise<re
   (await bench.store.get(ids)).map((run) => run?.inbox ?? -1)
 
 describe('runs that somebody else has locked and that an end concerns', { timeout: 60_000 }, () => {
-  it.each(waysToEnd)('a run that $name does not wait for one that waits for it', async (way) => {
+  it.each(endPaths)('a run that $name does not wait for one that waits for it', async (lockPolicy) => {
     const bench = await rig()
-    const held = await bench.hold(way.changes)
+    const held = await bench.hold(lockPolicy.changes)
     const [locked, free] = [await watcherOf(bench, held), await watcherOf(bench, held)]
     await bench.lock([locked])
-    await way.end(bench, held)
+    await lockPolicy.end(bench, held)
     await until('it has ended', async () => {
       // A look that comes too early finds nothing.
-      if (way.status === 'failed') await bench.rescue()
-      return (await bench.run(held.runId)).status === way.status
+      if (lockPolicy.status === 'failed') await bench.rescue()
+      return (await bench.run(held.runId)).status === lockPolicy.status
     })
     await bench.chores()
     expect(await inboxes(bench, [locked, free])).toEqual([0, 1])
@@ -94,7 +94,7 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
       const bench = await rig(shards)
       const parent = await bench.hold()
       const starts = Array.from({ length: 3 }, () => bench.child(parent.runId, {}, { awaited: false }))
-      await bench.commit(parent, { reach: reach({ starts }) })
+      await bench.commit(parent, { outbound: outbound({ starts }) })
       const [first, second, third] = starts.map(({ run }) => run.id) as [string, string, string]
       await bench.lock([first, third])
       expect(await bench.commit(parent, over)).toMatchObject({ outcome: 'committed', released: true })
@@ -110,13 +110,13 @@ describe('runs that somebody else has locked and that an end concerns', { timeou
     const bench = await rig()
     const held = await bench.hold()
     const lease = { session: 'watcher', token: 1 }
-    const count = usualPages.withEnd + usualPages.watchers + 20
+    const count = defaultPageLimits.withEnd + defaultPageLimits.watchers + 20
     const watchers: string[] = []
     for (let from = 0; from < count; from += 310) {
       const some = Array.from({ length: Math.min(310, count - from) }, () => bench.newRun({ lease }))
       await bench.store.start(some)
       const parks = some.map(({ id }) =>
-        bench.transition({ runId: id, lease, seq: 1 }, { reach: reach({ watches: [endOf(held.runId)] }) }),
+        bench.transition({ runId: id, lease, seq: 1 }, { outbound: outbound({ watches: [endOf(held.runId)] }) }),
       )
       await bench.store.commit(parks)
       watchers.push(...some.map(({ id }) => id).toSorted())
@@ -189,7 +189,7 @@ const jobs = { name: 'jobs', delivery: 'one', retainMs: 0 } as const
 
 async function subscriberOf(bench: ContractBench, topic: typeof news | typeof jobs): Promise<string> {
   const held = await bench.hold()
-  await bench.park(held, { reach: reach({ watches: [{ kind: 'topic', ...topic }] }) })
+  await bench.park(held, { outbound: outbound({ watches: [{ kind: 'topic', ...topic }] }) })
   return held.runId
 }
 
@@ -209,7 +209,7 @@ describe('runs that somebody else has locked and that wait on a topic', { timeou
         await subscriberOf(bench, news),
       ]
       await bench.lock([first, third])
-      const all = Array.from({ length: usualPages.missed + 10 }, (_, number) => String(number))
+      const all = Array.from({ length: defaultPageLimits.missed + 10 }, (_, number) => String(number))
       for (const data of all) expect(await send(bench, news, data)).toMatchObject({ outcome: 'delivered', runs: 1 })
       await bench.chores()
       expect([await said(bench, first), await said(bench, second)]).toEqual([[], all])
@@ -234,7 +234,7 @@ describe('runs that somebody else has locked and that wait on a topic', { timeou
     expect(await send(bench, jobs, 'two')).toMatchObject({ outcome: 'queued' })
     expect(await send(bench, jobs, 'three')).toMatchObject({ outcome: 'queued' })
     const third = await bench.hold()
-    await bench.commit(third, { reach: reach({ watches: [{ kind: 'topic', ...jobs }] }) })
+    await bench.commit(third, { outbound: outbound({ watches: [{ kind: 'topic', ...jobs }] }) })
     expect(await said(bench, third.runId)).toEqual(['two'])
     await bench.letGo('it has the other', async () => (await bench.run(first)).inbox > 0)
     expect(await said(bench, first)).toEqual(['three'])

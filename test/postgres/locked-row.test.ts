@@ -102,11 +102,11 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     const last = await bench.start()
     const user = await lockerOf(url, schema, null)
     await user.query(
-      `update ${schema}.runs set readiness = 'apart', crashes = 2, due = due - 1000 + case rank when 0 then 1 else 0 end`,
+      `update ${schema}.runs set readiness = 'isolated', crashes = 2, due = due - 1000 + case rank when 0 then 1 else 0 end`,
     )
     await user.query('commit; begin')
     await user.query(`select 1 from ${schema}.runs where shard = 0 and rank < 0 for update`)
-    const claimed = await bench.claim({ limit: 1, apart: true })
+    const claimed = await bench.claim({ limit: 1, isolated: true })
     expect([claimed.runs.map(({ id }) => id), claimed.more]).toEqual([[last.id], true])
   })
 
@@ -117,14 +117,14 @@ describe('a run whose row is locked by somebody else', { timeout: 120_000 }, () 
     const user = new Client({ connectionString: url })
     await user.connect()
     onTestFinished(() => user.end())
-    await user.query(`update ${schema}.runs set readiness = 'apart', crashes = 2, due = due - 1000`)
+    await user.query(`update ${schema}.runs set readiness = 'isolated', crashes = 2, due = due - 1000`)
     await user.query('begin')
     await user.query(`select 1 from ${schema}.runs where shard = 0 and id = $1 for update`, [first.id])
-    const claimed = await bench.claim({ limit: 1, apart: true })
+    const claimed = await bench.claim({ limit: 1, isolated: true })
     expect(claimed.runs.map(({ id }) => id)).toEqual([second.id])
     expect(claimed.more).toBe(true)
     await user.query('rollback')
-    expect((await bench.claim({ limit: 1, apart: true })).runs.map(({ id }) => id)).toEqual([first.id])
+    expect((await bench.claim({ limit: 1, isolated: true })).runs.map(({ id }) => id)).toEqual([first.id])
   })
 
   it('that has come due is more to be had, and hides neither what has come due beside it nor what comes due next', async () => {

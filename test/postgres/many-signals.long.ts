@@ -1,7 +1,7 @@
 // A million signals to one run. It reads as many as it can; memory stays within bounds, and other runs go on meanwhile.
 
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../src/functions/workflow.ts'
+import { workflow } from '../../src/functions/api/workflow.ts'
 import { createHoldfast } from '../../src/holdfast.ts'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import { freshSchema } from '../support/postgres-shared.ts'

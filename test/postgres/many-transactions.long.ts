@@ -8,7 +8,7 @@ import { openPostgresStore, type PostgresStore } from '../../src/stores/postgres
 import { place, type Place, type Tx } from './lent.ts'
 import { transactionOn } from './transaction-on.ts'
 
-interface Way {
+interface LockPolicy {
   readonly name: string
   readonly connections: number
   readonly open: () => Promise<
@@ -16,8 +16,8 @@ interface Way {
   >
 }
 
-const ways: readonly Way[] = [
-  ...[undefined, 10].map((given): Way => ({
+const ways: readonly LockPolicy[] = [
+  ...[undefined, 10].map((given): LockPolicy => ({
     name: `over ${given ?? 'the usual'} connections`,
     connections: given ?? 13,
     open: async () => {

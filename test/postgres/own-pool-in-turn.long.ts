@@ -3,7 +3,7 @@
 
 import { Pool } from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
-import type { ClientLike, PoolLike } from '../../src/stores/postgres/database.ts'
+import type { ClientLike, PoolLike } from '../../src/stores/postgres/connection/database.ts'
 import { openTestStore } from '../support/postgres-store.ts'
 import { sharedPostgres } from '../support/postgres-shared.ts'
 import { runContract } from '../contract/run-contract.ts'

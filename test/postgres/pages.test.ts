@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { workflow } from 'holdfast'
-import { usualPages } from '../../src/core/chore.ts'
+import { defaultPageLimits } from '../../src/core/model/chore.ts'
 import { createContractBench, type ContractBench, type Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
 import { childProgram } from '../support/child-program.ts'
@@ -65,13 +65,13 @@ describe.each(['auto', 'generic'] as const)('over a full mailbox, with %s plans,
     async () => {
       const { bench, held, explain } = await filled(60_000, plans)
       const end = await explain(() => bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' }))
-      expect(most(end, 'rows')).toBeLessThanOrEqual(usualPages.withEnd + 1)
+      expect(most(end, 'rows')).toBeLessThanOrEqual(defaultPageLimits.withEnd + 1)
       expect((await bench.run(held.runId)).status).toBe('succeeded')
       for (let pages = 0; pages < 3; pages += 1) {
         const page = await explain(() => bench.store.doChores())
-        expect(most(page, 'rows')).toBeLessThanOrEqual(usualPages.mail + 1)
+        expect(most(page, 'rows')).toBeLessThanOrEqual(defaultPageLimits.mail + 1)
         // Each leaves two indexes and enters another one.
-        expect(most(page, 'buffers')).toBeLessThan(40 * usualPages.mail)
+        expect(most(page, 'buffers')).toBeLessThan(40 * defaultPageLimits.mail)
       }
     },
     minute,
@@ -82,12 +82,12 @@ describe.each(['auto', 'generic'] as const)('over a full mailbox, with %s plans,
     async () => {
       const { bench, held, explain } = await filled(60_000, plans, crowd)
       const end = await explain(() => bench.commit(held, { append: [ending('succeeded')], status: 'succeeded' }))
-      expect(most(end, 'rows')).toBeLessThanOrEqual(usualPages.withEnd + 1)
+      expect(most(end, 'rows')).toBeLessThanOrEqual(defaultPageLimits.withEnd + 1)
       expect((await bench.run(held.runId)).status).toBe('succeeded')
       for (let pages = 0; pages < 3; pages += 1) {
         const page = await explain(() => bench.store.doChores())
-        expect(most(page, 'rows')).toBeLessThanOrEqual(usualPages.watchers + 1)
-        expect(most(page, 'buffers')).toBeLessThan(40 * usualPages.watchers)
+        expect(most(page, 'rows')).toBeLessThanOrEqual(defaultPageLimits.watchers + 1)
+        expect(most(page, 'buffers')).toBeLessThan(40 * defaultPageLimits.watchers)
       }
     },
     minute,

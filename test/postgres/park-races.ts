@@ -49,7 +49,7 @@ export async function raceParkings(
       // Neither too early nor always the same: each race of a round begins a little later than the one before.
       const spread = headStartMs * 2 * Math.random()
       const parked = await Promise.all(
-        parks.map((park, index) => later(spread + index * 0.05, () => commitOne(parker, park, { apart: true }))),
+        parks.map((park, index) => later(spread + index * 0.05, () => commitOne(parker, park, { mayWait: true }))),
       )
       const outcomes = JSON.parse(await child.said()) as readonly string[]
       const rows = await store.get(held.map(({ runId }) => runId))

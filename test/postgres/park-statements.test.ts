@@ -48,8 +48,8 @@ describe('WC-S1 IF-C1 parking and delivery, one of them held up', () => {
     const struck = proxy.strike({ on, how: lateMs })
     // Apart, so that they wait for each other: what goes with others is answered as busy instead, and is sent again.
     const acts = {
-      parking: () => parker.commit([park], { apart: true }),
-      delivery: () => deliverer.deliver([message], { apart: true }),
+      parking: () => parker.commit([park], { mayWait: true }),
+      delivery: () => deliverer.deliver([message], { mayWait: true }),
     }
     const first = acts[late as keyof typeof acts]()
     await struck

@@ -8,8 +8,8 @@ import { openPostgresStore } from 'holdfast/postgres'
 import { createContractBench, type ContractBench } from '../../src/testing/contract/bench.ts'
 import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { waysToEnd } from '../../src/testing/contract/endings.ts'
-import { endOf, reach } from '../../src/testing/contract/exchanges.ts'
+import { endPaths } from '../../src/testing/contract/end-paths.ts'
+import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { until } from '../chaos/crew.ts'
 import { keepLines } from '../holdfast/open.ts'
 import { underRole } from './under-role.ts'
@@ -64,12 +64,12 @@ async function rig(shards = 1): Promise<Rig> {
 
 /** The run waits for the end of another one. */
 async function waitFor(bench: ContractBench, held: Held, { runId }: Pick<Held, 'runId'>): Promise<string> {
-  await bench.park(held, { reach: reach({ watches: [endOf(runId)] }) })
+  await bench.park(held, { outbound: outbound({ watches: [endOf(runId)] }) })
   return held.runId
 }
 
 async function subscribe(bench: ContractBench, held: Held, topic: typeof news | typeof jobs): Promise<string> {
-  await bench.park(held, { reach: reach({ watches: [{ kind: 'topic', ...topic }] }) })
+  await bench.park(held, { outbound: outbound({ watches: [{ kind: 'topic', ...topic }] }) })
   return held.runId
 }
 
@@ -77,17 +77,17 @@ const inboxes = async (bench: ContractBench, ids: readonly string[]): Promise<re
   (await bench.store.get(ids)).map((run) => run?.inbox ?? -1)
 
 describe('runs that a policy refuses to change and that an end concerns', { timeout: 90_000 }, () => {
-  it.each(waysToEnd)('a run that $name ends although one that waits for it is refused', async (way) => {
+  it.each(endPaths)('a run that $name ends although one that waits for it is refused', async (lockPolicy) => {
     const bench = await rig()
-    const held = await bench.hold(way.changes)
+    const held = await bench.hold(lockPolicy.changes)
     const refused = await waitFor(bench, await bench.refusable(), held)
     const free = await waitFor(bench, await bench.hold(), held)
     await bench.refuse()
-    await way.end(bench, held)
+    await lockPolicy.end(bench, held)
     await until('it has ended', async () => {
       // A look that comes too early finds nothing.
-      if (way.status === 'failed') await bench.rescue()
-      return (await bench.run(held.runId)).status === way.status
+      if (lockPolicy.status === 'failed') await bench.rescue()
+      return (await bench.run(held.runId)).status === lockPolicy.status
     })
     await bench.chores()
     expect(await inboxes(bench, [refused, free])).toEqual([0, 1])
@@ -100,7 +100,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
     const parent = await bench.hold()
     const waiting = await waitFor(bench, await bench.refusable(), parent)
     const starts = ['forbidden child', 'child'].map((key) => bench.child(parent.runId, { key }, { awaited: false }))
-    await bench.commit(parent, { reach: reach({ starts }) })
+    await bench.commit(parent, { outbound: outbound({ starts }) })
     const children = starts.map(({ run }) => run.id)
     await bench.refuse()
     expect(await bench.commit(parent, over)).toMatchObject({ outcome: 'committed', released: true })
@@ -125,7 +125,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
       return bench.newRun({ key, lease: { session: 'watcher', token: 1 } })
     })
     await bench.store.start(some)
-    const watch = { reach: reach({ watches: [endOf(held.runId)] }) }
+    const watch = { outbound: outbound({ watches: [endOf(held.runId)] }) }
     const lease = { session: 'watcher', token: 1 }
     await bench.store.commit(some.map(({ id }) => bench.transition({ runId: id, lease, seq: 1 }, watch)))
     await bench.refuse()
@@ -139,7 +139,7 @@ describe('runs that a policy refuses to change and that an end concerns', { time
     const bench = await rig()
     const first = await bench.hold()
     const second = await bench.refusable()
-    await bench.commit(second, { reach: reach({ watches: [endOf(first.runId)] }) })
+    await bench.commit(second, { outbound: outbound({ watches: [endOf(first.runId)] }) })
     await bench.refuse()
     const both = [first, second].map((held) => bench.transition(held, over))
     await expect(bench.store.commit(both)).rejects.toMatchObject({ code: 'STORE_REFUSED', details: { row: true } })

@@ -15,7 +15,7 @@ import { execute, underRole } from './under-role.ts'
 const echo = workflow('refused.echo', { feed: true }, (ctx, n: number) => ctx.step('echo', () => n))
 const patient = workflow('refused.patient', (ctx) => ctx.receive<string>('word'))
 // Its input is not what a policy forbids, its result may be.
-const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('tell', () => text.replace('-', '')))
+const tell = workflow('refused.tell', (ctx, text: string) => ctx.step('notify', () => text.replace('-', '')))
 const workflows = [echo, patient, tell]
 
 async function refusalOf(call: Promise<unknown>): Promise<HoldfastError> {

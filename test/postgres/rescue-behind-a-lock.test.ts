@@ -4,7 +4,7 @@
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ContractBench } from '../../src/testing/contract/bench.ts'
-import { reach } from '../../src/testing/contract/exchanges.ts'
+import { outbound } from '../../src/testing/contract/exchanges.ts'
 import { until } from '../chaos/crew.ts'
 import { freshSchema } from '../support/postgres-shared.ts'
 import { opened } from './proxied.ts'
@@ -34,7 +34,7 @@ async function rig(): Promise<Rig> {
 async function lateChild(bench: ContractBench): Promise<{ readonly parent: string; readonly child: string }> {
   const parent = await bench.hold()
   const start = bench.child(parent.runId, { timeoutMs: 1 })
-  await bench.commit(parent, { reach: reach({ starts: [start] }) })
+  await bench.commit(parent, { outbound: outbound({ starts: [start] }) })
   await bench.park(parent, { append: [], parkIf: { inbox: 0 } })
   return { parent: parent.runId, child: start.run.id }
 }

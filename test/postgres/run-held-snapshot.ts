@@ -50,7 +50,7 @@ export function runHeldSnapshot(dead: number): void {
       const lease = { session: churner, token: 1 }
       const runs = [await hold({ lease, leaseMs: 600_000 }), await hold({ lease }), await hold({ lease })]
       const held = runs.map(({ runId }) => ({ runId, token: 1, extendMs: 900_000 }))
-      const read = await pages(() => beat(churner, { held, seeksStrays: false }))
+      const read = await pages(() => beat(churner, { held, seeksUnknownLeases: false }))
       expect([...read.keys()]).toEqual(['beat.session', 'beat.extend', 'beat.look'])
       expect(most(read)).toBeLessThan(few)
     })
@@ -59,10 +59,10 @@ export function runHeldSnapshot(dead: number): void {
       const { beat, start, claim } = world
       const { id } = await start({ type: 'strange' })
       await claim({ session: churner, selectors: [{ type: 'strange', version: 1 }] })
-      const seek = async (): Promise<readonly string[]> => (await beat(churner)).strays.map(({ runId }) => runId)
+      const seek = async (): Promise<readonly string[]> => (await beat(churner)).unknownLeases.map(({ runId }) => runId)
       rest()
       const walked = await slowly(async () => expect(await seek()).toContain(id))
-      expect(most(walked, 'beat.strays')).toBeGreaterThan(many)
+      expect(most(walked, 'beat.unknown')).toBeGreaterThan(many)
       const rested = await world.pages(async () => expect(await seek()).toEqual([]))
       expect([...rested.keys()]).toEqual(['beat.session'])
       rest()
@@ -180,13 +180,13 @@ export function runHeldSnapshot(dead: number): void {
       const { store, start, rescue, run, unique } = world
       const { id } = await start({ timeoutMs: 600_000 })
       const pause = { kind: 'pause', reason: 'operator', note: null } as const
-      await store.steer([{ id: unique('pauses'), runId: id, ...pause }])
+      await store.control([{ id: unique('pauses'), runId: id, ...pause }])
       await world.backlog.execute(`update holdfast.runs set timeout_at = created_at - 3600000 where id = '${id}'`)
       rest()
       await slowly(() => rescue())
       expect((await run(id)).status).toBe('paused')
       const resume = { kind: 'resume', note: null, amend: [], seq: null } as const
-      await store.steer([{ id: unique('resumes'), runId: id, ...resume }])
+      await store.control([{ id: unique('resumes'), runId: id, ...resume }])
       await rescue()
       expect((await run(id)).status).toBe('failed')
     })

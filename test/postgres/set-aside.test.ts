@@ -3,8 +3,8 @@
 
 import { Client } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Transition } from '../../src/core/transition.ts'
-import { endOf, reach } from '../../src/testing/contract/exchanges.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
+import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import { cancelNow } from '../../src/testing/contract/requests.ts'
 import type { ContractBench, Held } from '../../src/testing/contract/bench.ts'
 import { until } from '../chaos/crew.ts'
@@ -69,7 +69,7 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
     await bench.stranger.lock('runs', target.id)
     const held = await Promise.all(Array.from({ length: others + 1 }, () => bench.hold()))
     const items = held.map((one, index) =>
-      bench.transition(one, { reach: reach({ watches: [endOf(index === 3 ? target.id : free.id)] }) }),
+      bench.transition(one, { outbound: outbound({ watches: [endOf(index === 3 ? target.id : free.id)] }) }),
     )
     await expectAside(bench, (some) => bench.store.commit(some), {
       items,
@@ -88,11 +88,11 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
     const held = await Promise.all(Array.from({ length: others }, () => bench.hold()))
     const parent = await bench.hold()
     const start = bench.child(parent.runId)
-    const locked = bench.transition(parent, { reach: reach({ watches: [prices], starts: [start] }) })
+    const locked = bench.transition(parent, { outbound: outbound({ watches: [prices], starts: [start] }) })
     const quiet = { ...prices, name: 'quiet' }
     const items = [
       ...held.map((one) =>
-        bench.transition(one, { reach: reach({ watches: [quiet], starts: [bench.child(one.runId)] }) }),
+        bench.transition(one, { outbound: outbound({ watches: [quiet], starts: [bench.child(one.runId)] }) }),
       ),
       locked,
     ]
@@ -118,11 +118,11 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
     const parents = await Promise.all(Array.from({ length: others + 1 }, () => bench.hold()))
     const starts = parents.map(({ runId }, index) => bench.child(runId, { key: `key ${index}` }))
     const within = bench.store as unknown as {
-      within(tx: unknown): { start(runs: readonly unknown[]): Promise<unknown> }
+      inTransaction(tx: unknown): { start(runs: readonly unknown[]): Promise<unknown> }
     }
-    await within.within(bench.stranger.client).start([bench.newRun({ key: 'key 4' })])
+    await within.inTransaction(bench.stranger.client).start([bench.newRun({ key: 'key 4' })])
     const items = parents.map((held, index) =>
-      bench.transition(held, { reach: reach({ starts: [starts[index] as (typeof starts)[0]] }) }),
+      bench.transition(held, { outbound: outbound({ starts: [starts[index] as (typeof starts)[0]] }) }),
     )
     await expectAside(bench, (some) => bench.store.commit(some), {
       items,
@@ -137,12 +137,12 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
   it.each([1, 4])('a start whose key is about to be taken waits alone, with %i shards', async (shards) => {
     const bench = await rig(shards)
     const within = bench.store as unknown as {
-      within(tx: unknown): { start(runs: readonly unknown[]): Promise<unknown> }
+      inTransaction(tx: unknown): { start(runs: readonly unknown[]): Promise<unknown> }
     }
     const keys = Array.from({ length: others + 1 }, (_, index) => ({ key: `key ${index}` }))
     const ids = keys.map(({ key }) => ({ idempotencyKey: key }))
     await within
-      .within(bench.stranger.client)
+      .inTransaction(bench.stranger.client)
       .start([bench.newRun({ key: 'key 3' }), bench.newRun({ idempotencyKey: 'key 7' })])
     for (const [list, at] of [
       [keys, 3],
@@ -183,7 +183,7 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
     const rules = topics.map((name) => ({ name, delivery: 'all', retainMs: 0 }) as const)
     await bench.store.deliver(rules.map((topic) => bench.broadcast({ topic })))
     const reader = await bench.hold()
-    await bench.park(reader, { reach: reach({ watches: [{ kind: 'topic', ...rules[2] } as never] }) })
+    await bench.park(reader, { outbound: outbound({ watches: [{ kind: 'topic', ...rules[2] } as never] }) })
     await bench.stranger.lock('topics', 'topic 5')
     await bench.stranger.lock('runs', reader.runId)
     const sent = rules.map((topic) => bench.broadcast({ topic }))
@@ -204,7 +204,7 @@ describe('what somebody else has locked', { timeout: 60_000 }, () => {
     const runs = await Promise.all(Array.from({ length: others + 1 }, () => bench.start()))
     const items = runs.map(({ id }) => ({ id: bench.unique('request'), runId: id, ...cancelNow }))
     await bench.stranger.lock('runs', (runs[6] as (typeof runs)[0]).id)
-    await expectAside(bench, (some) => bench.store.steer(some), {
+    await expectAside(bench, (some) => bench.store.control(some), {
       items,
       locked: items[6] as (typeof items)[0],
       busy,

@@ -1,9 +1,9 @@
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { fromBase64, toBase64, utf8Length } from '../../src/core/bytes.ts'
-import { jsonCodec, type Place } from '../../src/core/codec.ts'
-import { isHoldfastError } from '../../src/core/error.ts'
-import { Payloads } from '../../src/core/payload.ts'
+import { fromBase64, toBase64, utf8Length } from '../../src/core/payload/bytes.ts'
+import { jsonCodec, type Place } from '../../src/core/payload/codec.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
+import { Payloads } from '../../src/core/payload/payload.ts'
 import { poison } from '../poison.ts'
 import { expectSame, storable } from '../support/storable.ts'
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import type { Place } from '../../src/core/codec.ts'
-import { isHoldfastError } from '../../src/core/error.ts'
+import type { Place } from '../../src/core/payload/codec.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
 import { encryptingCodec } from '../../src/encryption/index.ts'
 import { expectSame, storable } from '../support/storable.ts'
 

@@ -2,8 +2,8 @@
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { createRunIds, isRunId, msOf, shardFor, shardOf } from '../../src/core/id.ts'
-import type { Clock, Random } from '../../src/core/ports.ts'
+import { createRunIds, isRunId, msOf, shardFor, shardOf } from '../../src/core/model/run-id.ts'
+import type { Clock, Random } from '../../src/core/runtime/ports.ts'
 
 /** A small seeded generator (mulberry32), so that a failing case replays. */
 function seeded(seed: number): Random {

@@ -6,7 +6,7 @@ import { openSqliteStore } from 'holdfast/sqlite'
 import type { VirtualClock } from 'holdfast/testing'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { fates, Life, type Fate } from '../support/life.ts'
-import { watch, type Watched } from '../support/watched-store.ts'
+import { watch, type WaitTarget } from '../support/watched-store.ts'
 
 const stores = [
   ['memory', async (clock: VirtualClock) => new MemoryStore({ clock }), 60],
@@ -32,8 +32,8 @@ async function violations(
   suffered: readonly Fate[],
   options: { readonly heeds: boolean; readonly stubborn: number },
   make: (typeof stores)[number][1],
-): Promise<Watched['violations']> {
-  let watched: Watched | undefined
+): Promise<WaitTarget['violations']> {
+  let watched: WaitTarget | undefined
   const life = await Life.begin({
     ...options,
     makeStore: async (clock) => {

@@ -1,7 +1,7 @@
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { checkKey, compositeKey, compositeValue, keyScopes, longestKey, uniqueText } from '../../src/core/key.ts'
-import { isPrintable } from '../../src/core/printable.ts'
+import { checkKey, compositeKey, compositeValue, keyScopes, longestKey, uniqueText } from '../../src/core/model/key.ts'
+import { isPrintable } from '../../src/core/text/printable.ts'
 
 /** Keys that try to look like another scope, type or version. */
 const nastyKey = fc.oneof(

@@ -2,17 +2,17 @@
 // tokens, old journals, repetitions, unknown ids, keys that are taken, ended sessions. Runs start and watch one another, and
 // topics. The same seed draws the same operations.
 
-import type { Draft } from '../../src/core/entry.ts'
-import type { Letter } from '../../src/core/books.ts'
-import type { Watched } from '../../src/core/watched.ts'
-import { keyScopes } from '../../src/core/key.ts'
-import type { MessagePolicy } from '../../src/core/topic.ts'
-import type { Random } from '../../src/core/ports.ts'
-import { runStatuses, type Run, type Undo } from '../../src/core/run.ts'
-import type { Steer } from '../../src/core/steering.ts'
-import type { TopicRules } from '../../src/core/topic.ts'
-import type { NextStatus, Reach, Transition } from '../../src/core/transition.ts'
-import type { NewBroadcast, NewMessage, NewRun, RunFilter, SteerRequest, Store, StoreAdmin } from '../../src/store.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import type { MessageDraft } from '../../src/core/rules/unit-of-work.ts'
+import type { WaitTarget } from '../../src/core/model/wait-target.ts'
+import { keyScopes } from '../../src/core/model/key.ts'
+import type { MessagePolicy } from '../../src/core/model/topic.ts'
+import type { Random } from '../../src/core/runtime/ports.ts'
+import { runStatuses, type Run, type UndoState } from '../../src/core/model/run.ts'
+import type { Control } from '../../src/core/rules/control.ts'
+import type { TopicRules } from '../../src/core/model/topic.ts'
+import type { NextStatus, Outbound, Transition } from '../../src/core/model/transition.ts'
+import type { NewBroadcast, NewMessage, NewRun, RunFilter, ControlCommand, Store, StoreAdmin } from '../../src/store.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
 import type { createContractBench } from '../../src/testing/contract/index.ts'
 
@@ -48,7 +48,7 @@ const policies: readonly (MessagePolicy | null)[] = [
   { onUnread: 'broadcast', delivery: 'one', retainMs: 0 },
 ]
 const payloadKeys = ['old', 'new'] as const
-const undos: readonly (Undo | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
+const undos: readonly (UndoState | null)[] = [null, null, null, null, 'possible', 'possible', 'due', 'none']
 
 export class OperationGenerator {
   private readonly random: Random
@@ -58,7 +58,7 @@ export class OperationGenerator {
   private readonly sentTransitions: Transition[] = []
   private readonly sentMessages: NewMessage[] = []
   private readonly sentBroadcasts: NewBroadcast[] = []
-  private readonly sentRequests: SteerRequest[] = []
+  private readonly sentRequests: ControlCommand[] = []
   /** Sessions end; new ones take their place. */
   private generation = 0
 
@@ -82,8 +82,8 @@ export class OperationGenerator {
       () => this.read(rows),
       () => this.deadLetters(),
       () => this.beat(rows),
-      () => this.steer(rows),
-      () => this.steer(rows),
+      () => this.control(rows),
+      () => this.control(rows),
       () => this.find(rows),
       () => this.rekey(rows),
       () => this.rescue(),
@@ -150,7 +150,7 @@ export class OperationGenerator {
     return this.chance(6) ? { ...run, mail: [this.letter(run.id)] } : run
   }
 
-  private letter(runId: string): Letter {
+  private letter(runId: string): MessageDraft {
     const name = this.chance(2) ? 'go' : this.pick(topics).name
     return { id: this.unique('m'), runId, kind: 'signal', name, data: '1', policy: this.pick(policies) }
   }
@@ -159,7 +159,7 @@ export class OperationGenerator {
     const request = { session: this.session(), selectors: types.slice(this.below(3)), limit: this.below(5) }
     const named = this.chance(3) ? { keys: payloadKeys.filter(() => this.chance(2)) } : {}
     const apart = this.chance(6)
-    return (store) => store.claim(apart ? { ...request, ...named, apart } : { ...request, ...named })
+    return (store) => store.claim(apart ? { ...request, ...named, isolated: apart } : { ...request, ...named })
   }
 
   private commit(rows: readonly Run[]): Operation {
@@ -195,27 +195,27 @@ export class OperationGenerator {
       append,
       status,
       due: this.chance(2) ? { at: null, afterMs: this.below(60) } : null,
-      parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0), ...this.wants() } : null,
-      ...(status === 'paused' && this.chance(2) ? { obeys: 'pause' as const } : {}),
+      parkIf: status === 'waiting' ? { inbox: run.inbox - (this.chance(5) ? 1 : 0), ...this.wakeNames() } : null,
+      ...(status === 'paused' && this.chance(2) ? { applies: 'pause' as const } : {}),
       undo: this.pick(undos),
       // Its holder mostly knows.
       feed: run.feed !== this.chance(8),
       ...(this.chance(6) ? { keyId: this.pick(payloadKeys) } : {}),
       continues,
       takes: this.sentMessages.filter(({ runId }) => runId === run.id && this.chance(3)).map(({ id }) => id),
-      reach: append.length > 0 && this.chance(3) ? this.reach(run, rows) : null,
+      outbound: append.length > 0 && this.chance(3) ? this.outbound(run, rows) : null,
       // A mailbox was empty when nothing had come yet; whether something has come since is for the store to see.
       ...(this.chance(2) ? { emptyAt: 0 } : {}),
     }
   }
 
-  private wants(): { readonly wants?: readonly string[] | null } {
+  private wakeNames(): { readonly wakeNames?: readonly string[] | null } {
     const names = ['go', ...topics.map(({ name }) => name)]
-    return this.chance(3) ? {} : { wants: this.chance(4) ? null : names.filter(() => this.chance(2)) }
+    return this.chance(3) ? {} : { wakeNames: this.chance(4) ? null : names.filter(() => this.chance(2)) }
   }
 
-  private reach(run: Run, rows: readonly Run[]): Reach {
-    const watched = (): Watched => {
+  private outbound(run: Run, rows: readonly Run[]): Outbound {
+    const watched = (): WaitTarget => {
       const bound = this.chance(3) ? { mostSubscribers: 1 + this.below(3) } : {}
       if (this.chance(2)) return { kind: 'topic', ...this.pick(topics), ...bound }
       return { kind: 'run', runId: this.chance(10) ? this.unique('nobody') : this.pick(rows).id }
@@ -232,23 +232,23 @@ export class OperationGenerator {
     }
   }
 
-  private steer(rows: readonly Run[]): Operation {
-    const requests = Array.from({ length: 1 + this.below(3) }, (): SteerRequest => {
+  private control(rows: readonly Run[]): Operation {
+    const requests = Array.from({ length: 1 + this.below(3) }, (): ControlCommand => {
       if (this.sentRequests.length > 0 && this.chance(6)) return this.pick(this.sentRequests)
       const run = rows.length === 0 || this.chance(30) ? null : this.pick(rows)
       const request = { id: this.unique('q'), runId: run?.id ?? this.unique('nobody'), ...this.wanted(run) }
       this.sentRequests.push(request)
       return request
     })
-    return (store) => store.steer(requests)
+    return (store) => store.control(requests)
   }
 
-  private wanted(run: Run | null): Steer {
+  private wanted(run: Run | null): Control {
     const note = this.chance(2) ? 'because' : null
     const seq = this.chance(2) || run === null ? null : run.seq - (this.chance(4) ? 1 : 0)
     const amend = [{ kind: 'amended', name: null, meta: { seq: 1, dropped: true }, data: null } as const]
     const revival = { note, seq, amend: seq === null ? [] : amend }
-    const all: readonly Steer[] = [
+    const all: readonly Control[] = [
       { kind: 'cancel', mode: 'cooperative', reason: note },
       { kind: 'cancel', mode: 'now', reason: note },
       { kind: 'pause', reason: this.pick(['operator', 'maintenance'] as const), note },
@@ -361,7 +361,7 @@ export class OperationGenerator {
       leaseMs: 50 + this.below(200),
       held: claims,
       end: this.chance(10),
-      seeksStrays: this.chance(2),
+      seeksUnknownLeases: this.chance(2),
     }
     return (store) => store.beat(request)
   }

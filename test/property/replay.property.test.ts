@@ -3,7 +3,7 @@
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../src/core/entry.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
 import { acts, brokenRules, drive, essence, isOutcome, live, type Event } from '../support/function-drive.ts'
 import { Play, type Program, type Seen } from '../support/function-program.ts'
 import { programs } from '../support/function-programs.ts'

@@ -2,8 +2,14 @@
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import type { Random } from '../../src/core/ports.ts'
-import { afterFailure, retryDelay, retryPolicy, retryPresets, type RetryOptions } from '../../src/core/retry.ts'
+import type { Random } from '../../src/core/runtime/ports.ts'
+import {
+  afterFailure,
+  retryDelay,
+  retryPolicy,
+  retryPresets,
+  type RetryOptions,
+} from '../../src/core/definition/retry.ts'
 
 const attempt = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 1_000_000 }))
 

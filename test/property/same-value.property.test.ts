@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import { jsonCodec, type Place } from '../../src/core/codec.ts'
-import { isSameValue } from '../../src/core/same-value.ts'
+import { jsonCodec, type Place } from '../../src/core/payload/codec.ts'
+import { isSameValue } from '../../src/core/payload/same-value.ts'
 import { objectOf, storable } from '../support/storable.ts'
 
 const place: Place = { namespace: '', runId: 'run-1', seq: 1, kind: 'step-succeeded', name: null, id: null }

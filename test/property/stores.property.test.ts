@@ -2,7 +2,7 @@
 // the same state, while time jumps.
 
 import { expect, it } from 'vitest'
-import type { Run } from '../../src/core/run.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { createVirtualClock } from '../../src/testing/index.ts'
@@ -39,7 +39,8 @@ async function brokenBetween(store: AnyStore): Promise<readonly string[]> {
   return checked
     .filter(
       ({ name, offenders }) =>
-        ['end_told', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled'].includes(name) && offenders.length > 0,
+        ['end_notified', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled'].includes(name) &&
+        offenders.length > 0,
     )
     .map(({ name }) => name)
 }
@@ -71,9 +72,9 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])('SQLite and the memory store do
   }
   for (let count = 0; count < 400; count += 1) {
     const rows = await everyRun(memory)
-    for (const { status, readiness, wish, deletedAt } of rows) {
+    for (const { status, readiness, controlRequest, deletedAt } of rows) {
       seen.add(`${status} ${readiness}`)
-      if (wish !== null) seen.add(`${status} wish to ${wish.kind}`)
+      if (controlRequest !== null) seen.add(`${status} control request to ${controlRequest.kind}`)
       if (deletedAt !== null) seen.add(`deleted ${readiness}`)
     }
     for (const { messages } of await memory.load(rows.map(({ id }) => ({ runId: id, after: 0, limit: 0 })))) {
@@ -93,10 +94,15 @@ it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])('SQLite and the memory store do
 
 it('the operations led runs through every state', () => {
   const states = ['pending ready', 'pending timed', 'running leased', 'waiting idle', 'waiting ready', 'waiting timed']
-  const apart = ['pending apart', 'cancelling apart']
+  const apart = ['pending isolated', 'cancelling isolated']
   const ends = ['paused idle', 'succeeded idle', 'failed idle', 'cancelled idle']
-  const cancelling = ['cancelling ready', 'cancelling leased', 'cancelling timed', 'cancelling wish to cancel']
-  const asked = ['running wish to pause', 'deleted idle', 'deleted leased']
+  const cancelling = [
+    'cancelling ready',
+    'cancelling leased',
+    'cancelling timed',
+    'cancelling control request to cancel',
+  ]
+  const asked = ['running control request to pause', 'deleted idle', 'deleted leased']
   const taken = ['id', 'key', 'idempotency-key', 'key-taken']
   const refusals = ['ended', 'cancelling', 'not-paused', 'not-failed', 'undone', 'changed', 'deleted', 'stale']
   const mail = ['mail crowded', 'mail signal', 'mail broadcast', 'mail ended', 'mail refused', 'dead letter']

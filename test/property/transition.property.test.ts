@@ -3,18 +3,18 @@
 
 import { fc } from '../support/properties.ts'
 import { describe, expect, it } from 'vitest'
-import type { Draft } from '../../src/core/entry.ts'
-import { holds, type Lease, type RunStatus, type Undo } from '../../src/core/run.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import { holds, type Lease, type RunStatus, type UndoState } from '../../src/core/model/run.ts'
 import {
   mayMerge,
   mergeTransitions,
   undoAfter,
   type Continuation,
   type NextStatus,
-  type Reach,
+  type Outbound,
   type Transition,
-} from '../../src/core/transition.ts'
-import type { Due } from '../../src/core/due.ts'
+} from '../../src/core/model/transition.ts'
+import type { Due } from '../../src/core/model/due.ts'
 
 interface Model {
   readonly entries: readonly Draft[]
@@ -22,12 +22,12 @@ interface Model {
   readonly status: RunStatus
   readonly session: string | null
   readonly due: number | null
-  readonly undo: Undo
+  readonly undo: UndoState
   readonly type: string
   readonly base: number
   readonly refused: boolean
   /** What was done to others, in order. */
-  readonly reached: readonly Reach[]
+  readonly reached: readonly Outbound[]
   /** At which inbox the mailbox was known to be empty when it ended; null if that was not known. */
   readonly emptyAt: number | null
 }
@@ -36,12 +36,12 @@ const lease: Lease = { session: 's', token: 1 }
 const now = 1000
 
 function apply(run: Model, inbox: number, transition: Transition): Model {
-  const { guard, append, status, due, parkIf, undo, continues, reach = null, emptyAt = null } = transition
+  const { guard, append, status, due, parkIf, undo, continues, outbound = null, emptyAt = null } = transition
   if (run.refused || guard.seq !== run.seq || !holds({ ...run, token: 1 }, guard.lease))
     return { ...run, refused: true }
   const seq = run.seq + append.length
   const anew = continues === null ? {} : { type: continues.type, base: seq, undo: 'none' as const }
-  const reached = reach === null ? run.reached : [...run.reached, reach]
+  const reached = outbound === null ? run.reached : [...run.reached, outbound]
   const entries = [...run.entries, ...append]
   const appended = { ...run, entries, seq, undo: undoAfter(run.undo, undo), reached, ...anew }
   const stays = status === null || (parkIf !== null && parkIf.inbox !== inbox)
@@ -80,14 +80,14 @@ const draft: fc.Arbitrary<Draft> = fc.record({
 
 const due = fc.option(fc.record({ at: fc.option(fc.nat(3000)), afterMs: fc.option(fc.nat(3000)) }))
 
-const undo = fc.option(fc.constantFrom<Undo>('none', 'possible', 'due'))
+const undo = fc.option(fc.constantFrom<UndoState>('none', 'possible', 'due'))
 
 const continues: fc.Arbitrary<Continuation | null> = fc.option(
   fc.record({ type: fc.constantFrom('a', 'b'), version: fc.constant(1), feed: fc.boolean() }),
 )
 
-const reach: fc.Arbitrary<Reach | null> = fc.option(
-  fc.constant<Reach>({ starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] }),
+const outbound: fc.Arbitrary<Outbound | null> = fc.option(
+  fc.constant<Outbound>({ starts: [], watches: [{ kind: 'run', runId: 'other' }], unwatches: [] }),
 )
 
 const ending = fc.record({
@@ -97,7 +97,7 @@ const ending = fc.record({
   status: fc.option(fc.constantFrom<NextStatus>('pending', 'waiting', 'paused', 'succeeded', 'failed', 'cancelled')),
   due,
   inbox: fc.nat(2),
-  reach,
+  outbound,
   emptyAt: fc.option(fc.nat(2)),
 })
 
@@ -110,9 +110,9 @@ const queue = fc
   )
   .map(([start, checkpoints, last]) => {
     let seq = start
-    const plain = { status: null, inbox: 0, continues: null, reach: null, emptyAt: null }
+    const plain = { status: null, inbox: 0, continues: null, outbound: null, emptyAt: null }
     const made = [...checkpoints.map((one) => ({ ...one, ...plain })), last]
-    return made.map(({ append, status, due, inbox, undo, continues, reach, emptyAt }, index): Transition => {
+    return made.map(({ append, status, due, inbox, undo, continues, outbound, emptyAt }, index): Transition => {
       const guard = { seq, lease }
       seq += append.length
       return {
@@ -126,7 +126,7 @@ const queue = fc
         undo,
         continues,
         takes: [`m${index}`],
-        reach,
+        outbound,
         ...(emptyAt === null ? {} : { emptyAt }),
       }
     })
@@ -187,12 +187,12 @@ describe('mayMerge', () => {
       status: fc.constantFrom<NextStatus | null>(null, null, 'pending', 'succeeded'),
       append: fc.array(draft, { maxLength: 2 }),
       continues: fc.constantFrom<Continuation | null>(null, null, { type: 'b', version: 1, feed: true }),
-      reach,
+      outbound,
     })
     fc.assert(
       fc.property(any, any, (one, other) => {
         const [first, second] = [one, other].map(
-          ({ runId, seq, lease, status, append, continues, reach }): Transition => {
+          ({ runId, seq, lease, status, append, continues, outbound }): Transition => {
             return {
               id: 't',
               runId,
@@ -204,14 +204,14 @@ describe('mayMerge', () => {
               undo: null,
               continues,
               takes: [],
-              reach,
+              outbound,
             }
           },
         ) as [Transition, Transition]
         const follows =
           one.runId === other.runId &&
           one.continues === null &&
-          one.reach === null &&
+          one.outbound === null &&
           JSON.stringify(one.lease) === JSON.stringify(other.lease) &&
           !apply(followedAt(one), 0, { ...second, guard: { ...second.guard, lease } }).refused
         expect(mayMerge(first, second)).toBe(follows)

@@ -1,7 +1,7 @@
 // What the store answers must fit to what it did: one answer per request, in order, and each of them true.
 
-import { holds, isTerminal, type Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import { holds, isTerminal, type Run } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type {
   Claimed,
   ClaimRequest,
@@ -9,8 +9,8 @@ import type {
   NewRun,
   StartBusy,
   Started,
-  Steered,
-  SteerRequest,
+  ControlResult,
+  ControlCommand,
   Store,
 } from '../../src/store.ts'
 import type { RunState } from '../../src/testing/invariants/index.ts'
@@ -48,7 +48,8 @@ export class Answers {
     else if (method === 'commit')
       this.checkCommitted(request as readonly Transition[], answer as readonly Committed[], this.was)
     if (method === 'claim') this.checkClaimed(request as ClaimRequest, answer as Claimed)
-    if (method === 'steer') this.checkSteered(request as readonly SteerRequest[], answer as readonly Steered[])
+    if (method === 'control')
+      this.checkSteered(request as readonly ControlCommand[], answer as readonly ControlResult[])
     if (method === 'start') this.checkStarted(request as readonly NewRun[], answer as readonly (Started | StartBusy)[])
   }
 
@@ -81,13 +82,13 @@ export class Answers {
       if (isParked && isUnread) this.fail('no_lost_wakeup', run, 'parked unread')
       if (answer.released !== (run.session === null)) this.fail('answers_in_order', run, `released ${answer.released}`)
       if (
-        was.run.wish !== null &&
+        was.run.controlRequest !== null &&
         run.session === null &&
         !isTerminal(run.status) &&
         run.status !== 'paused' &&
         run.status !== 'cancelling'
       ) {
-        this.fail('wish_is_kept', run, `${was.run.wish.kind} was wished`)
+        this.fail('control_request_is_kept', run, `${was.run.controlRequest.kind} was requested`)
       }
     })
   }
@@ -123,11 +124,11 @@ export class Answers {
   }
 
   /** Whoever was told that a run is being cancelled may rely on it. */
-  private checkSteered(requests: readonly SteerRequest[], answers: readonly Steered[]): void {
+  private checkSteered(requests: readonly ControlCommand[], answers: readonly ControlResult[]): void {
     requests.forEach(({ id, kind, runId }, index) => {
       const outcome = answers[index]?.outcome
       const kept = this.runs.get(runId)
-      if (kept === undefined || (outcome !== 'done' && outcome !== 'wished')) return
+      if (kept === undefined || (outcome !== 'done' && outcome !== 'requested')) return
       // What is repeated took effect before, and others may have come since.
       if (kept.entries.some(({ transition }) => transition === id)) return
       const { run } = kept
@@ -135,9 +136,9 @@ export class Answers {
         kind === 'cancel'
           ? run.status === 'cancelling' || run.status === 'cancelled'
           : kind === 'pause'
-            ? !this.isSerial || run.status === 'paused' || run.wish?.kind === 'pause'
+            ? !this.isSerial || run.status === 'paused' || run.controlRequest?.kind === 'pause'
             : kind !== 'remove' || run.deletedAt !== null
-      if (!isObeyed) this.fail('wish_is_kept', run, `${kind} was answered with ${outcome}`)
+      if (!isObeyed) this.fail('control_request_is_kept', run, `${kind} was answered with ${outcome}`)
     })
   }
 

@@ -79,7 +79,7 @@ export async function simulateBatch(options: BatchOptions): Promise<Tally> {
       const again = await simulate(scenario, { mutation })
       if (again.hash !== outcome.hash) {
         const told = `${outcome.hash} with ${outcome.events} events, then ${again.hash} with ${again.events}`
-        violations.push({ name: 'same_seed_same_trace', runId: null, told })
+        violations.push({ name: 'same_seed_same_trace', runId: null, message: told })
       }
     }
     count(tally, outcome)

@@ -1,10 +1,10 @@
 // What a checker must know of a call or a store besides its answers.
 
-import type { Chore } from '../../src/core/chore.ts'
-import type { Lease } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Chore } from '../../src/core/model/chore.ts'
+import type { Lease } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { BeatRequest, ClaimRequest, NewRun, Store } from '../../src/store.ts'
-import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { ReadCommittedStore } from '../read-committed/store.ts'
 import type { Cause } from '../../src/testing/invariants/index.ts'
 
 /** Who called for a run, as far as the request tells. */

@@ -1,9 +1,9 @@
 // Planted bugs. Each of these is a store that does one thing wrong, as real stores and engines have done; the checker must
 // find every one of them within its seeds. A canary that survives means that the checker is blind there.
 
-import type { Entry } from '../../src/core/entry.ts'
-import { holds, isTerminal } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { holds, isTerminal } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Committed, Started } from '../../src/store.ts'
 import { engineCanaries } from './engine-canaries.ts'
 import { exchangeCanaries } from './exchange-canaries.ts'
@@ -66,8 +66,8 @@ const recordedOtherwise = onCommit((transition) => ({
   ),
 }))
 
-const lostWish = onCommit((transition, row) => {
-  if (row.wish?.kind === 'pause') row.wish = null
+const lostControlRequest = onCommit((transition, row) => {
+  if (row.controlRequest?.kind === 'pause') row.controlRequest = null
   return transition
 })
 
@@ -100,7 +100,7 @@ const barrierSkipped: StoreMutation = (store, clock) => {
         at: clock.now(),
         inbox: insides(store).tables.rows.get(runId)?.inbox ?? 0,
         released: false,
-        wish: null,
+        controlRequest: null,
       }))
     },
   })
@@ -121,13 +121,15 @@ const undoneTwice: StoreMutation = (store) =>
 
 const cancelForgotten: StoreMutation = (store) =>
   changed(store, {
-    steer: async (requests) => {
+    control: async (requests) => {
       const rows = requests.map(({ runId }) => insides(store).tables.rows.get(runId))
-      const before = rows.map((row) => (row === undefined ? undefined : { status: row.status, wish: row.wish }))
-      const answers = await store.steer(requests)
+      const before = rows.map((row) =>
+        row === undefined ? undefined : { status: row.status, controlRequest: row.controlRequest },
+      )
+      const answers = await store.control(requests)
       answers.forEach((answer, index) => {
         const [row, was] = [rows[index], before[index]]
-        if (answer.outcome === 'wished' && row !== undefined && was !== undefined) Object.assign(row, was)
+        if (answer.outcome === 'requested' && row !== undefined && was !== undefined) Object.assign(row, was)
       })
       return answers
     },
@@ -195,7 +197,14 @@ const passedOver: StoreMutation = (store, clock) =>
       const { runId, guard, append, status } = first
       const inbox = insides(store).tables.rows.get(runId)?.inbox ?? 0
       const seq = guard.seq + append.length
-      const told = { outcome: 'committed', seq, at: clock.now(), inbox, released: status !== null, wish: null } as const
+      const told = {
+        outcome: 'committed',
+        seq,
+        at: clock.now(),
+        inbox,
+        released: status !== null,
+        controlRequest: null,
+      } as const
       return [told, ...(await store.commit(rest))]
     },
   })
@@ -286,7 +295,12 @@ export const canaries: readonly Canary[] = [
     budget: 400,
     mutation: cancelForgotten,
   },
-  { name: 'wish-lost', told: 'a wish to pause is gone with the next write', budget: 600, mutation: lostWish },
+  {
+    name: 'control-request-lost',
+    told: 'a request to pause is gone with the next write',
+    budget: 600,
+    mutation: lostControlRequest,
+  },
   { name: 'key-twice', told: 'two live runs have one business key', budget: 200, mutation: keyTwice('key') },
   {
     name: 'idempotency-key-twice',

@@ -2,13 +2,13 @@
 // be, and whether the answers of the call fit to both. It reads past the store port, so that what stands in between cannot
 // deceive it. A read-committed store is looked at after every commit instead: there, a call is not one step.
 
-import type { Entry } from '../../src/core/entry.ts'
-import { isHoldfastError } from '../../src/core/error.ts'
-import type { Message } from '../../src/core/message.ts'
-import { isTerminal, mayMove, type Run } from '../../src/core/run.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
+import type { Message } from '../../src/core/model/message.ts'
+import { isTerminal, mayMove, type Run } from '../../src/core/model/run.ts'
 import type { BeatRequest, Change, ClaimRequest, Store } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
-import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { ReadCommittedStore } from '../read-committed/store.ts'
 import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
 import {
   checkAll,
@@ -22,8 +22,8 @@ import {
 import { Answers } from './answers.ts'
 import { callerOf, choresIn } from './callers.ts'
 import { Commits, type Lying } from './commits.ts'
-import type { Chore } from '../../src/core/chore.ts'
-import type { Topics } from '../../src/stores/memory/topics.ts'
+import type { Chore } from '../../src/core/model/chore.ts'
+import type { Topics } from '../../src/stores/memory/tables/topics.ts'
 import type { Facts } from './effects.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import { isSame, numberIn, waitsForOthers } from './seen-run.ts'
@@ -131,7 +131,7 @@ export class Checker implements Facts {
   /** The store has thrown. */
   threw(method: keyof Store, error: unknown): void {
     if (isHoldfastError(error) && error.code !== 'BUG') return
-    this.report({ name: 'store_never_breaks', runId: null, told: `${method} threw ${String(error)}` })
+    this.report({ name: 'store_never_breaks', runId: null, message: `${method} threw ${String(error)}` })
   }
 
   private beat({ session, leaseMs, end }: BeatRequest, now: number): void {
@@ -296,8 +296,9 @@ export class Checker implements Facts {
     if (after.session !== null && after.session !== before.session) this.checkLeased(before, after, request, now)
     if (before.session !== null && before.session !== after.session) this.checkUnleased(before, after, method, now)
     if (before.base !== after.base && appended.at(-1)?.kind !== 'continued') this.fail('base_moves_on', after, method)
-    const isKept = before.session === after.session && before.session !== null && method !== 'steer'
-    if (isKept && before.wish !== null && after.wish === null) this.fail('wish_is_kept', after, `gone with ${method}`)
+    const isKept = before.session === after.session && before.session !== null && method !== 'control'
+    if (isKept && before.controlRequest !== null && after.controlRequest === null)
+      this.fail('control_request_is_kept', after, `gone with ${method}`)
     if (after.inbox < before.inbox) this.fail('inbox_only_grows', after, method)
     if (before.undo === 'due' && after.undo !== 'due') this.fail('undo_only_grows', after, method)
     if (before.status === 'cancelling' && !isTerminal(after.status) && after.status !== 'cancelling') {
@@ -308,7 +309,7 @@ export class Checker implements Facts {
   }
 
   private checkTerminal(before: Run, after: Run, appended: readonly Entry[], method: keyof Store): void {
-    if (before.status === 'failed' && appended.at(-1)?.kind === 'retried' && method === 'steer') return
+    if (before.status === 'failed' && appended.at(-1)?.kind === 'retried' && method === 'control') return
     if (before.status !== after.status || appended.length > 0 || before.session !== after.session) {
       const kinds = appended.map(({ kind }) => kind).join(', ')
       this.fail('terminal_is_final', after, `was ${before.status}; ${method} made it ${after.status} (${kinds})`)
@@ -334,7 +335,7 @@ export class Checker implements Facts {
       this.fail('claim_never_early', after, `due ${before.due}, claimed ${now}`)
     if (before.deletedAt !== null) this.fail('deleted_is_never_leased', after, session)
     if (isSerial && this.sessions.get(session)?.isOver === true) this.fail('dead_session_gets_nothing', after, session)
-    const counted = before.readiness === 'apart' ? 0 : 1
+    const counted = before.readiness === 'isolated' ? 0 : 1
     if (after.crashes !== before.crashes + counted) {
       this.fail('crashes_count', after, `${before.crashes} → ${after.crashes}`)
     }
@@ -346,7 +347,7 @@ export class Checker implements Facts {
   /** A lease ends by its holder, by a give-back, by a cancellation at once, or because its time is over in store time. */
   private checkUnleased(before: Run, after: Run, method: keyof Store, now: number): void {
     if (method === 'commit' || method === 'release') return
-    if (method === 'steer' && after.status === 'cancelled') return
+    if (method === 'control' && after.status === 'cancelled') return
     const session = this.sessions.get(before.session ?? '')
     const isDead = session === undefined || session.isOver || session.until <= now
     const isLate = before.deadline !== null && before.deadline <= now
@@ -379,6 +380,6 @@ export class Checker implements Facts {
   }
 
   private fail(name: string, run: Pick<Run, 'id' | 'status'>, told: string): void {
-    this.report({ name, runId: run.id, told: `${told} (${run.status})` })
+    this.report({ name, runId: run.id, message: `${told} (${run.status})` })
   }
 }

@@ -1,14 +1,14 @@
 // Looks at a read-committed store past every plan: which runs a commit has changed, and whose request that was. One event of
 // the world lets at most one transaction commit, so that every committed state is seen, and every step between two of them.
 
-import type { Entry } from '../../src/core/entry.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
 import type { TakenMessage } from '../../src/core/invariants/invariant.ts'
-import type { Message } from '../../src/core/message.ts'
-import { holds, type Lease, type Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Message } from '../../src/core/model/message.ts'
+import { holds, type Lease, type Run } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { NewRun, Store } from '../../src/store.ts'
-import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
-import { messageOf, runOf, type RunRow } from '../../src/stores/memory/read-committed/tables.ts'
+import type { ReadCommittedStore } from '../read-committed/store.ts'
+import { messageOf, runOf, type RunRow } from '../read-committed/database/tables.ts'
 import type { RunState, Violation } from '../../src/testing/invariants/index.ts'
 import { isUnseen } from './seen-run.ts'
 
@@ -121,7 +121,7 @@ export class Commits {
     const parkIf = this.transitionOf(before, after)?.parkIf ?? null
     if (parkIf === null || !isUnseen(after, parkIf)) return null
     const told = `parked by one who knew ${parkIf.inbox} messages of ${after.run.inbox}, and wants one of the others`
-    return { name: 'no_lost_wakeup', runId: after.run.id, told }
+    return { name: 'no_lost_wakeup', runId: after.run.id, message: told }
   }
 
   private transitionOf(before: RunState, after: RunState): Transition | undefined {

@@ -1,7 +1,7 @@
 // Chance of a simulation. One seed gives several streams, one for each concern: what is drawn for faults does not shift what
 // is drawn for the schedule, so that a scenario stays the same when one of its parts is changed.
 
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/core/runtime/ports.ts'
 import { createSeededRandom } from '../../src/testing/seeded-random.ts'
 
 export type Concern =

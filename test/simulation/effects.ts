@@ -2,8 +2,8 @@
 // lease, always under the same key, not before everything that the body knew was durable, not before its time, and, if it can be
 // undone, not before the journal says that it begins.
 
-import type { Entry } from '../../src/core/entry.ts'
-import { holds, type Lease, type Run } from '../../src/core/run.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { holds, type Lease, type Run } from '../../src/core/model/run.ts'
 import type { Incarnation } from './process.ts'
 import type { Beginning, Taken } from './program.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
@@ -51,7 +51,7 @@ export class Effects {
     this.all.push(effect)
     this.checkKey(`${runId} ${round} ${step} ${kind}`, key, runId)
     if (known === undefined)
-      this.report({ name: 'effect_of_no_run', runId, told: `${step} of a run that is not there` })
+      this.report({ name: 'effect_of_no_run', runId, message: `${step} of a run that is not there` })
     else this.checkBeginning(effect, known, isHeld)
     this.going.add(effect)
     return n
@@ -83,7 +83,7 @@ export class Effects {
     this.values.set(key, value)
     if (before === undefined || before === value) return
     const isRecorded = known.entries.some(({ kind, data }) => kind === 'recorded' && data === JSON.stringify(before))
-    if (isRecorded) this.report({ name: 'value_is_stable', runId, told: `${place} was ${before} and now ${value}` })
+    if (isRecorded) this.report({ name: 'value_is_stable', runId, message: `${place} was ${before} and now ${value}` })
   }
 
   /** A process is no more: nothing that it did goes on. */
@@ -105,7 +105,7 @@ export class Effects {
     const known = this.keys.get(of)
     if (known === undefined) this.keys.set(of, key)
     else if (known !== key) {
-      this.report({ name: 'idempotency_key_stable', runId, told: `${of} had the key ${known} and now ${key}` })
+      this.report({ name: 'idempotency_key_stable', runId, message: `${of} had the key ${known} and now ${key}` })
     }
   }
 
@@ -114,20 +114,28 @@ export class Effects {
     const told = `${step} (${kind}, attempt ${attempt}) in ${effect.by.label}`
     const missing = effect.seen.find((n) => !known.numbers.has(n))
     if (missing !== undefined) {
-      this.report({ name: 'effect_after_durable', runId, told: `${told} began before result ${missing} was recorded` })
+      this.report({
+        name: 'effect_after_durable',
+        runId,
+        message: `${told} began before result ${missing} was recorded`,
+      })
     }
     if (kind === 'undo' && effect.result !== null && !known.numbers.has(effect.result)) {
       this.report({
         name: 'undo_of_recorded',
         runId,
-        told: `${told} undoes result ${effect.result}, which was never recorded`,
+        message: `${told} undoes result ${effect.result}, which was never recorded`,
       })
     }
     if (!isHeld) return
     for (const other of this.going) {
       if (other.isExclusive && other.runId === runId && other.key === effect.key) {
         const name = 'effects_exclusive_under_lease'
-        this.report({ name, runId, told: `${told} began while attempt ${other.attempt} in ${other.by.label} went on` })
+        this.report({
+          name,
+          runId,
+          message: `${told} began while attempt ${other.attempt} in ${other.by.label} went on`,
+        })
       }
     }
     this.checkNamed(effect, known, told)
@@ -146,7 +154,7 @@ export class Effects {
       .slice(run.base - 1)
       .findLast((entry) => ofAttempts.has(entry.kind) && isOf(entry.name ?? '', step))
     if (last?.kind !== 'begun')
-      this.report({ name: 'begun_before_it_begins', runId, told: `${told} began after ${last?.kind ?? 'nothing'}` })
+      this.report({ name: 'begun_before_it_begins', runId, message: `${told} began after ${last?.kind ?? 'nothing'}` })
   }
 
   /** No attempt before the delay that the last one announced is over. */
@@ -158,7 +166,7 @@ export class Effects {
       if (!isDelay || entry.name === null || !isOf(entry.name, step)) continue
       const { delayMs } = entry.meta as { readonly delayMs: number }
       const early = entry.at + delayMs - beganAt
-      if (early > 0) this.report({ name: 'retry_never_early', runId, told: `${told} began ${early} ms early` })
+      if (early > 0) this.report({ name: 'retry_never_early', runId, message: `${told} began ${early} ms early` })
       return
     }
   }
@@ -173,13 +181,13 @@ export class Effects {
       // What was under way when its process died is attempted once more, so that it is known what to undo.
       const end = since.find((entry) => entry.kind === 'failing' || entry.kind === 'cancelling')?.seq ?? Infinity
       const wasBegun = since.some((entry) => entry.kind === 'begun' && entry.seq < end && isOf(entry.name, step))
-      if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, told })
+      if (run.undo === 'due' && !wasBegun) this.report({ name: 'nothing_begins_while_undoing', runId, message: told })
       return
     }
     const isDue = run.status === 'cancelling' || since.some((entry) => entry.kind === 'failing')
-    if (!isDue) this.report({ name: 'undo_only_when_due', runId, told })
+    if (!isDue) this.report({ name: 'undo_only_when_due', runId, message: told })
     if (since.some((entry) => entry.kind === 'undone' && isOf(entry.name, step))) {
-      this.report({ name: 'undone_once', runId, told: `${told} although that is undone` })
+      this.report({ name: 'undone_once', runId, message: `${told} although that is undone` })
     }
   }
 }

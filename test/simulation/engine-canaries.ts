@@ -1,20 +1,20 @@
 // Planted bugs of the engine itself, over a store that is right. Each is what the engine did once, or would do without one
 // of its rules.
 
-import { Writer } from '../../src/core/writer.ts'
-import { Batcher } from '../../src/engine/batcher.ts'
+import { JournalWriter } from '../../src/core/runtime/journal-writer.ts'
+import { Batcher } from '../../src/engine/batch/batcher.ts'
 import { Engine } from '../../src/engine/engine.ts'
-import { Drain, type WayOut } from '../../src/functions/drain.ts'
-import { StepRunner } from '../../src/functions/step-runner.ts'
-import { Contention } from '../../src/worker/contention.ts'
+import { Drain, type ExitPlan } from '../../src/functions/frame/drain.ts'
+import { StepRunner } from '../../src/functions/steps/step-runner.ts'
+import { Contention } from '../../src/worker/claim/contention.ts'
 import { inPlaceOf, type Canary } from './planting.ts'
 import { scopes } from './process.ts'
 
 /** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
-function leaveAtOnce(this: Drain, { leave, stop }: WayOut): void {
-  const { owner } = this as unknown as { readonly owner: { busy: number; tell(reason: unknown): void } }
-  if (stop !== null) owner.tell(stop())
-  owner.busy = 0
+function leaveAtOnce(this: Drain, { leave, stop }: ExitPlan): void {
+  const { deps } = this as unknown as { readonly deps: { busy: number; abortBody(reason: unknown): void } }
+  if (stop !== null) deps.abortBody(stop())
+  deps.busy = 0
   leave()
 }
 
@@ -69,7 +69,7 @@ export const engineCanaries: readonly Canary[] = [
     name: 'transition-over-bound',
     told: 'everything that was appended goes in one transition',
     budget: 600,
-    mutation: { engine: inPlaceOf(Writer.prototype, 'bound', (seq: number) => seq) },
+    mutation: { engine: inPlaceOf(JournalWriter.prototype, 'bound', (seq: number) => seq) },
   },
   {
     name: 'claims-without-pause',

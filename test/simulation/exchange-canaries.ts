@@ -20,13 +20,14 @@ const endUntold: StoreMutation = (store) =>
 /** The entry that names a child is stored, and the child is not. */
 const childNotStarted = onCommit((transition) => ({
   ...transition,
-  reach: transition.reach === null || transition.reach === undefined ? null : { ...transition.reach, starts: [] },
+  outbound:
+    transition.outbound === null || transition.outbound === undefined ? null : { ...transition.outbound, starts: [] },
 }))
 
 /** Who gives up one wait gives up all that it has on other runs. */
 const waitsDropped = onCommit((transition, row, store) => {
   const { rows, topics } = insides(store).tables
-  if ((transition.reach?.unwatches.length ?? 0) === 0) return transition
+  if ((transition.outbound?.unwatches.length ?? 0) === 0) return transition
   const all = [...rows.keys()].flatMap((runId) => topics.waitsOn('run', runId))
   for (const wait of all) if (wait.runId === row.id) topics.deleteWait(wait)
   return transition
@@ -81,10 +82,10 @@ const wakeUpLost: StoreMutation = (store) =>
 /** A run that is parked forgets one of the messages that it wants. */
 const wantedIgnored = onCommit((transition) => {
   const { parkIf } = transition
-  const wants = parkIf?.wants ?? null
-  return parkIf === null || wants === null
+  const wakeNames = parkIf?.wakeNames ?? null
+  return parkIf === null || wakeNames === null
     ? transition
-    : { ...transition, parkIf: { ...parkIf, wants: wants.slice(1) } }
+    : { ...transition, parkIf: { ...parkIf, wakeNames: wakeNames.slice(1) } }
 })
 
 function asleep(store: Parameters<StoreMutation>[0], row: { readonly id: string }): void {
@@ -124,7 +125,12 @@ const watchersDropped: StoreMutation = (store) =>
 
 export const exchangeCanaries: readonly Canary[] = [
   { name: 'waits-dropped', told: 'who gives up one wait gives up all', budget: 400, mutation: waitsDropped },
-  { name: 'end-untold', told: 'the end of a run is not told to who waits for it', budget: 600, mutation: endUntold },
+  {
+    name: 'end-not-notified',
+    told: 'the end of a run is not told to who waits for it',
+    budget: 600,
+    mutation: endUntold,
+  },
   {
     name: 'child-not-started',
     told: 'the entry that names a child is stored without the child',

@@ -49,7 +49,7 @@ async function tell(): Promise<void> {
     const outcome = await simulate(scenario, { mutation, keepsStory: true })
     for (const line of tellScenario({ ...scenario, isolation: outcome.isolation })) console.log(line)
     for (const line of outcome.story) console.log(`  ${line}`)
-    for (const { name, runId, told } of outcome.violations) console.log(`✗ ${name} ${runId ?? ''}: ${told}`)
+    for (const { name, runId, message } of outcome.violations) console.log(`✗ ${name} ${runId ?? ''}: ${message}`)
     console.log(`seed ${seed}: ${outcome.violations.length} violations, ${outcome.events} events, hash ${outcome.hash}`)
     if (outcome.violations.length > 0) {
       process.exitCode = 1
@@ -140,7 +140,7 @@ function summarise(tally: Tally, seconds: number): void {
 
 async function tellShrunk({ seed, violations }: Failure): Promise<void> {
   console.log(`\nseed ${seed} fails. Again: ${replayCommand(seed, canary)}`)
-  for (const { name, runId, told } of violations) console.log(`✗ ${name} ${runId ?? ''}: ${told}`)
+  for (const { name, runId, message } of violations) console.log(`✗ ${name} ${runId ?? ''}: ${message}`)
   const scenario = drawScenario(seed)
   const mutation = canary === undefined ? undefined : canaryNamed(canary).mutation
   const outcome = await simulate(scenario, { mutation })

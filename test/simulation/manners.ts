@@ -2,7 +2,7 @@
 // item in it takes too long, or never answer such a batch at all, and hand over with a claim the journal of a run that nobody has begun. The engine must come to
 // the same end with a store of such manners.
 
-import { tooSlow } from '../../src/core/too-slow.ts'
+import { tooSlow } from '../../src/core/errors/too-slow.ts'
 import type { Busy, Committed, Fresh, StartBusy, Store } from '../../src/store.ts'
 import { Draw } from './draw.ts'
 
@@ -95,12 +95,12 @@ export function withManners<Kind extends Store>(store: Kind, draw: Draw, seed: n
       return passOver(mail, addressOf, isBusy, (some) => store.deliver(some))
     },
 
-    steer: (requests) =>
+    control: (requests) =>
       passOver(
         requests,
         ({ runId }) => runId,
         isBusy,
-        (some) => store.steer(some),
+        (some) => store.control(some),
       ),
 
     async release(leases) {

@@ -1,6 +1,6 @@
 // What simulated programs are made of: plain data, so that a seed can draw them and a shrinker can take them apart.
 
-import { topic } from '../../src/core/declared-topic.ts'
+import { topic } from '../../src/core/definition/declared-topic.ts'
 
 export interface StepNode {
   readonly do: 'step'

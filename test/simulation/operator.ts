@@ -1,11 +1,11 @@
 // Those who use the engine from outside: they start runs, again if they got no answer, wait for results, steer runs and
 // write to them. What they were told is kept, because it must be true at the end.
 
-import { isHoldfastError } from '../../src/core/error.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
 import type { RunHandle } from '../../src/client/run-handle.ts'
 import type { Holdfast } from '../../src/holdfast.ts'
-import type { StartOptions } from '../../src/client/start-options.ts'
-import type { Entry } from '../../src/core/entry.ts'
+import type { StartOptions } from '../../src/client/start/start-options.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
 import type { Checker, Known } from './checker.ts'
 import { epoch, type SimProcess } from './process.ts'
 import { stepsOf } from './interpreter.ts'
@@ -29,7 +29,7 @@ export class Operator {
   /** Results that somebody was given. */
   readonly results: Told[] = []
   /** What was asked of runs, whether or not it was answered. */
-  readonly steered = new Map<string, Set<string>>()
+  readonly controlled = new Map<string, Set<string>>()
   /** Signals that were accepted. */
   readonly accepted: { readonly runId: string; readonly id: string }[] = []
   private answers = 0
@@ -105,7 +105,7 @@ export class Operator {
     const runId = this.acknowledged.findLast(({ plan }) => plan.program === operation.program)?.runId
     if (runId === undefined) return
     if (operation.kind === 'signal') return this.signal(holdfast, runId, operation.name, operation.id)
-    this.steer(holdfast, runId, operation)
+    this.control(holdfast, runId, operation)
   }
 
   private start(holdfast: Holdfast, operation: Start): void {
@@ -138,9 +138,9 @@ export class Operator {
     )
   }
 
-  private steer(holdfast: Holdfast, runId: string, operation: Steering): void {
-    const asked = this.steered.get(runId) ?? new Set()
-    this.steered.set(runId, asked.add(operation.kind))
+  private control(holdfast: Holdfast, runId: string, operation: Steering): void {
+    const asked = this.controlled.get(runId) ?? new Set()
+    this.controlled.set(runId, asked.add(operation.kind))
     if (operation.kind === 'cancel') {
       asked.add(operation.mode)
       holdfast.cancel(runId, { mode: operation.mode, reason: 'operator' }).catch(this.expected)
@@ -167,7 +167,7 @@ export class Operator {
 
   private readonly expected = (error: unknown): void => {
     if (isHoldfastError(error) && error.code !== 'BUG' && error.code !== 'INPUT_CONFLICT') return
-    this.checker.report({ name: 'callers_get_known_errors', runId: null, told: String(error) })
+    this.checker.report({ name: 'callers_get_known_errors', runId: null, message: String(error) })
   }
 }
 

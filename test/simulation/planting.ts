@@ -1,12 +1,12 @@
 // How a bug is planted: a store that does one thing otherwise than the memory store under it, or a method of the engine that
 // does.
 
-import type { Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Claimed, Store } from '../../src/store.ts'
-import type { Row } from '../../src/stores/memory/row.ts'
+import type { Row } from '../../src/stores/memory/tables/row.ts'
 import type { MemoryStore } from '../../src/stores/memory/store.ts'
-import type { Topics } from '../../src/stores/memory/topics.ts'
+import type { Topics } from '../../src/stores/memory/tables/topics.ts'
 import type { Mutation, StoreMutation } from './simulate.ts'
 
 export interface Canary {

@@ -5,9 +5,9 @@
 // with the old one.
 
 import { createScopes } from '../../src/async-scopes.ts'
-import type { Cancel, Ports } from '../../src/core/ports.ts'
-import { HoldfastError, isHoldfastError } from '../../src/core/error.ts'
-import type { Lease } from '../../src/core/run.ts'
+import type { Cancel, Ports } from '../../src/core/runtime/ports.ts'
+import { HoldfastError, isHoldfastError } from '../../src/core/errors/error.ts'
+import type { Lease } from '../../src/core/model/run.ts'
 import { createHoldfast, type Holdfast } from '../../src/holdfast.ts'
 import type { Claimed, Hint, Started, Store } from '../../src/store.ts'
 import { systemDigest } from '../../src/system.ts'
@@ -169,7 +169,7 @@ export class SimProcess {
       load: call('load'),
       commit: this.inChunks(call('commit')),
       deliver: call('deliver'),
-      steer: call('steer'),
+      control: call('control'),
       beat: call('beat'),
       rescue: call('rescue'),
       release: call('release'),

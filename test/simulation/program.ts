@@ -4,11 +4,11 @@
 // What a step returns carries a number that no other attempt of any step has, so that everybody who sees a result can tell
 // which attempt made it.
 
-import type { Context } from '../../src/functions/context.ts'
-import { isHoldfastError } from '../../src/core/error.ts'
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Wait } from '../../src/functions/wait.ts'
-import { workflow, type Workflow } from '../../src/functions/workflow.ts'
+import type { Context } from '../../src/functions/api/context.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Wait } from '../../src/functions/waits/wait.ts'
+import { workflow, type Workflow } from '../../src/functions/api/workflow.ts'
 
 import {
   topics,

@@ -3,7 +3,7 @@
 // every error that is planted into the plan: a race that finds nothing there would find nothing anywhere.
 
 import { describe, expect, it } from 'vitest'
-import type { Mutation } from '../../src/stores/memory/read-committed/execution.ts'
+import type { Mutation } from '../read-committed/database/call.ts'
 import { createRaceWorld, type Race } from '../support/race-world.ts'
 import { races } from '../support/races.ts'
 

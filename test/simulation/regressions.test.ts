@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { canaryNamed } from './canaries.ts'
-import { Witness } from '../../src/worker/witness.ts'
+import { Witness } from '../../src/worker/perform/suspect-witness.ts'
 import { drawScenario } from './nemesis.ts'
 import type { StepNode } from './node.ts'
 import { inPlaceOf } from './planting.ts'
@@ -71,7 +71,7 @@ function step(name: string, more: Partial<StepNode> = {}): StepNode {
 
 async function violationsOf(scenario: Scenario): Promise<readonly string[]> {
   const { violations } = await simulate(scenario)
-  return violations.map(({ name, told }) => `${name}: ${told}`)
+  return violations.map(({ name, message }) => `${name}: ${message}`)
 }
 
 describe('seeds that failed', () => {
@@ -195,7 +195,7 @@ describe('seeds that failed', () => {
   })
 
   // As long as seeds draw what they drew: these fell in the first simulation of 50,000 and the one after it. What they found
-  // is also tested by itself, in test/holdfast/strays.test.ts and test/unit/worker/{heartbeat,isolation}.test.ts.
+  // is also tested by itself, in test/holdfast/unknown leases.test.ts and test/unit/worker/{heartbeat,isolation}.test.ts.
   it.each([662, 5_004, 33_505, 41_222, 43_294, 101_960])('seed %i', async (seed) => {
     expect(await violationsOf(drawScenario(seed))).toEqual([])
   })

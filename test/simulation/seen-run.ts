@@ -1,8 +1,8 @@
 // What can be told of a run from its row and its journal alone.
 
-import type { Entry } from '../../src/core/entry.ts'
-import type { Run } from '../../src/core/run.ts'
-import type { Parking } from '../../src/core/transition.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import type { Parking } from '../../src/core/model/transition.ts'
 import type { RunState } from '../../src/testing/invariants/index.ts'
 
 /** Somebody else can move it on. */
@@ -17,9 +17,9 @@ export function waitsForOthers(entries: readonly Entry[]): boolean {
 }
 
 /** A message that whoever parks the run wants has come, and it has not seen it. */
-export function isUnseen({ run, messages }: RunState, { inbox, wants = null }: Parking): boolean {
-  if (wants === null) return inbox !== run.inbox
-  return messages.some(({ position, name }) => position > inbox && wants.includes(name))
+export function isUnseen({ run, messages }: RunState, { inbox, wakeNames = null }: Parking): boolean {
+  if (wakeNames === null) return inbox !== run.inbox
+  return messages.some(({ position, name }) => position > inbox && wakeNames.includes(name))
 }
 
 /** The number in what a step returned; 0 if there is none. */
@@ -45,8 +45,8 @@ export function isSame(a: Run, b: Run): boolean {
     a.deletedAt === b.deletedAt &&
     a.deadline === b.deadline &&
     a.timeoutAt === b.timeoutAt &&
-    a.wish?.kind === b.wish?.kind &&
-    a.wish?.at === b.wish?.at &&
+    a.controlRequest?.kind === b.controlRequest?.kind &&
+    a.controlRequest?.at === b.controlRequest?.at &&
     a.expiresAt === b.expiresAt
   )
 }

@@ -1,11 +1,11 @@
 // One simulation: several processes on one store, in virtual time, under a scenario. First chaos, then everything heals,
 // and every run must come to its right end within a bound.
 
-import { usualPages, type Pages } from '../../src/core/chore.ts'
-import { isTerminal } from '../../src/core/run.ts'
+import { defaultPageLimits, type PageLimits } from '../../src/core/model/chore.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
 import type { Change, Hint, Store } from '../../src/store.ts'
-import type { Mutation as PlanMutation } from '../../src/stores/memory/read-committed/execution.ts'
-import { createReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { Mutation as PlanMutation } from '../read-committed/database/call.ts'
+import { createReadCommittedStore } from '../read-committed/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { Checker } from './checker.ts'
 import { Draw } from './draw.ts'
@@ -74,7 +74,7 @@ export async function simulate(scenario: Scenario, options: SimulateOptions = {}
     process.off('unhandledRejection', onRejection)
   }
   for (const what of banned.asked) {
-    simulation.checker.report({ name: 'no_ambient_time_or_chance', runId: null, told: what })
+    simulation.checker.report({ name: 'no_ambient_time_or_chance', runId: null, message: what })
   }
   return simulation.outcome()
 }
@@ -85,7 +85,7 @@ function isolationOf(mutation: Mutation | undefined, { isolation }: Scenario): I
 }
 
 /** So little that a simulation of a few runs leaves chores: every other seed. */
-const tinyPages: Pages = {
+const tinyPages: PageLimits = {
   withEnd: 1,
   withEnds: 1,
   watchers: 1,
@@ -128,7 +128,7 @@ class Simulation implements Surroundings {
     const clock = { now: () => epoch + Math.floor(this.world.now) }
     const manners = Draw.of(scenario.seed, 'manners')
     const asked = isolationOf(mutation, scenario)
-    const pages = scenario.seed % 2 === 1 ? tinyPages : usualPages
+    const pages = scenario.seed % 2 === 1 ? tinyPages : defaultPageLimits
     this.isolation = asked
     if (asked === 'read committed') {
       const mutations = new Set(mutation !== undefined && 'plan' in mutation ? [mutation.plan] : [])
@@ -192,7 +192,7 @@ class Simulation implements Surroundings {
 
   unhandled(reason: unknown): void {
     const told = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
-    this.checker.report({ name: 'no_unhandled_rejection', runId: null, told })
+    this.checker.report({ name: 'no_unhandled_rejection', runId: null, message: told })
   }
 
   outcome(): Outcome {
@@ -371,7 +371,7 @@ class Simulation implements Surroundings {
         const isHeld = lease !== undefined && known?.run.session === lease.session && known.run.token === lease.token
         if (isHeld && recorded !== undefined && !(recorded.data ?? '').includes(`"n":${n}}`)) {
           const told = `${step} gave ${n}, recorded is ${recorded.data}`
-          this.checker.report({ name: 'recorded_is_returned', runId, told })
+          this.checker.report({ name: 'recorded_is_returned', runId, message: told })
         }
       },
     }

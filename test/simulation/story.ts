@@ -49,7 +49,7 @@ export function tellOutcome(outcome: Outcome): readonly string[] {
   return [
     ...(left > 0 ? [`… ${left} lines before`] : []),
     ...story.slice(-mostLines),
-    ...violations.map(({ name, runId, told }) => `✗ ${name}${runId === null ? '' : ` of ${runId}`}: ${told}`),
+    ...violations.map(({ name, runId, message }) => `✗ ${name}${runId === null ? '' : ` of ${runId}`}: ${message}`),
   ]
 }
 

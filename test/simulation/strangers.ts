@@ -4,9 +4,9 @@
 // for others, nobody may who only has something for it: that is looked at when the lock ends.
 
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
-import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
-import type { RunRow } from '../../src/stores/memory/read-committed/tables.ts'
-import type { Transaction } from '../../src/stores/memory/read-committed/transaction.ts'
+import type { ReadCommittedStore } from '../read-committed/store.ts'
+import type { RunRow } from '../read-committed/database/tables.ts'
+import type { Transaction } from '../read-committed/database/transaction.ts'
 import type { Violation } from '../../src/testing/invariants/index.ts'
 import type { Stranger } from './scenario.ts'
 import type { World } from './world.ts'
@@ -97,15 +97,15 @@ export class Strangers {
 
   /** Whoever finds less than it asked for leaves nothing behind that was ready and that nobody had, from first to last. */
   private judge(sight: Sight, request: ClaimRequest, { runs }: Claimed): void {
-    const { session, selectors, limit, apart = false } = request
+    const { session, selectors, limit, isolated = false } = request
     const isUndisturbed = sight.isAlone && sight.calls === this.calls
-    if (!isUndisturbed || apart || runs.length === limit || this.open.size === 0 || this.hasEnded(session)) return
+    if (!isUndisturbed || isolated || runs.length === limit || this.open.size === 0 || this.hasEnded(session)) return
     const isWanted = ({ type, version }: RunRow): boolean =>
       selectors.some((one) => one.type === type && one.version === version)
     for (const row of this.free()) {
       if (!sight.ready.has(row) || !isWanted(row)) continue
       const told = `a claim of ${limit} got ${runs.length} while this run was ready, and only another one was locked`
-      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, told })
+      this.report({ name: 'a_locked_run_waits_alone', runId: row.id, message: told })
     }
   }
 
@@ -118,7 +118,7 @@ export class Strangers {
     this.emptyHanded.set(session, times)
     if (times.length <= contended.most) return
     const told = `session ${session} claimed ${times.length} times in ${contended.withinMs} ms what others hold`
-    this.report({ name: 'contended_claims_pause', runId: null, told })
+    this.report({ name: 'contended_claims_pause', runId: null, message: told })
   }
 
   /** Nothing is given to a session that has ended. */
@@ -154,9 +154,9 @@ export class Strangers {
     this.world.after(ms, null, 'stranger', () => {
       for (const told of this.store.waits()) {
         const isBeat = /^beat\S* .* waits for stranger/.test(told)
-        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, told })
+        if (isBeat) this.report({ name: 'beats_wait_for_nobody', runId: run.id, message: told })
         const isRescue = /^rescue\S* .* waits for stranger/.test(told)
-        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, told })
+        if (isRescue) this.report({ name: 'rescues_wait_for_nobody', runId: run.id, message: told })
       }
       letGo()
     })
@@ -173,9 +173,9 @@ export class Strangers {
     const letGo = await db.holdRow(tables.runs, runId)
     this.world.after(ms, null, 'stranger', () => {
       for (const told of this.store.waits()) {
-        const [, method] = /^(commit|steer|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(told) ?? []
+        const [, method] = /^(commit|control|release|deliver|rescue|chore)\S* .* waits for stranger/.exec(told) ?? []
         if (method === undefined || this.isAbout(method, runId)) continue
-        this.report({ name: 'nobody_waits_to_tell', runId, told })
+        this.report({ name: 'nobody_waits_to_tell', runId, message: told })
       }
       letGo()
     })

@@ -1,10 +1,10 @@
 // What must be true when everything has healed and come to rest: every run has ended as its program says, or as somebody
 // wanted; what it returned is what was recorded; what was to be undone was; and everybody was told the truth.
 
-import { jsonCodec } from '../../src/core/codec.ts'
-import type { Entry } from '../../src/core/entry.ts'
-import { nowhere } from '../../src/core/place.ts'
-import { isTerminal } from '../../src/core/run.ts'
+import { jsonCodec } from '../../src/core/payload/codec.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { nowhere } from '../../src/core/payload/place.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
 import type { Checker, Known } from './checker.ts'
 import { isOf, type Effects } from './effects.ts'
 import { interpret, shapeOf, stepsOf } from './interpreter.ts'
@@ -18,13 +18,14 @@ const codec = jsonCodec()
 const maxCrashes = 5
 
 export function checkEnd(scenario: Scenario, checker: Checker, effects: Effects, operator: Operator): void {
-  if (!operator.isDone) checker.report({ name: 'start_eventually', runId: null, told: 'a start was never answered' })
+  if (!operator.isDone) checker.report({ name: 'start_eventually', runId: null, message: 'a start was never answered' })
   for (const { runId } of operator.acknowledged) {
-    if (!checker.runs.has(runId)) checker.report({ name: 'start_is_durable', runId, told: 'it is not there any more' })
+    if (!checker.runs.has(runId))
+      checker.report({ name: 'start_is_durable', runId, message: 'it is not there any more' })
   }
   for (const known of checker.runs.values()) new End(scenario, checker, effects, operator, known).check()
   for (const { kind, target } of checker.choresLeft) {
-    checker.report({ name: 'chores_done', runId: null, told: `something is left to do for ${kind} ${target}` })
+    checker.report({ name: 'chores_done', runId: null, message: `something is left to do for ${kind} ${target}` })
   }
   checkTold(checker, operator)
   checkAccepted(checker, operator)
@@ -40,7 +41,7 @@ function checkTold(checker: Checker, { results }: Operator): void {
     const last = known.entries.at(-1)
     const data = last?.kind === 'succeeded' ? JSON.stringify(decode(last)) : null
     const isSo = status === result.status && (result.status !== 'succeeded' || JSON.stringify(result.value) === data)
-    if (!isSo) checker.report({ name: 'told_the_truth', runId, told: `${result.status}, but it is ${status}` })
+    if (!isSo) checker.report({ name: 'told_the_truth', runId, message: `${result.status}, but it is ${status}` })
   }
 }
 
@@ -51,7 +52,7 @@ function checkAccepted(checker: Checker, { accepted }: Operator): void {
     const isKnown =
       known?.messages.some((message) => message.id === id) === true ||
       known?.taken?.some((message) => message.id === id) === true
-    if (!isKnown) checker.report({ name: 'signal_not_lost', runId, told: `${id} is nowhere` })
+    if (!isKnown) checker.report({ name: 'signal_not_lost', runId, message: `${id} is nowhere` })
   }
 }
 
@@ -73,7 +74,7 @@ class End {
     this.checker = checker
     this.effects = effects
     this.known = known
-    this.asked = operator.steered.get(known.run.id) ?? new Set()
+    this.asked = operator.controlled.get(known.run.id) ?? new Set()
     this.entries = known.entries.slice(known.run.base - 1)
   }
 
@@ -253,7 +254,7 @@ class End {
   }
 
   private fail(name: string, told: string): void {
-    this.checker.report({ name, runId: this.known.run.id, told })
+    this.checker.report({ name, runId: this.known.run.id, message: told })
   }
 }
 

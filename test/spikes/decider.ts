@@ -3,12 +3,12 @@
 // decided in the transition that records the effect as performed.
 // Only `evolve` runs when the journal is read again: what was decided stays decided, whatever the code says now.
 
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Definition } from '../../src/core/definition.ts'
-import { toMs, type Duration } from '../../src/core/duration.ts'
-import type { InputMeta, InputSource } from '../../src/core/entry.ts'
-import { HoldfastError } from '../../src/core/error.ts'
-import { retryPolicy, retryPresets, type Retry, type RetryPolicy } from '../../src/core/retry.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import { toMs, type Duration } from '../../src/core/definition/duration.ts'
+import type { InputMeta, InputSource } from '../../src/core/model/entry.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import { retryPolicy, retryPresets, type Retry, type RetryPolicy } from '../../src/core/definition/retry.ts'
 import { Drainer } from './drainer.ts'
 import {
   newWork,

@@ -5,21 +5,21 @@
 //   new     → live     `start`: the journal is folded
 //   live    → parking  nothing is performed, and everything that arrived was seen: a commit to `waiting` is on its way
 //   parking → parked   that commit was answered; the lease is gone
-//   parking → live     a message or a wish had arrived: look again
+//   parking → live     a message or a control request had arrived: look again
 //   parked  → live     `resume`, under a new lease, with nothing having happened to the journal in between
 //   live    → leaving  the run is over, or somebody wants it paused or cancelled: the last commit is on its way
 //   leaving → gone     that commit was answered
 //   leaving → live     it was refused, because the run is being cancelled
 //   any     → gone     the lease or the journal went elsewhere, or `abort`
 
-import { Alarm } from '../../src/core/alarm.ts'
-import type { Place } from '../../src/core/place.ts'
-import type { Claim, Departure, Frame, Host } from '../../src/core/definition.ts'
-import type { Draft, EntryKind } from '../../src/core/entry.ts'
-import { HoldfastError, isHoldfastError } from '../../src/core/error.ts'
-import type { Exit } from '../../src/core/exit.ts'
-import { isTerminal, type Run, type Wish } from '../../src/core/run.ts'
-import { Writer } from '../../src/core/writer.ts'
+import { Alarm } from '../../src/core/runtime/alarm.ts'
+import type { Place } from '../../src/core/payload/place.ts'
+import type { Claim, Departure, Frame, Host } from '../../src/core/definition/definition.ts'
+import type { Draft, EntryKind } from '../../src/core/model/entry.ts'
+import { HoldfastError, isHoldfastError } from '../../src/core/errors/error.ts'
+import type { Exit } from '../../src/core/runtime/exit.ts'
+import { isTerminal, type Run, type ControlRequest } from '../../src/core/model/run.ts'
+import { JournalWriter } from '../../src/core/runtime/journal-writer.ts'
 import { effective } from './effective.ts'
 import { Leaving } from './leaving.ts'
 import { Labour, type LabourOwner } from './labour.ts'
@@ -38,13 +38,13 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   /** What the idempotency keys of an incarnation begin with. */
   readonly history: { readonly input: { readonly seq: number } }
   readonly program: Program
-  readonly writer: Writer
+  readonly writer: JournalWriter
   private readonly claim: Claim
   private readonly mailbox: Mailbox
   private readonly labour: Labour
   private readonly alarm: Alarm
   run: Run
-  private wish: Wish | null
+  private controlRequest: ControlRequest | null
   private phase: Phase = 'new'
   private stirred = false
   /** The journal or the mailbox is on its way: nothing is decided meanwhile. */
@@ -62,8 +62,8 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     this.run = claim.run
     this.runId = claim.run.id
     this.history = { input: { seq: claim.run.base } }
-    this.wish = claim.run.wish
-    this.writer = new Writer(host, claim, this)
+    this.controlRequest = claim.run.controlRequest
+    this.writer = new JournalWriter(host, claim, this)
     this.alarm = new Alarm(this)
     this.mailbox = new Mailbox(host, claim.run)
     this.labour = new Labour(this)
@@ -81,33 +81,33 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     return new Promise((resolve) => {
       this.depart = resolve
       this.phase = 'live'
-      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.wish))
+      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
       else this.reading(this.replay())
     })
   }
 
   resume(claim: Claim): Promise<Departure> {
     this.run = claim.run
-    this.wish = claim.run.wish
+    this.controlRequest = claim.run.controlRequest
     this.writer.renew(claim)
     return new Promise((resolve) => {
       this.depart = resolve
       this.phase = 'live'
-      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.wish))
-      else this.stir()
+      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
+      else this.scheduleTurn()
     })
   }
 
-  obey(wish: Wish): void {
-    this.wished(wish)
+  applyControl(controlRequest: ControlRequest): void {
+    this.controlRequests(controlRequest)
   }
 
-  wished(wish: Wish | null): void {
-    if (this.wish?.kind === 'cancel' || (wish === null && this.wish === null)) return
-    this.wish = wish
+  controlRequests(controlRequest: ControlRequest | null): void {
+    if (this.controlRequest?.kind === 'cancel' || (controlRequest === null && this.controlRequest === null)) return
+    this.controlRequest = controlRequest
     if (this.phase !== 'live') return
-    if (wish?.kind === 'cancel') this.cancel(wish.reason)
-    else this.stir()
+    if (controlRequest?.kind === 'cancel') this.cancel(controlRequest.reason)
+    else this.scheduleTurn()
   }
 
   fail(error: unknown): void {
@@ -118,10 +118,10 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   readonly arrived = null
   readonly isLeaving = false
   readonly isVacant = false
-  readonly wants = []
+  readonly wakeNames = []
   mail(inbox: number | null): void {
     if (inbox !== null) this.writer.heard(inbox)
-    this.stir()
+    this.scheduleTurn()
   }
 
   abort(reason: unknown): void {
@@ -137,10 +137,12 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
 
   /** Something new may be performed. */
   get mayBegin(): boolean {
-    return this.phase === 'live' && this.cancelled === null && this.wish?.kind !== 'pause' && !this.isGivingBack
+    return (
+      this.phase === 'live' && this.cancelled === null && this.controlRequest?.kind !== 'pause' && !this.isGivingBack
+    )
   }
 
-  stir(): void {
+  scheduleTurn(): void {
     if (this.stirred) return
     this.stirred = true
     this.host.ports.turns.next(this.turn)
@@ -163,7 +165,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
 
   private proceed(): void {
     if (this.cancelled !== null) return this.leaveCancelled(this.cancelled)
-    if (this.wish?.kind === 'pause') return this.leavePaused(this.wish)
+    if (this.controlRequest?.kind === 'pause') return this.leavePaused(this.controlRequest)
     if (this.isGivingBack && !this.labour.isPerforming) {
       return this.writer.barrier(() => (this.phase === 'live' ? this.gone({ kind: 'given-back' }) : undefined))
     }
@@ -186,7 +188,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
       return writer.flush()
     }
     if (writer.isIdle) return void this.park()
-    writer.barrier(() => this.stir())
+    writer.barrier(() => this.scheduleTurn())
   }
 
   /** Records the next occasion: what became true first, in store time. False if there is none now. */
@@ -230,7 +232,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     })
     this.writer.whenDurable((at) => {
       since.at = at
-      this.stir()
+      this.scheduleTurn()
     })
   }
 
@@ -274,9 +276,9 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     } catch (error) {
       return this.writer.lose(error)
     }
-    if (this.wish?.kind === 'cancel') this.cancel(this.wish.reason)
+    if (this.controlRequest?.kind === 'cancel') this.cancel(this.controlRequest.reason)
     else if (this.failure !== null) this.leaveFailed(this.failure.error, null)
-    else this.stir()
+    else this.scheduleTurn()
   }
 
   private reading(read: Promise<void>): void {
@@ -285,7 +287,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     read.then(
       () => {
         this.isReading = false
-        this.stir()
+        this.scheduleTurn()
       },
       (error: unknown) => {
         this.isReading = false
@@ -319,18 +321,18 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     this.alarm.set(null)
     const told = reason === null ? '' : `: ${reason}`
     this.labour.tell(new HoldfastError('RUN_CANCELLED', `Run ${this.runId} is being cancelled${told}`))
-    this.stir()
+    this.scheduleTurn()
   }
 
   private leaveCancelled({ reason }: { readonly reason: string | null }): void {
     const { writer } = this
     if (this.labour.isPerforming) return writer.flush()
     // Only the answer to a commit tells who wants it and why, if it was this holder's last one that was refused.
-    if (this.wish === null && !writer.isDurable) return writer.barrier(() => this.stir())
+    if (this.controlRequest === null && !writer.isDurable) return writer.barrier(() => this.scheduleTurn())
     this.leave({ kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }, 'cancelled')
   }
 
-  private leavePaused({ reason, note }: Extract<Wish, { kind: 'pause' }>): void {
+  private leavePaused({ reason, note }: Extract<ControlRequest, { kind: 'pause' }>): void {
     if (this.labour.isPerforming) return this.writer.flush()
     this.leave({ kind: 'paused', name: null, meta: { reason, note }, data: null }, 'paused')
   }
@@ -368,7 +370,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     if (!isHoldfastError(error, 'RUN_CANCELLING')) return this.writer.lose(error)
     this.writer.takeBack()
     this.phase = 'live'
-    this.cancel(reasonOf(this.wish))
+    this.cancel(reasonOf(this.controlRequest))
   }
 
   private gone(departure: Departure): void {
@@ -388,6 +390,6 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
 
 type Prepared = { readonly draft: Draft; readonly value: unknown }
 
-function reasonOf(wish: Wish | null): string | null {
-  return wish?.kind === 'cancel' ? wish.reason : null
+function reasonOf(controlRequest: ControlRequest | null): string | null {
+  return controlRequest?.kind === 'cancel' ? controlRequest.reason : null
 }

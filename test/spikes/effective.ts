@@ -1,6 +1,6 @@
 // The journal as it counts: what somebody dropped does not exist.
 
-import type { Entry } from '../../src/core/entry.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
 
 /** The journal without what somebody dropped, nor the attempts that led there. */
 export function effective(entries: readonly Entry[]): readonly Entry[] {

@@ -1,13 +1,13 @@
 // `execute()`: hands an input to a decider and answers once it was decided and committed, by whoever holds the run. The id
 // makes a repetition harmless: the first outcome is answered again.
 
-import { HoldfastError } from '../../src/core/error.ts'
-import type { Entry } from '../../src/core/entry.ts'
-import { mailPlace } from '../../src/core/place.ts'
-import { growingPauses } from '../../src/core/pause.ts'
-import type { Payloads } from '../../src/core/payload.ts'
-import type { Ports } from '../../src/core/ports.ts'
-import { isTerminal } from '../../src/core/run.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { messagePlaceOf } from '../../src/core/payload/place.ts'
+import { createBackoff } from '../../src/core/runtime/backoff.ts'
+import type { Payloads } from '../../src/core/payload/payload.ts'
+import type { Ports } from '../../src/core/runtime/ports.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
 import type { Store } from '../../src/store.ts'
 import type { Typed } from './decider.ts'
 
@@ -39,7 +39,7 @@ export async function leave(
   { runId, id, name }: { readonly runId: string; readonly id: string; readonly name: string },
   value: unknown,
 ): Promise<boolean> {
-  const place = mailPlace(payloads.namespace, { kind: 'signal', runId, name, id })
+  const place = messagePlaceOf(payloads.namespace, { kind: 'signal', runId, name, id })
   const data = await payloads.keep(payloads.encode(value, place), place)
   const [answer] = await store.deliver([{ id, runId, kind: 'signal', name, data, policy: null }])
   if (answer === undefined || answer.outcome === 'target-not-found') {
@@ -52,7 +52,7 @@ export async function execute(access: Access, runId: string, input: AnyInput, id
   const { store, payloads, ports } = access
   const completed: Executed = { outcome: 'already-completed', reason: null, events: [] }
   if (!(await enqueue(access, runId, input, id))) return completed
-  const pause = growingPauses(ports)
+  const pause = createBackoff(ports)
   for (let after = 0; ;) {
     // The row first: what it had ended with stands in what is read afterwards.
     const [run] = await store.get([runId])

@@ -1,8 +1,8 @@
 // The graph of the tests: an order is checked, then charged and reserved side by side, and shipped when both are done and
 // somebody has confirmed it. A step may end at once or wait for a message of its name.
 
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Definition } from '../../src/core/definition.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
 import { done, graph, waiting, type Ended, type GraphOptions } from './graph.ts'
 
 export interface FlowWorld {

@@ -160,16 +160,17 @@ describe('a step that waits', () => {
 describe('a step that fails', () => {
   it('is tried again with the same key; when it gives up, the run fails and its siblings are told to stop', async () => {
     const { after, work } = spikeWorld()
-    let isTold = false
+    let isHeldBySession = false
     const { flow, performed } = flowWorld({
       charge: () => Promise.reject(new Error('The card was refused')),
-      reserve: ({ abortSignal }) => new Promise(() => abortSignal.addEventListener('abort', () => (isTold = true))),
+      reserve: ({ abortSignal }) =>
+        new Promise(() => abortSignal.addEventListener('abort', () => (isHeldBySession = true))),
       retry: { maxAttempts: 3, initial: '2s' },
     })
     const holdfast = await work(flow)
     const run = await holdfast.start('flow', 1)
     await expect(after(run.result())).rejects.toThrow('The card was refused')
-    expect(isTold).toBe(true)
+    expect(isHeldBySession).toBe(true)
     const charges = performed.filter(({ step }) => step === 'charge')
     expect(charges.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
     expect(new Set(charges.map(({ key }) => key)).size).toBe(1)

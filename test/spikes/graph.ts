@@ -3,11 +3,11 @@
 // leaves it. The run ends when no step is active, waiting or undecided.
 // Which steps are active is the fold of the journal: nothing but their outcomes is recorded.
 
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Definition } from '../../src/core/definition.ts'
-import type { AttemptMeta } from '../../src/core/entry.ts'
-import { HoldfastError } from '../../src/core/error.ts'
-import { retryPolicy, retryPresets, type Retry, type RetryPolicy } from '../../src/core/retry.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import type { AttemptMeta } from '../../src/core/model/entry.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import { retryPolicy, retryPresets, type Retry, type RetryPolicy } from '../../src/core/definition/retry.ts'
 import { Drainer } from './drainer.ts'
 import {
   newWork,

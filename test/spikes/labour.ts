@@ -1,11 +1,11 @@
 // Performs the work of one run, all of it side by side: at least once, with the same idempotency key on every attempt, and
 // never before everything that was recorded earlier is durable. What an attempt gives back is one occasion.
 
-import { Attempt, type Undertaking } from '../../src/core/attempt.ts'
-import type { Run } from '../../src/core/run.ts'
-import type { Host } from '../../src/core/definition.ts'
-import { afterFailure } from '../../src/core/retry.ts'
-import type { Writer } from '../../src/core/writer.ts'
+import { Attempt, type AttemptListener } from '../../src/core/runtime/attempt.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import type { Host } from '../../src/core/definition/definition.ts'
+import { afterFailure } from '../../src/core/definition/retry.ts'
+import type { JournalWriter } from '../../src/core/runtime/journal-writer.ts'
 import { timeOf, type Occasion, type Program, type Proposal, type Work } from './program.ts'
 
 export interface LabourOwner {
@@ -14,17 +14,17 @@ export interface LabourOwner {
   readonly run: Pick<Run, 'type'>
   readonly history: { readonly input: { readonly seq: number } }
   readonly program: Program
-  readonly writer: Writer
+  readonly writer: JournalWriter
   readonly isCancelled: boolean
   readonly mayBegin: boolean
-  stir(): void
+  scheduleTurn(): void
   record(occasion: Occasion): boolean
   note(proposal: Proposal): void
   /** Ends the run if this throws. */
   guard(act: () => void): void
 }
 
-export class Labour implements Undertaking<Work> {
+export class Labour implements AttemptListener<Work> {
   private readonly owner: LabourOwner
 
   constructor(owner: LabourOwner) {
@@ -55,7 +55,7 @@ export class Labour implements Undertaking<Work> {
 
   /** Asks what is performed to stop; what it gives back still counts. */
   tell(reason: unknown): void {
-    for (const { attempt } of this.all) attempt?.tell(reason)
+    for (const { attempt } of this.all) attempt?.signalAbort(reason)
   }
 
   /** Stops everything and takes nothing from it any more. */
@@ -76,7 +76,7 @@ export class Labour implements Undertaking<Work> {
     const { owner } = this
     this.over(work)
     // It was told to stop, and nothing comes after it: its error is no news.
-    if (attempt.wasTold) return
+    if (attempt.isAborted) return
     const meta = metaOf(attempt)
     const next = afterFailure(owner.program.policy, meta.attempt, error, owner.host.ports.random)
     owner.guard(() => {
@@ -89,7 +89,7 @@ export class Labour implements Undertaking<Work> {
     const { owner } = this
     if (!owner.mayBegin) {
       work.state = 'idle'
-      return owner.stir()
+      return owner.scheduleTurn()
     }
     // Asked anew each time: more may have been appended since the last time.
     if (!owner.writer.isDurable) return owner.writer.barrier(() => this.beginWhenDurable(work))
@@ -101,7 +101,7 @@ export class Labour implements Undertaking<Work> {
   private over(work: Work): void {
     work.state = 'idle'
     work.attempt = null
-    this.owner.stir()
+    this.owner.scheduleTurn()
   }
 
   private get all(): readonly Work[] {

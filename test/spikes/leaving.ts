@@ -4,12 +4,12 @@ export abstract class Leaving {
   abstract readonly runId: string
   protected isGivingBack = false
 
-  abstract stir(): void
+  abstract scheduleTurn(): void
   abstract abort(reason: unknown): void
 
   giveBack(): void {
     this.isGivingBack = true
-    this.stir()
+    this.scheduleTurn()
   }
 
   abandon(): void {

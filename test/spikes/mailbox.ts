@@ -1,12 +1,12 @@
 // The mailbox of a run as its holder knows it. Each message is read once, first in first out; one that was taken, and may lie
 // there until that is durable, is known by its position.
 
-import type { Place } from '../../src/core/codec.ts'
-import type { Host } from '../../src/core/definition.ts'
-import { fetchPatiently } from '../../src/core/fetching.ts'
-import type { Message } from '../../src/core/message.ts'
-import { messagePlace } from '../../src/core/place.ts'
-import type { Run } from '../../src/core/run.ts'
+import type { Place } from '../../src/core/payload/codec.ts'
+import type { Host } from '../../src/core/definition/definition.ts'
+import { fetchPatiently } from '../../src/core/payload/fetch.ts'
+import type { Message } from '../../src/core/model/message.ts'
+import { messagePlace } from '../../src/core/payload/place.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { Occasion } from './program.ts'
 
 /** Nobody tells a holder that is busy of new messages, so it looks as often as this. */

@@ -1,8 +1,8 @@
 // The decider of the tests: an order that is created, confirmed by mail, paid for in time or not, and shipped.
 
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Definition } from '../../src/core/definition.ts'
-import type { Duration } from '../../src/core/duration.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import type { Duration } from '../../src/core/definition/duration.ts'
 import { decider, decision, reject, type DeciderOptions } from './decider.ts'
 
 export type OrderInput =

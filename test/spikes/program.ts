@@ -2,11 +2,11 @@
 // follows when something happens. It is pure but for the functions that it wants performed: it writes nothing and knows no
 // store, so that the frame can fold the same entries again after any crash.
 
-import type { Attempt, StepTools } from '../../src/core/attempt.ts'
-import type { AttemptMeta, Draft } from '../../src/core/entry.ts'
-import type { Message } from '../../src/core/message.ts'
-import type { RetryPolicy } from '../../src/core/retry.ts'
-import { dueAt, type Due } from '../../src/core/due.ts'
+import type { Attempt, StepTools } from '../../src/core/runtime/attempt.ts'
+import type { AttemptMeta, Draft } from '../../src/core/model/entry.ts'
+import type { Message } from '../../src/core/model/message.ts'
+import type { RetryPolicy } from '../../src/core/definition/retry.ts'
+import { dueAt, type Due } from '../../src/core/model/due.ts'
 
 /** When something was committed; null until it is. The entries of one transition share it. */
 export interface Moment {

@@ -25,10 +25,10 @@ describe('cancelling a decider', () => {
   it('tells an effect to stop, records what it returns all the same, and begins and decides nothing more', async () => {
     const { store, access, after, clock, work, until } = spikeWorld()
     const { passed, open: letGo } = gate()
-    let isTold = false
+    let isHeldBySession = false
     const { order, performed } = orderWorld({
       sendMail: ({ abortSignal }) => {
-        abortSignal.addEventListener('abort', () => (isTold = true))
+        abortSignal.addEventListener('abort', () => (isHeldBySession = true))
         return passed
       },
     })
@@ -36,7 +36,7 @@ describe('cancelling a decider', () => {
     const run = await holdfast.start('order', create)
     await until(() => performed.length === 1)
     await holdfast.cancel(run, { reason: 'enough' })
-    expect(isTold).toBe(true)
+    expect(isHeldBySession).toBe(true)
     await enqueue(access, run.id, pay, 'pay')
     await clock.advance('2s')
     letGo()
@@ -144,15 +144,16 @@ describe('pausing a decider', () => {
 describe('a decider whose time is over', () => {
   it('fails, with its effect told to stop', async () => {
     const { after, work, until } = spikeWorld()
-    let isTold = false
+    let isHeldBySession = false
     const { order, performed } = orderWorld({
-      sendMail: ({ abortSignal }) => new Promise(() => abortSignal.addEventListener('abort', () => (isTold = true))),
+      sendMail: ({ abortSignal }) =>
+        new Promise(() => abortSignal.addEventListener('abort', () => (isHeldBySession = true))),
     })
     const holdfast = await work(order)
     const run = await holdfast.start('order', create, { timeout: '10 min' })
     await until(() => performed.length === 1)
     await expect(after(run.result())).rejects.toThrow(/10 min|time/)
-    expect(isTold).toBe(true)
+    expect(isHeldBySession).toBe(true)
   })
 })
 

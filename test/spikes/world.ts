@@ -1,10 +1,10 @@
 // A store in virtual time with Holdfasts that know the workflows of a test, and a way to hand inputs and messages to runs.
 
 import type { Holdfast, RunReference } from 'holdfast'
-import { jsonCodec } from '../../src/core/codec.ts'
-import type { Definition } from '../../src/core/definition.ts'
-import type { Entry } from '../../src/core/entry.ts'
-import { Payloads } from '../../src/core/payload.ts'
+import { jsonCodec } from '../../src/core/payload/codec.ts'
+import type { Definition } from '../../src/core/definition/definition.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { Payloads } from '../../src/core/payload/payload.ts'
 import type { Store } from '../../src/store.ts'
 import { createSeededRandom, type VirtualClock } from 'holdfast/testing'
 import type { WorkOptions } from '../../src/worker/work-options.ts'

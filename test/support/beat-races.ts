@@ -1,7 +1,7 @@
 // Races of heartbeats and rescuers: against each other, and against somebody who has locked a row.
 
 import assert from 'node:assert/strict'
-import { reach } from '../../src/testing/contract/exchanges.ts'
+import { outbound } from '../../src/testing/contract/exchanges.ts'
 import type { Race } from './race-world.ts'
 
 const extendAgainstRescue: Race = async (world) => {
@@ -30,7 +30,7 @@ const beatAgainstStranger: Race = async (world) => {
   const locked = await hold({ lease, leaseMs: 10_000 })
   const other = await hold({ lease, leaseMs: 10_000 })
   const held = [locked, other].map(({ runId }) => ({ runId, token: 1, extendMs: 10_000 }))
-  const say = () => beat('me', { leaseMs: 30_000, held, seeksStrays: false })
+  const say = () => beat('me', { leaseMs: 30_000, held, seeksUnknownLeases: false })
   await clock.advance(9_000)
   const letGo = await db.holdRow(tables.runs, locked.runId)
   const [told] = await world.atOnce(say, () => rescue())
@@ -54,7 +54,7 @@ const rescueAgainstStranger: Race = async (world) => {
   const { db, tables } = store.insides
   const parent = await hold()
   const start = world.child(parent.runId, { timeoutMs: 1_000 })
-  await world.commit(parent, { reach: reach({ starts: [start] }) })
+  await world.commit(parent, { outbound: outbound({ starts: [start] }) })
   await park(parent, { append: [], parkIf: { inbox: 0 } })
   await beat('dead', { leaseMs: 1_000 })
   const orphan = await hold({ lease: { session: 'dead', token: 1 } })

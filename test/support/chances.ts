@@ -1,6 +1,6 @@
 // Choices that a seed repeats.
 
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/core/runtime/ports.ts'
 import { createSeededRandom } from '../../src/testing/index.ts'
 
 export class Chances {

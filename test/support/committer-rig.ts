@@ -1,10 +1,10 @@
 // A committer on a store whose answers come by hand, and what it told to whom.
 
 import { expect } from 'vitest'
-import type { Acknowledged } from '../../src/core/definition.ts'
-import { isHoldfastError } from '../../src/core/error.ts'
-import { createCommitter, type Committer } from '../../src/engine/committer.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Acknowledged } from '../../src/core/definition/definition.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
+import { createCommitter, type Committer } from '../../src/engine/batch/committer.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import { manualPorts, turn, type ManualPorts } from './manual-ports.ts'
 import { Scribe, ScriptedStore, type Flush } from './scripted-store.ts'
 

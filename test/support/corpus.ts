@@ -115,7 +115,7 @@ export async function makeCorpus(make: (clock: VirtualClock) => Promise<Store & 
   await holdfast.work({ signals: false })
   await startAll(operator, note)
   await clock.advance('3 min')
-  await steerAll(operator, store, ids as Record<Special, string>, note)
+  await controlAll(operator, store, ids as Record<Special, string>, note)
   await clock.advance('3 min')
   await operator.pause(ids['asked to pause'] ?? '')
   const missing = specials.filter((special) => ids[special] === undefined)
@@ -151,7 +151,7 @@ async function startAll(operator: Holdfast, note: Note): Promise<void> {
   note('continued', await operator.start(rounds, 1))
 }
 
-async function steerAll(
+async function controlAll(
   operator: Holdfast,
   store: Store,
   ids: Readonly<Record<Special, string>>,

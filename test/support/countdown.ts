@@ -1,5 +1,5 @@
 // One program, played from beginning to end in virtual time, with a fault at exactly one call of the store. Somebody starts
-// and steers the run and repeats what is not answered; a process that does not come back is replaced by another one.
+// and controls the run and repeats what is not answered; a process that does not come back is replaced by another one.
 
 import { createHoldfast, isHoldfastError, type Holdfast, type HoldfastOptions } from 'holdfast'
 import {
@@ -12,8 +12,8 @@ import {
   type FaultKind,
   type VirtualClock,
 } from 'holdfast/testing'
-import type { Entry } from '../../src/core/entry.ts'
-import { isTerminal } from '../../src/core/run.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 
 export interface Program {
@@ -167,7 +167,7 @@ class World {
     const { clock, workflows, plan } = this
     const faulty = withFaults(this.store, plan, { clock }, (method) => (this.befallen = method))
     // What a dead process does reaches nobody, and nobody answers it.
-    const reach = new Proxy(faulty, {
+    const outbound = new Proxy(faulty, {
       get(target, key) {
         const value: unknown = Reflect.get(target, key)
         if (typeof value !== 'function') return value
@@ -179,7 +179,7 @@ class World {
       },
     })
     const random = createSeededRandom((this.processes += 1))
-    return createHoldfast({ store: reach, workflows, logger: silentLogger, ports: { clock, random } })
+    return createHoldfast({ store: outbound, workflows, logger: silentLogger, ports: { clock, random } })
   }
 
   private replace(): void {

@@ -1,13 +1,13 @@
 // What runs may do to one another, and what may be sent to them and to topics, drawn at random from a few names: so few
 // that they meet.
 
-import { watchedBy } from '../../src/core/wait.ts'
-import type { Watched } from '../../src/core/watched.ts'
-import type { MessagePolicy } from '../../src/core/topic.ts'
-import type { Run } from '../../src/core/run.ts'
-import type { TopicRules } from '../../src/core/topic.ts'
-import type { ChildStart, Reach } from '../../src/core/transition.ts'
-import type { DeadLetterFilter, MailRequest, NewBroadcast, NewMessage, NewRun, Page } from '../../src/store.ts'
+import { waitTargetOf } from '../../src/core/model/wait-condition.ts'
+import type { WaitTarget } from '../../src/core/model/wait-target.ts'
+import type { MessagePolicy } from '../../src/core/model/topic.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import type { TopicRules } from '../../src/core/model/topic.ts'
+import type { ChildStart, Outbound } from '../../src/core/model/transition.ts'
+import type { DeadLetterFilter, MailboxRequest, NewBroadcast, NewMessage, NewRun, Page } from '../../src/store.ts'
 import type { Chances } from './chances.ts'
 
 const topics: readonly TopicRules[] = [
@@ -20,7 +20,7 @@ const topics: readonly TopicRules[] = [
 const dead: MessagePolicy = { onUnread: 'dead-letter' }
 
 /** A letter. One that goes on to a topic reaches other runs: only where that may happen. */
-export function letterTo(chances: Chances, runId: string, mayReachOthers: boolean): NewMessage {
+export function messageTo(chances: Chances, runId: string, mayReachOthers: boolean): NewMessage {
   const id = chances.unique('m')
   const data = `${chances.below(100)}`
   if (!mayReachOthers || chances.oneIn(2)) {
@@ -46,13 +46,13 @@ function policyOf(chances: Chances, { delivery, retainMs }: TopicRules): Message
 }
 
 /** What a transition of that run does to others. */
-export function reachOf(chances: Chances, run: Run, rows: readonly Run[], newRun: () => NewRun): Reach {
+export function outboundOf(chances: Chances, run: Run, rows: readonly Run[], newRun: () => NewRun): Outbound {
   const child = (): ChildStart => ({
     run: { ...newRun(), parentId: run.id, lease: null, leaseMs: null, timeoutMs: null, expiresInMs: null },
     awaited: !chances.oneIn(3),
     onParentEnd: chances.oneIn(3) ? 'abandon' : 'cancel',
   })
-  const some = (most: number): Watched[] =>
+  const some = (most: number): WaitTarget[] =>
     Array.from({ length: chances.below(most + 1) }, () => watchedOf(chances, rows, newRun))
   const children = Array.from({ length: chances.oneIn(2) ? 0 : chances.below(3) }, child)
   return {
@@ -63,16 +63,16 @@ export function reachOf(chances: Chances, run: Run, rows: readonly Run[], newRun
   }
 }
 
-function watchedOf(chances: Chances, rows: readonly Run[], newRun: () => NewRun): Watched {
+function watchedOf(chances: Chances, rows: readonly Run[], newRun: () => NewRun): WaitTarget {
   if (chances.oneIn(2)) return { kind: 'topic', ...chances.pick(topics) }
   const live = rows.filter(({ endedAt }) => endedAt === null)
   const among = live.length > 0 && !chances.oneIn(4) ? live : rows
   const runId = chances.oneIn(20) ? newRun().id : chances.pick(among).id
-  return watchedBy({ tag: 'it', kind: 'run', runId }) ?? { kind: 'run', runId }
+  return waitTargetOf({ tag: 'it', kind: 'run', runId }) ?? { kind: 'run', runId }
 }
 
 /** What of a mailbox is asked for; null for the first that there are. */
-export function mailRequest(chances: Chances, rows: readonly Run[]): MailRequest | null {
+export function mailRequest(chances: Chances, rows: readonly Run[]): MailboxRequest | null {
   if (chances.oneIn(2)) return null
   const names = chances.some(['go', 'news', 'jobs', 'nothing', ...rows.map(({ id }) => id)], 2)
   return { names, limit: chances.pick([0, 1, 2, 100]) }

@@ -2,10 +2,10 @@
 // nothing is lost, nothing is there twice, and nobody sleeps who has something to look at.
 
 import assert from 'node:assert/strict'
-import { broadcastMessageId } from '../../src/core/message.ts'
-import { isTerminal } from '../../src/core/run.ts'
-import { mailOf } from '../../src/core/wait.ts'
-import type { ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import { broadcastMessageId } from '../../src/core/model/message.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
+import { messageNameOf } from '../../src/core/model/wait-condition.ts'
+import type { ReadCommittedStore } from '../read-committed/store.ts'
 
 /** What is committed, in an order that does not depend on how it came. */
 export async function stateOf(store: ReadCommittedStore) {
@@ -63,7 +63,7 @@ function assertNobodySleeps({ runs, entries, messages }: State): void {
     const wait = mine.toSorted((a, b) => a.seq - b.seq).findLast(({ kind }) => kind === 'waiting')
     const conditions = wait?.kind === 'waiting' ? wait.meta.conditions : []
     for (const condition of conditions) {
-      const name = mailOf(condition)
+      const name = messageNameOf(condition)
       const isThere = messages.some((one) => one.runId === id && one.takenBy === null && one.name === name)
       assert.ok(!isThere, `no_lost_wakeup: a run sleeps although ${name ?? ''} lies in its mailbox`)
       if (condition.kind !== 'run') continue

@@ -2,8 +2,8 @@
 // to it meanwhile.
 
 import { fc } from './properties.ts'
-import type { Entry } from '../../src/core/entry.ts'
-import { isTerminal } from '../../src/core/run.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
 import type { Play } from './function-program.ts'
 import type { FunctionRig, Held } from './function-rig.ts'
 

@@ -1,9 +1,9 @@
 // Programs as data: bodies of durable functions (function-programs.ts draws them), and what runs them.
 // A body notes everything that it sees, in order; two executions are the same if their notes are.
 
-import type { StepTools } from '../../src/core/attempt.ts'
-import type { Context } from '../../src/functions/context.ts'
-import { workflow, type Workflow } from '../../src/functions/workflow.ts'
+import type { StepTools } from '../../src/core/runtime/attempt.ts'
+import type { Context } from '../../src/functions/api/context.ts'
+import { workflow, type Workflow } from '../../src/functions/api/workflow.ts'
 import { stepOf, type FunctionRig, type Held } from './function-rig.ts'
 
 export type Program =

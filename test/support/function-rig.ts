@@ -2,16 +2,16 @@
 // moves, a real batcher in front of it, real turns of the event loop and seeded chance. Steps that are gated end when, and in the order in which,
 // the test says so; between two such events the rig waits until nothing moves any more. Nothing here sleeps.
 
-import { jsonCodec, type Codec } from '../../src/core/codec.ts'
-import type { Acknowledged, Claim, Definition, Host } from '../../src/core/definition.ts'
-import type { Draft, Entry } from '../../src/core/entry.ts'
-import { Payloads, type Offload } from '../../src/core/payload.ts'
-import type { Cancel, Clock, Ports, Random, Scopes } from '../../src/core/ports.ts'
-import { HoldfastError, type ErrorCode } from '../../src/core/error.ts'
-import type { Run, Wish } from '../../src/core/run.ts'
-import { mayMerge, mergeTransitions, sizeOf, type Transition } from '../../src/core/transition.ts'
-import { Batcher } from '../../src/engine/batcher.ts'
-import type { Attempt, StepTools } from '../../src/core/attempt.ts'
+import { jsonCodec, type Codec } from '../../src/core/payload/codec.ts'
+import type { Acknowledged, Claim, Definition, Host } from '../../src/core/definition/definition.ts'
+import type { Draft, Entry } from '../../src/core/model/entry.ts'
+import { Payloads, type Offload } from '../../src/core/payload/payload.ts'
+import type { Cancel, Clock, Ports, Random, Scopes } from '../../src/core/runtime/ports.ts'
+import { HoldfastError, type ErrorCode } from '../../src/core/errors/error.ts'
+import type { Run, ControlRequest } from '../../src/core/model/run.ts'
+import { mayMerge, mergeTransitions, sizeOf, type Transition } from '../../src/core/model/transition.ts'
+import { Batcher } from '../../src/engine/batch/batcher.ts'
+import type { Attempt, StepTools } from '../../src/core/runtime/attempt.ts'
 import type { Committed, Refusal } from '../../src/store.ts'
 import { systemDigest } from '../../src/system.ts'
 import { Held } from './held-run.ts'
@@ -278,8 +278,8 @@ export class FunctionRig {
   }
 
   private makeCommitter(): Batcher<Transition, Committed, Acknowledged> {
-    const wishOf = (runId: string): Wish | null => {
-      return this.options.tellsWhy === false ? null : this.store.row(runId).wish
+    const controlRequestOf = (runId: string): ControlRequest | null => {
+      return this.options.tellsWhy === false ? null : this.store.row(runId).controlRequest
     }
     return new Batcher<Transition, Committed, Acknowledged>(this.ports, {
       flush: (transitions) => this.commit(transitions),
@@ -288,9 +288,9 @@ export class FunctionRig {
       sizeOf: ({ append }) => append.reduce((bytes, draft) => bytes + sizeOf(draft), 0),
       resultOf: (transition, answer, isLast) => {
         const isRefused = answer.outcome === 'refused'
-        if (isRefused ? answer.reason === 'cancelling' : answer.wish?.kind === 'cancel')
+        if (isRefused ? answer.reason === 'cancelling' : answer.controlRequest?.kind === 'cancel')
           this.heard.add(transition.runId)
-        return acknowledge(transition, answer, isLast, wishOf)
+        return acknowledge(transition, answer, isLast, controlRequestOf)
       },
       merge: { may: mayMerge, both: mergeTransitions },
     })
@@ -371,11 +371,13 @@ function acknowledge(
   { runId, guard, append }: Transition,
   answer: Committed,
   isLast: boolean,
-  wishOf: (runId: string) => Wish | null,
+  controlRequestOf: (runId: string) => ControlRequest | null,
 ): Acknowledged {
   if (answer.outcome === 'refused') {
     const { reason } = answer
-    throw new HoldfastError(codes[reason], `The store said ${reason}.`, { details: { wish: wishOf(runId) } })
+    throw new HoldfastError(codes[reason], `The store said ${reason}.`, {
+      details: { controlRequest: controlRequestOf(runId) },
+    })
   }
   if (isLast) return answer
   return { ...answer, seq: guard.seq + append.length, released: false }

@@ -1,9 +1,9 @@
-// A run that a rig holds, and what may happen to it from outside: it is claimed anew, its process dies, somebody steers it.
+// A run that a rig holds, and what may happen to it from outside: it is claimed anew, its process dies, somebody controls it.
 
-import type { Claim, Definition, Departure, Frame } from '../../src/core/definition.ts'
-import type { Entry } from '../../src/core/entry.ts'
-import type { PauseReason } from '../../src/core/run.ts'
-import type { Revival, Steered } from '../../src/core/steering.ts'
+import type { Claim, Definition, Departure, Frame } from '../../src/core/definition/definition.ts'
+import type { Entry } from '../../src/core/model/entry.ts'
+import type { PauseReason } from '../../src/core/model/run.ts'
+import type { Revival, ControlResult } from '../../src/core/rules/control.ts'
 import type { FunctionRig } from './function-rig.ts'
 
 /** A run that the rig holds: its frame, and how that departed. */
@@ -70,24 +70,24 @@ export class Held {
   }
 
   /** Somebody cancels the run. Its holder hears of it with its next beat, or with the answer to its next commit. */
-  async cancel(reason: string | null = null, heard: 'now' | 'later' = 'now'): Promise<Steered> {
-    return this.steered(this.rig.store.steer(this.runId, { kind: 'cancel', mode: 'cooperative', reason }), heard)
+  async cancel(reason: string | null = null, heard: 'now' | 'later' = 'now'): Promise<ControlResult> {
+    return this.controlled(this.rig.store.control(this.runId, { kind: 'cancel', mode: 'cooperative', reason }), heard)
   }
 
-  async pause(reason: PauseReason = 'operator', heard: 'now' | 'later' = 'now'): Promise<Steered> {
-    return this.steered(this.rig.store.steer(this.runId, { kind: 'pause', reason, note: 'a note' }), heard)
+  async pause(reason: PauseReason = 'operator', heard: 'now' | 'later' = 'now'): Promise<ControlResult> {
+    return this.controlled(this.rig.store.control(this.runId, { kind: 'pause', reason, note: 'a note' }), heard)
   }
 
   /** Somebody lets a paused run go on, or a failed one, with repairs of its journal if there are any. */
-  async revive(kind: 'resume' | 'retry', amend: Revival['amend'] = []): Promise<Steered> {
-    return this.steered(this.rig.store.steer(this.runId, { kind, note: null, amend, seq: null }), 'later')
+  async revive(kind: 'resume' | 'retry', amend: Revival['amend'] = []): Promise<ControlResult> {
+    return this.controlled(this.rig.store.control(this.runId, { kind, note: null, amend, seq: null }), 'later')
   }
 
-  private async steered(answer: Steered, heard: 'now' | 'later'): Promise<Steered> {
-    const { wish } = this.rig.store.row(this.runId)
-    if (heard === 'now' && answer.outcome === 'wished' && wish !== null) {
-      if (wish.kind === 'cancel') this.rig.heard.add(this.runId)
-      this.frame.obey(wish)
+  private async controlled(answer: ControlResult, heard: 'now' | 'later'): Promise<ControlResult> {
+    const { controlRequest } = this.rig.store.row(this.runId)
+    if (heard === 'now' && answer.outcome === 'requested' && controlRequest !== null) {
+      if (controlRequest.kind === 'cancel') this.rig.heard.add(this.runId)
+      this.frame.applyControl(controlRequest)
     }
     await this.rig.quiet()
     return answer

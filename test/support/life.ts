@@ -156,7 +156,7 @@ export class Life {
 
   private async takeOver(): Promise<void> {
     const state = { isOver: false }
-    const reach = new Proxy(this.store, {
+    const outbound = new Proxy(this.store, {
       get(target, key) {
         const value: unknown = Reflect.get(target, key)
         if (typeof value !== 'function') return value
@@ -164,7 +164,7 @@ export class Life {
           state.isOver ? new Promise(() => undefined) : value.apply(target, request)
       },
     })
-    const worker = Object.assign(state, { holdfast: await this.holdfast(reach) })
+    const worker = Object.assign(state, { holdfast: await this.holdfast(outbound) })
     this.workers.push(worker)
     await worker.holdfast.work({ signals: false })
   }

@@ -1,6 +1,6 @@
 // A codec with keys that a test can take away and give back: what was written with a key that is not there cannot be read.
 
-import { corrupt, jsonCodec, type Codec } from '../../src/core/codec.ts'
+import { corrupt, jsonCodec, type Codec } from '../../src/core/payload/codec.ts'
 
 export interface LockableCodec extends Codec {
   /** The key to write with. */

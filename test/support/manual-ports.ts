@@ -1,6 +1,6 @@
 // Ports that a test moves by hand: time passes when it says so, chance is fixed, and log lines are kept.
 
-import type { Cancel, Clock, Logger, Ports } from '../../src/core/ports.ts'
+import type { Cancel, Clock, Logger, Ports } from '../../src/core/runtime/ports.ts'
 import { systemDigest } from '../../src/system.ts'
 
 interface Timer {

@@ -2,12 +2,12 @@
 // their statements came.
 
 import assert from 'node:assert/strict'
-import { broadcastMessageId, passedOnId } from '../../src/core/message.ts'
-import type { MessagePolicy } from '../../src/core/topic.ts'
-import type { TopicRules } from '../../src/core/topic.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import { broadcastMessageId, passedOnId } from '../../src/core/model/message.ts'
+import type { MessagePolicy } from '../../src/core/model/topic.ts'
+import type { TopicRules } from '../../src/core/model/topic.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Claimed, Committed, Delivered } from '../../src/store.ts'
-import { reach } from '../../src/testing/contract/exchanges.ts'
+import { outbound } from '../../src/testing/contract/exchanges.ts'
 import {
   ends,
   isBefore,
@@ -54,7 +54,7 @@ export function endAndWatch(childFirst: boolean, how: 'commit' | 'cancel'): Meet
     const cancelled = { kind: 'cancel', mode: 'now', reason: null } as const
     return {
       parties: [
-        { call: () => (how === 'commit' ? world.send(end) : world.steer(child.runId, cancelled, 'cancel')) },
+        { call: () => (how === 'commit' ? world.send(end) : world.control(child.runId, cancelled, 'cancel')) },
         { call: () => world.send(watch) },
       ],
       judge([, watched], after) {
@@ -104,7 +104,7 @@ export function broadcastAndUnsubscribe(topic: TopicRules): Meeting {
     const leave = world.transition(again, {
       append: [{ kind: 'woken', name: 'w', meta: { winner: 'signal', trueAt: at, seenAt: at }, data: '1' }],
       takes: ['m'],
-      reach: reach({ unwatches: [{ kind: 'topic', ...topic }] }),
+      outbound: outbound({ unwatches: [{ kind: 'topic', ...topic }] }),
     })
     const sent = world.broadcast({ topic, id: 'b' })
     return {
@@ -221,7 +221,7 @@ export function parentAndChild(awaited: boolean): Meeting {
   return async (world) => {
     const parent = await world.hold()
     const child = world.child(parent.runId, {}, { awaited, onParentEnd: 'cancel' })
-    await world.commit(parent, { append: [waitsFor(onEnd(child.run.id))], reach: reach({ starts: [child] }) })
+    await world.commit(parent, { append: [waitsFor(onEnd(child.run.id))], outbound: outbound({ starts: [child] }) })
     const held = await world.take(child.run.id)
     const [parentEnds, childEnds] = [ends(world, parent), ends(world, held)]
     return {
@@ -231,7 +231,7 @@ export function parentAndChild(awaited: boolean): Meeting {
         const row = after.runs.find(({ id }) => id === child.run.id)
         const won = (own as Committed).outcome === 'committed'
         assert.equal(row?.status, won ? 'succeeded' : 'cancelling', 'it ended before, or is asked to stop')
-        if (!won) assert.equal(row?.wish?.kind, 'cancel')
+        if (!won) assert.equal(row?.controlRequest?.kind, 'cancel')
         assert.deepEqual(
           after.waits.filter(({ effect }) => effect === 'cancel'),
           [],
@@ -279,7 +279,7 @@ export const queueAndCancel: Meeting = async (world) => {
     parties: [
       { call: () => world.deliver(sent) },
       { call: () => world.send(park) },
-      { call: () => world.steer(held.runId, now, 'cancel') },
+      { call: () => world.control(held.runId, now, 'cancel') },
     ],
     judge(_, after) {
       assert.equal(after.runs[0]?.status, 'cancelled')
@@ -297,7 +297,7 @@ export const sameKeys: Meeting = async (world) => {
     const keys = index === 0 ? ['k', 'l'] : ['l', 'k']
     const starts = keys.map((key) => world.child(parent.runId, { key }))
     const append = [waitsFor(...starts.map(({ run }) => onEnd(run.id)))]
-    return world.transition(parent, { append, reach: reach({ starts }) })
+    return world.transition(parent, { append, outbound: outbound({ starts }) })
   })
   return {
     parties: transitions.map((one) => ({ call: () => world.send(one) })),
@@ -323,7 +323,7 @@ export const endBoth: Meeting = async (world) => {
   await world.send(parking(world, other, [onEnd(one.runId)]))
   const now = { kind: 'cancel', mode: 'now', reason: null } as const
   return {
-    parties: pair.map(({ runId }) => ({ call: () => world.steer(runId, now, `cancel ${runId}`) })),
+    parties: pair.map(({ runId }) => ({ call: () => world.control(runId, now, `cancel ${runId}`) })),
     judge(_, after) {
       const told = after.messages.map(({ kind, runId, fate }) => [kind, runId, fate])
       assert.equal(told.length, 1, 'the first to end tells the other one, and that ends without having read it')

@@ -1,15 +1,15 @@
 // Where calls meet: a world with a read-committed store, parties that carry their ids with them (so each call can be repeated),
 // and short ways to let runs wait for messages, topics and ends.
 
-import type { Draft } from '../../src/core/entry.ts'
-import type { Watched } from '../../src/core/watched.ts'
-import type { TopicRules } from '../../src/core/topic.ts'
-import type { Transition } from '../../src/core/transition.ts'
-import { watchedBy, type Condition } from '../../src/core/wait.ts'
-import { createReadCommittedStore, type ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import type { WaitTarget } from '../../src/core/model/wait-target.ts'
+import type { TopicRules } from '../../src/core/model/topic.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
+import { waitTargetOf, type RecordedCondition } from '../../src/core/model/wait-condition.ts'
+import { createReadCommittedStore, type ReadCommittedStore } from '../read-committed/store.ts'
 import type { Held } from '../../src/testing/contract/bench.ts'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { reach } from '../../src/testing/contract/exchanges.ts'
+import { outbound } from '../../src/testing/contract/exchanges.ts'
 import { createVirtualClock } from '../../src/testing/index.ts'
 import { createContractBench, type ContractBench } from '../../src/testing/contract/index.ts'
 import { Director, type Turn } from './every-order.ts'
@@ -73,18 +73,27 @@ export const queue: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
 export const toAll: TopicRules = { name: 'news', delivery: 'all', retainMs: 0 }
 export const kept: TopicRules = { name: 'news', delivery: 'all', retainMs: 60_000 }
 
-export function waitsFor(...conditions: readonly Condition[]): Draft {
+export function waitsFor(...conditions: readonly RecordedCondition[]): Draft {
   return { kind: 'waiting', name: 'w', meta: { conditions }, data: null }
 }
 
-export const signal: Condition = { tag: 'signal', kind: 'signal', name: 'approved' }
-export const onTopic = (topic: TopicRules): Condition => ({ tag: 'topic', kind: 'signal', name: topic.name, topic })
-export const onEnd = (runId: string): Condition => ({ tag: 'end', kind: 'run', runId })
+export const signal: RecordedCondition = { tag: 'signal', kind: 'signal', name: 'approved' }
+export const onTopic = (topic: TopicRules): RecordedCondition => ({
+  tag: 'topic',
+  kind: 'signal',
+  name: topic.name,
+  topic,
+})
+export const onEnd = (runId: string): RecordedCondition => ({ tag: 'end', kind: 'run', runId })
 
 /** Parks a run that waits for these, and has seen so much of its mailbox. */
-export function parking({ transition }: ContractBench, held: Held, conditions: readonly Condition[]): Transition {
-  const watches = conditions.map(watchedBy).filter((one): one is Watched => one !== null)
-  const rest = watches.length === 0 ? {} : { reach: reach({ watches }) }
+export function parking(
+  { transition }: ContractBench,
+  held: Held,
+  conditions: readonly RecordedCondition[],
+): Transition {
+  const watches = conditions.map(waitTargetOf).filter((one): one is WaitTarget => one !== null)
+  const rest = watches.length === 0 ? {} : { outbound: outbound({ watches }) }
   return transition(held, { append: [waitsFor(...conditions)], status: 'waiting', parkIf: { inbox: 0 }, ...rest })
 }
 

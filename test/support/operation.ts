@@ -1,8 +1,8 @@
 // One call of a store, as data; and what those who make them up may look at.
 
-import type { Fate } from '../../src/core/message.ts'
-import type { Lease, Run } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Fate } from '../../src/core/model/message.ts'
+import type { Lease, Run } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type {
   BeatRequest,
   ClaimRequest,
@@ -14,7 +14,7 @@ import type {
   Page,
   RescueRequest,
   RunFilter,
-  SteerRequest,
+  ControlCommand,
 } from '../../src/store.ts'
 
 export type Operation =
@@ -23,7 +23,7 @@ export type Operation =
   | { readonly method: 'load'; readonly requests: readonly LoadRequest[]; readonly mostBytes?: number }
   | { readonly method: 'commit'; readonly transitions: readonly Transition[] }
   | { readonly method: 'deliver'; readonly messages: readonly (NewMessage | NewBroadcast)[] }
-  | { readonly method: 'steer'; readonly requests: readonly SteerRequest[] }
+  | { readonly method: 'control'; readonly requests: readonly ControlCommand[] }
   | { readonly method: 'beat'; readonly request: BeatRequest }
   | { readonly method: 'rescue'; readonly request: RescueRequest }
   | { readonly method: 'release'; readonly leases: readonly (Lease & { readonly runId: string })[] }
@@ -44,6 +44,6 @@ export interface Oracle {
   readonly rows: ReadonlyMap<string, Run>
   readonly feedLength: number
   /** The ids of what lies in the mailbox of a run. */
-  readonly mailOf: (runId: string) => readonly string[]
+  readonly messageNameOf: (runId: string) => readonly string[]
   readonly now: number
 }

@@ -6,9 +6,9 @@
 // that they do may reach others. In the other, runs watch and start one another and share topics; there no lease has a
 // deadline, no session dies by itself, and at most one run at a time is bound by time, so that a rescue has one thing to do.
 
-import type { Run } from '../../src/core/run.ts'
-import { createRunIds, shardFor } from '../../src/core/id.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import { createRunIds, shardFor } from '../../src/core/model/run-id.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type {
   BeatRequest,
   HeldClaim,
@@ -17,14 +17,14 @@ import type {
   NewMessage,
   NewRun,
   RunFilter,
-  SteerRequest,
+  ControlCommand,
 } from '../../src/store.ts'
 import { Chances } from './chances.ts'
-import { broadcastOf, deadLetterQuery, letterTo, mailRequest, reachOf } from './exchange-chances.ts'
+import { broadcastOf, deadLetterQuery, messageTo, mailRequest, outboundOf } from './exchange-chances.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { idempotencyKeys, keys, kinds, runFilter, tags } from './run-filter.ts'
 import { rescueRequest, selectorLists } from './selectors.ts'
-import { steerRequest } from './steers.ts'
+import { controlCommand } from './control-commands.ts'
 import { illegalTransition, sensibleTransition } from './transitions.ts'
 
 const payloadKeys: readonly string[] = ['old', 'new']
@@ -57,7 +57,7 @@ export class Operations {
   private readonly transitions: Transition[] = []
   private readonly messages: NewMessage[] = []
   private readonly broadcasts: NewBroadcast[] = []
-  private readonly requests: SteerRequest[] = []
+  private readonly requests: ControlCommand[] = []
 
   /**
    * With several shards, runs lie where their keys belong, or anywhere; and a claim takes nothing or all, because there is
@@ -84,7 +84,7 @@ export class Operations {
       [14, 'claim'],
       [34, 'commit'],
       [this.isExchanging ? 20 : 8, 'deliver'],
-      [16, 'steer'],
+      [16, 'control'],
       [8, 'beat'],
       [4, 'rescue'],
       [3, 'release'],
@@ -107,7 +107,7 @@ export class Operations {
   private withMail(run: NewRun): NewRun {
     const { chances } = this
     if (run.mail !== undefined || !chances.oneIn(5)) return run
-    const mail = Array.from({ length: 1 + chances.below(2) }, () => letterTo(chances, run.id, this.isExchanging))
+    const mail = Array.from({ length: 1 + chances.below(2) }, () => messageTo(chances, run.id, this.isExchanging))
     this.messages.push(...mail)
     const started = { ...run, mail }
     this.runs.push(started)
@@ -180,7 +180,7 @@ export class Operations {
     const limits = this.shards === 1 ? [0, 1, 1, 2, 3, 5, 100] : [0, 100_000, 100_000]
     const named = chances.oneIn(4) ? { keys: chances.some(payloadKeys, 2) } : {}
     const request = { session: this.session(), selectors, limit: chances.pick(limits), ...named }
-    return { method: 'claim', request: chances.oneIn(5) ? { ...request, apart: true } : request }
+    return { method: 'claim', request: chances.oneIn(5) ? { ...request, isolated: true } : request }
   }
 
   private commit(rows: readonly Run[], oracle: Oracle): Operation {
@@ -200,17 +200,17 @@ export class Operations {
     return { method: 'commit', transitions: [...batch.values()] }
   }
 
-  private transition(held: readonly Run[], rows: readonly Run[], { mailOf }: Oracle): Transition {
+  private transition(held: readonly Run[], rows: readonly Run[], { messageNameOf }: Oracle): Transition {
     const { chances } = this
     if (this.transitions.length > 0 && chances.oneIn(8)) return chances.pick(this.transitions.slice(-30))
     const run = chances.pick(held.length > 0 && !chances.oneIn(10) ? held : rows)
-    const sensible = sensibleTransition(chances, run, mailOf(run.id), this.now)
-    const reach =
+    const sensible = sensibleTransition(chances, run, messageNameOf(run.id), this.now)
+    const outbound =
       this.isExchanging && sensible.append.length > 0 && chances.oneIn(2)
-        ? reachOf(chances, run, rows, () => this.newChild(run, rows))
+        ? outboundOf(chances, run, rows, () => this.newChild(run, rows))
         : undefined
     const keyed = chances.oneIn(8) ? { ...sensible, keyId: chances.pick(payloadKeys) } : sensible
-    const reaching = reach === undefined ? keyed : { ...keyed, reach }
+    const reaching = outbound === undefined ? keyed : { ...keyed, outbound }
     const transition = chances.oneIn(7) ? this.bent(reaching) : reaching
     this.transitions.push(transition)
     return transition
@@ -237,7 +237,7 @@ export class Operations {
       if (this.messages.length > 0 && chances.oneIn(6)) return chances.pick(this.messages)
       const waiting = rows.filter(({ status }) => status === 'waiting')
       const runId = this.runId(waiting.length > 0 && !chances.oneIn(3) ? waiting : rows)
-      const message = letterTo(chances, runId, this.isExchanging)
+      const message = messageTo(chances, runId, this.isExchanging)
       this.messages.push(message)
       return message
     })
@@ -252,15 +252,15 @@ export class Operations {
     return made
   }
 
-  private steer(rows: readonly Run[]): Operation {
-    const requests = this.several(2, (): SteerRequest => {
+  private control(rows: readonly Run[]): Operation {
+    const requests = this.several(2, (): ControlCommand => {
       const { chances } = this
       if (this.requests.length > 0 && chances.oneIn(10)) return chances.pick(this.requests.slice(-20))
-      const request = steerRequest(chances, rows, this.runIds.next(0))
+      const request = controlCommand(chances, rows, this.runIds.next(0))
       this.requests.push(request)
       return request
     })
-    return { method: 'steer', requests }
+    return { method: 'control', requests }
   }
 
   private beat(rows: readonly Run[]): Operation {
@@ -378,7 +378,6 @@ export class Operations {
   }
 
   private several<Item>(most: number, make: () => Item): readonly Item[] {
-    // Nothing at all is asked now and then, too.
     return Array.from({ length: this.chances.oneIn(40) ? 0 : 1 + this.chances.below(most) }, make)
   }
 

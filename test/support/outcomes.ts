@@ -1,7 +1,7 @@
 // Everything that a store may answer, by method, and which of it a sequence of operations has met. A comparison of two stores
 // proves nothing about answers that never came.
 
-import { isTerminal, type Run } from '../../src/core/run.ts'
+import { isTerminal, type Run } from '../../src/core/model/run.ts'
 import type {
   Beat,
   Change,
@@ -14,10 +14,10 @@ import type {
   NewMessage,
   Rescued,
   Started,
-  Steered,
-  SteerRequest,
+  ControlResult,
+  ControlCommand,
 } from '../../src/store.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { Operation } from './operation.ts'
 
 type Method = Exclude<Operation['method'], 'advance'>
@@ -32,24 +32,24 @@ const documented: Readonly<Record<Method, readonly string[]>> = {
   commit: listed(`
     checkpoint | undo possible | undo due | continued | continued as another | took a message | repeated |
     to waiting | to pending | to succeeded | to failed | to paused | to cancelled | to cancelling |
-    parked with nothing new | parked before | kept for a message | kept for a wish | kept for a cancellation |
+    parked with nothing new | parked before | kept for a message | kept for a control request | kept for a cancellation |
     refused stale | refused lease-lost | refused not-found | refused cancelling | refused key-taken |
     of a removed run | started a child | refused a child | told at once | ended and told | ended and cancelled |
     ended with mail | BUG`),
   deliver: listed(`
     delivered | queued | target-terminated | target-not-found | to a removed run | repeated | kept after the end |
     to subscribers | to nobody yet | broadcast repeated`),
-  steer: listed(`
-    cancel done cancelled | cancel done cancelling | cancel wished cancelling | cancel refused ended |
+  control: listed(`
+    cancel done cancelled | cancel done cancelling | cancel requested cancelling | cancel refused ended |
     cancel now done cancelled | cancel now refused ended | cancel not-found | repeated |
-    pause done paused | pause wished running | pause refused ended | pause refused cancelling | pause not-found |
+    pause done paused | pause requested running | pause refused ended | pause refused cancelling | pause not-found |
     resume done pending | resume done running | resume with repairs | resume refused ended |
     resume refused not-paused | resume refused changed | resume not-found |
     retry done pending | retry with repairs | retry refused not-failed | retry refused undone |
     retry refused changed | retry refused deleted | retry key-taken | retry not-found |
     remove of a held run | remove of one that is over | remove of one that nobody holds | remove again |
     remove not-found | acquit done pending | acquit refused ended | acquit refused changed | acquit not-found`),
-  beat: listed('alive | not alive | lost | wished | timed out | extended | mail'),
+  beat: listed('alive | not alive | lost | control requested | timed out | extended | mail'),
   rescue: listed(`
     nothing | sessions ended | taken over | crashed | timed-out | expired | cancelled | to paused | to be undone |
     still cancelling`),
@@ -143,19 +143,19 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       })
       break
     }
-    case 'steer': {
-      const answers = answer as readonly Steered[]
+    case 'control': {
+      const answers = answer as readonly ControlResult[]
       once(operation.requests, (request, index) => {
-        for (const what of steerOutcomes(request, answers[index] as Steered, rows)) named.add(what)
+        for (const what of controlOutcomes(request, answers[index] as ControlResult, rows)) named.add(what)
       })
       break
     }
     case 'beat': {
-      const { alive, lost, wished, mail, timedOut } = answer as Beat
+      const { alive, lost, controlRequests, mail, timedOut } = answer as Beat
       say(mail.length > 0, 'mail')
       named.add(alive ? 'alive' : 'not alive')
       say(alive && lost.length > 0, 'lost')
-      say(wished.length > 0, 'wished')
+      say(controlRequests.length > 0, 'requested')
       say(timedOut.length > 0, 'timed out')
       const moved = (operation.request.held ?? []).some(
         ({ runId }) => rows.before(runId)?.run.deadline !== rows.after(runId)?.run.deadline,
@@ -240,20 +240,20 @@ function deliverOutcomes(message: NewMessage | NewBroadcast, answer: Delivered, 
 
 /** What a transition that was committed did to others. */
 function reachOutcomes(
-  { runId, reach, status }: Transition,
+  { runId, outbound, status }: Transition,
   { inbox }: { readonly inbox: number },
   rows: Rows,
 ): string[] {
   const named: string[] = []
   const [before, after] = [rows.before(runId), rows.after(runId)]
-  const started = reach?.starts.filter(({ run }) => rows.after(run.id)?.run.parentId === runId).length ?? 0
+  const started = outbound?.starts.filter(({ run }) => rows.after(run.id)?.run.parentId === runId).length ?? 0
   if (started > 0) named.push('started a child')
-  if (started < (reach?.starts.length ?? 0)) named.push('refused a child')
-  if (reach?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('told at once')
+  if (started < (outbound?.starts.length ?? 0)) named.push('refused a child')
+  if (outbound?.watches.length !== 0 && inbox > (before?.run.inbox ?? 0)) named.push('told at once')
   if (status === null || !isTerminal(status)) return named
   if (before?.run.watched === true) named.push('ended and told')
   if ((before?.mail ?? 0) > 0 && after?.mail === 0) named.push('ended with mail')
-  const children = reach?.starts.filter(({ run }) => rows.after(run.id)?.run.status === 'cancelling') ?? []
+  const children = outbound?.starts.filter(({ run }) => rows.after(run.id)?.run.status === 'cancelling') ?? []
   if (children.length > 0) named.push('ended and cancelled')
   return named
 }
@@ -272,7 +272,11 @@ function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): 
   if (before.run.deletedAt !== null) named.push('of a removed run')
   if (status !== null && !answer.released) {
     const called =
-      before.run.status === 'cancelling' ? 'a cancellation' : before.run.wish === null ? 'a message' : 'a wish'
+      before.run.status === 'cancelling'
+        ? 'a cancellation'
+        : before.run.controlRequest === null
+          ? 'a message'
+          : 'a control request'
     named.push(`kept for ${called}`)
   } else if (append.length === 0) named.push('parked with nothing new')
   else if (status !== null) named.push(`to ${status}`)
@@ -281,7 +285,7 @@ function commitOutcomes(transition: Transition, answer: Committed, rows: Rows): 
   return named
 }
 
-function steerOutcomes(request: SteerRequest, answer: Steered, rows: Rows): readonly string[] {
+function controlOutcomes(request: ControlCommand, answer: ControlResult, rows: Rows): readonly string[] {
   const kind = request.kind === 'cancel' && request.mode === 'now' ? 'cancel now' : request.kind
   const [before, after] = [rows.before(request.runId)?.run, rows.after(request.runId)?.run]
   if (answer.outcome === 'refused') return [`${kind} refused ${answer.reason}`]
@@ -297,7 +301,7 @@ function steerOutcomes(request: SteerRequest, answer: Steered, rows: Rows): read
         : 'a held run'
     return [`remove of ${whom}`]
   }
-  const isWritten = before.seq !== after.seq || before.wish !== after.wish
+  const isWritten = before.seq !== after.seq || before.controlRequest !== after.controlRequest
   const isRepeated = before.seq === after.seq && JSON.stringify(before) === JSON.stringify(after)
   if (isRepeated || !isWritten) return ['repeated']
   const repaired = 'amend' in request && request.amend.length > 0 && before.seq !== after.seq

@@ -6,8 +6,8 @@ import {
   createReadCommittedStore,
   type ReadCommittedStore,
   type ReadCommittedStoreOptions,
-} from '../../src/stores/memory/read-committed/store.ts'
-import { statementPlan, unplanned, type PlannedMethod } from '../../src/stores/statement-plan.ts'
+} from '../read-committed/store.ts'
+import { statementPlan, unplanned, type PlannedMethod } from '../read-committed/statement-plan.ts'
 
 /** One for all stores: each of them would make every promise slower. */
 const calls = new AsyncLocalStorage<string[]>()

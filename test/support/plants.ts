@@ -21,10 +21,10 @@ const ended = `'{"reason":null,"notUndone":[]}'`
 
 const addWait = (kind: string, target: string, delivery: string): string =>
   `insert into waits (shard, kind, target, run_id, effect, delivery, opened_at)
-   select 0, '${kind}', ${target}, id, 'tell', ${delivery}, 1 from runs where id = ?`
+   select 0, '${kind}', ${target}, id, 'notify', ${delivery}, 1 from runs where id = ?`
 const anEnded = `(select cast(id as text) from runs where status = 'succeeded' order by id limit 1)`
 const openBroadcast = `
-  insert into broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, told)
+  insert into broadcasts (shard, topic, position, id, delivery, data, policy, at, expires_at, taken_by, delivered_to)
   values (0, 'jobs', 1, 'b', 'one', '1', null, 1, null, null, 0)`
 
 export const plants: readonly Plant[] = [
@@ -42,8 +42,12 @@ export const plants: readonly Plant[] = [
   ['status_fields_match', 'running', setRun(`readiness = 'ready', due = 1`)],
   ['status_fields_match', 'running', setRun('token = 0')],
   ['status_fields_match', 'running', setRun('expires_at = 1')],
-  ['status_fields_match', 'running', setRun(`wish = '{"kind":"cancel","reason":null,"at":1}'`)],
-  ['status_fields_match', 'ready', setRun(`wish = '{"kind":"pause","reason":"operator","note":null,"at":1}'`)],
+  ['status_fields_match', 'running', setRun(`control_request = '{"kind":"cancel","reason":null,"at":1}'`)],
+  [
+    'status_fields_match',
+    'ready',
+    setRun(`control_request = '{"kind":"pause","reason":"operator","note":null,"at":1}'`),
+  ],
   ['status_fields_match', 'ready', setRun('deadline = 5')],
   ['status_fields_match', 'ready', setRun(`readiness = 'idle', due = null`)],
   ['status_fields_match', 'ready', setRun('due = null')],
@@ -89,10 +93,10 @@ export const plants: readonly Plant[] = [
   ],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'idle', due = null`)],
   ['no_lost_wakeup', 'woken', setRun(`readiness = 'timed', due = 9000000000000`)],
-  ['wants_its_waits', 'listening', setRun(`wants = '{"token":' || token || ',"names":["stop"]}'`)],
-  ['end_told', 'listening', addWait('run', anEnded, 'null')],
+  ['wants_its_waits', 'listening', setRun(`wake_names = '{"token":' || token || ',"names":["stop"]}'`)],
+  ['end_notified', 'listening', addWait('run', anEnded, 'null')],
   [
-    'end_told',
+    'end_notified',
     'listening',
     addWait('run', anEnded, 'null'),
     `insert into chores (shard, kind, target, position, after_opened_at, after_run, due)

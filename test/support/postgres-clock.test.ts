@@ -36,14 +36,16 @@ it('the expression is the time that the test has set', async () => {
 
 it('a call of the store sees the time at which it began, also among others', async () => {
   const clock = createVirtualClock()
-  const seen = { now: () => read(), within: () => ({ start: () => read() }) }
+  const seen = { now: () => read(), inTransaction: () => ({ start: () => read() }) }
   const store = withClock(seen, table, clock)
   const began = clock.now()
   expect(await store.now()).toBe(began)
   await clock.advance(10)
-  expect(await Promise.all([store.now(), store.now(), store.within().start()])).toEqual(Array(3).fill(began + 10))
+  expect(await Promise.all([store.now(), store.now(), store.inTransaction().start()])).toEqual(
+    Array(3).fill(began + 10),
+  )
   await clock.advance(5)
-  expect(await store.within().start()).toBe(began + 15)
+  expect(await store.inTransaction().start()).toBe(began + 15)
 })
 
 it('a store is closed although the time can be written no more', async () => {

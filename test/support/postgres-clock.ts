@@ -66,7 +66,7 @@ export function withClock<Subject extends object>(
         // After the end nothing can be written, and nothing needs to know the time.
         if (key === 'close') return (...given: unknown[]) => call(given)
         // It gives what has calls of its own, at once.
-        if (key === 'within') return (...given: unknown[]) => follow(call(given) as object)
+        if (key === 'inTransaction') return (...given: unknown[]) => follow(call(given) as object)
         return (...given: unknown[]) => show().then(() => call(given))
       },
     })

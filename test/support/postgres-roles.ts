@@ -2,7 +2,7 @@
 
 import { Pool, escapeIdentifier } from 'pg'
 import { patiently } from './patiently.ts'
-import { installRoles, roleNames, type RoleKind } from '../../src/stores/postgres/roles.ts'
+import { installRoles, roleNames, type RoleKind } from '../../src/stores/postgres/schema/roles.ts'
 
 export interface Roled {
   /** Gives the roles their rights on a schema that was migrated, and a test's clock in it if there is one. */

@@ -160,8 +160,8 @@ const secondChance: Program = {
 }
 
 /** Whoever repeats a request that took effect is told that there is nothing to do. */
-async function granted(steered: Promise<unknown>): Promise<void> {
-  await steered.catch((error: unknown) => {
+async function granted(controlled: Promise<unknown>): Promise<void> {
+  await controlled.catch((error: unknown) => {
     if ((error as { readonly code?: unknown }).code !== 'WRONG_STATUS') throw error
   })
 }

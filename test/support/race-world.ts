@@ -2,9 +2,9 @@
 // what came of it.
 
 import assert from 'node:assert/strict'
-import type { Run } from '../../src/core/run.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { NewRun, Started } from '../../src/store.ts'
-import { createReadCommittedStore, type ReadCommittedStore } from '../../src/stores/memory/read-committed/store.ts'
+import { createReadCommittedStore, type ReadCommittedStore } from '../read-committed/store.ts'
 import { createVirtualClock } from '../../src/testing/index.ts'
 import { createContractBench, type ContractBench } from '../../src/testing/contract/index.ts'
 import { Interleaver } from './interleaver.ts'

@@ -2,19 +2,19 @@
 // true afterwards in whatever order their statements came. A race rejects if something was lost or doubled.
 
 import assert from 'node:assert/strict'
-import type { Run } from '../../src/core/run.ts'
-import type { Steer } from '../../src/core/steering.ts'
-import type { Claimed, Committed, Delivered, NewRun, Started, Steered } from '../../src/store.ts'
+import type { Run } from '../../src/core/model/run.ts'
+import type { Control } from '../../src/core/rules/control.ts'
+import type { Claimed, Committed, Delivered, NewRun, Started, ControlResult } from '../../src/store.ts'
 import { beatRaces } from './beat-races.ts'
 import { claimRaces } from './claim-races.ts'
 import { assertGapless, assertNobodySleeps, holdersOf, kinds, startOne, times, type Race } from './race-world.ts'
 import { strangerRaces } from './stranger-races.ts'
 
-const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: null }
-const cancelNow: Steer = { kind: 'cancel', mode: 'now', reason: null }
-const pause: Steer = { kind: 'pause', reason: 'operator', note: null }
-const resume: Steer = { kind: 'resume', note: null, amend: [], seq: null }
-const retry: Steer = { kind: 'retry', note: null, amend: [], seq: null }
+const cancel: Control = { kind: 'cancel', mode: 'cooperative', reason: null }
+const cancelNow: Control = { kind: 'cancel', mode: 'now', reason: null }
+const pause: Control = { kind: 'pause', reason: 'operator', note: null }
+const resume: Control = { kind: 'resume', note: null, amend: [], seq: null }
+const retry: Control = { kind: 'retry', note: null, amend: [], seq: null }
 const done = { kind: 'succeeded', name: null, meta: null, data: '1' } as const
 const gaveUp = { kind: 'failed', name: null, meta: null, data: '1' } as const
 const wait = { kind: 'waiting', name: 'w', meta: { conditions: [] }, data: null } as const
@@ -62,10 +62,10 @@ function starts(changes: Partial<NewRun>, taken: Started['taken']): Race {
 }
 
 const startAgainstEnd: Race = async (world) => {
-  const { store, newRun, start, steer } = world
+  const { store, newRun, start, control } = world
   const old = await start({ key: 'k' })
-  const answers = await world.atOnce<(Started | Steered)[]>(
-    () => steer(old.id, cancelNow),
+  const answers = await world.atOnce<(Started | ControlResult)[]>(
+    () => control(old.id, cancelNow),
     ...times(6, () => startOne(world, newRun({ key: 'k' }))),
   )
   const started = answers.filter((answer) => 'created' in answer)
@@ -87,13 +87,13 @@ const startsInOppositeOrder: Race = async (world) => {
 }
 
 const cancelAgainstComplete: Race = async (world) => {
-  const { hold, transition, send, steer, run } = world
+  const { hold, transition, send, control, run } = world
   for (const request of [cancel, cancelNow]) {
     const held = await hold()
     const end = transition(held, { append: [done], status: 'succeeded' })
     const [ended, cancelled] = await world.atOnce(
       () => send(end),
-      () => steer(held.runId, request),
+      () => control(held.runId, request),
     )
     const { status } = await run(held.runId)
     const won = ended.outcome === 'committed'
@@ -159,10 +159,10 @@ const rescueAgainstNewcomer: Race = async (world) => {
   }
 }
 
-const steerAgainstSteer: Race = async (world) => {
+const controlAgainstControl: Race = async (world) => {
   const { store, start, run, journal } = world
   const { id: runId } = await start()
-  const ask = (id: string, what: Steer) => () => store.steer([{ id, runId, ...what }])
+  const ask = (id: string, what: Control) => () => store.control([{ id, runId, ...what }])
   const answers = await world.atOnce(
     ask('pause', pause),
     ask('pause', pause),
@@ -190,7 +190,7 @@ const wordAgainstClaim: Race = async (world) => {
   for (const session of ['one', 'two', 'three']) {
     const apart = session === 'three'
     await beat(session)
-    const { runs } = await store.claim({ session, selectors: [selector], limit: 1, apart })
+    const { runs } = await store.claim({ session, selectors: [selector], limit: 1, isolated: apart })
     const token = runs[0]?.token ?? 0
     if (apart) await beat(session, { held: [{ runId, token, extendMs: null, begun: 3 }] })
     await beat(session, { end: true })
@@ -199,9 +199,9 @@ const wordAgainstClaim: Race = async (world) => {
   await clock.advance(10_000)
   await beat('next')
   const { seq } = await run(runId)
-  const word = () => store.steer([{ id: 'word', runId, kind: 'acquit', seq }])
+  const word = () => store.control([{ id: 'word', runId, kind: 'acquit', seq }])
   const [claimed] = await world.atOnce<[Claimed, unknown, unknown]>(
-    () => store.claim({ session: 'next', selectors: [selector], limit: 1, apart: true }),
+    () => store.claim({ session: 'next', selectors: [selector], limit: 1, isolated: true }),
     word,
     word,
   )
@@ -216,14 +216,14 @@ const wordAgainstClaim: Race = async (world) => {
 }
 
 const retryAgainstRetry: Race = async (world) => {
-  const { hold, commit, steer, start } = world
+  const { hold, commit, control, start } = world
   const failed: string[] = []
   for (let index = 0; index < 3; index += 1) {
     const held = await hold({ key: 'k' })
     await commit(held, { append: [gaveUp], status: 'failed' })
     failed.push(held.runId)
   }
-  const answers = await world.atOnce<(Steered | Run)[]>(...failed.map((id) => () => steer(id, retry)), () =>
+  const answers = await world.atOnce<(ControlResult | Run)[]>(...failed.map((id) => () => control(id, retry)), () =>
     start({ key: 'other' }),
   )
   const holders = await holdersOf(world, 'k')
@@ -284,8 +284,8 @@ const takeAgainstDeliver: Race = async (world) => {
 const watchAgainstEnd: Race = async (world) => {
   const { hold, transition, send, run, mailbox } = world
   const [watched, watcher] = [await hold(), await hold()]
-  const reach = { starts: [], watches: [{ kind: 'run', runId: watched.runId }], unwatches: [] } as const
-  const park = transition(watcher, { append: [wait], status: 'waiting', parkIf: { inbox: 0 }, reach })
+  const outbound = { starts: [], watches: [{ kind: 'run', runId: watched.runId }], unwatches: [] } as const
+  const park = transition(watcher, { append: [wait], status: 'waiting', parkIf: { inbox: 0 }, outbound })
   const [parked] = await world.atOnce(
     () => send(park),
     () => send(transition(watched, { append: [done], status: 'succeeded' })),
@@ -369,7 +369,7 @@ export const races: Readonly<Record<string, Race>> = {
   'cancel against complete': cancelAgainstComplete,
   'rescue against commit': rescueAgainstCommit,
   'rescue against a new holder': rescueAgainstNewcomer,
-  'steer against steer': steerAgainstSteer,
+  'steer against steer': controlAgainstControl,
   'a word for a suspect against its next claim': wordAgainstClaim,
   'retry against retry': retryAgainstRetry,
   'continue against start': continueAgainstStart,

@@ -1,14 +1,14 @@
 // What a store does for the runs of one rig, and no more: rows and journals by the pure rules of the core (`endsLease`,
-// `steer`, `takeOver`), without batches, indexes or sessions. Every answer is immediate.
+// `control`, `takeOver`), without batches, indexes or sessions. Every answer is immediate.
 
-import { obliges, type Draft, type Entry } from '../../src/core/entry.ts'
-import type { Clock } from '../../src/core/ports.ts'
-import type { Rewrite } from '../../src/core/rewrite.ts'
-import { holds, isTerminal, type Lease, type Run } from '../../src/core/run.ts'
-import { steer, type Steer, type Steered } from '../../src/core/steering.ts'
-import { giveBack, takeOver, timeOut, type CrashRule } from '../../src/core/takeover.ts'
-import { assertLegal, endsLease, objection, undoAfter, type Transition } from '../../src/core/transition.ts'
-import { dueAt } from '../../src/core/due.ts'
+import { delaysEnd, type Draft, type Entry } from '../../src/core/model/entry.ts'
+import type { Clock } from '../../src/core/runtime/ports.ts'
+import type { Rewrite } from '../../src/core/rules/rewrite.ts'
+import { holds, isTerminal, type Lease, type Run } from '../../src/core/model/run.ts'
+import { control, type Control, type ControlResult } from '../../src/core/rules/control.ts'
+import { giveBack, takeOver, timeOut, type CrashRule } from '../../src/core/rules/takeover.ts'
+import { assertLegal, endsLease, objection, undoAfter, type Transition } from '../../src/core/model/transition.ts'
+import { dueAt } from '../../src/core/model/due.ts'
 import type { Committed } from '../../src/store.ts'
 
 interface Row {
@@ -53,9 +53,9 @@ export class RunLedger {
       seq: entries.length,
       base: baseOf(entries),
       inbox: 0,
-      wants: null,
+      wakeNames: null,
       watched: false,
-      wish: null,
+      controlRequest: null,
       undo: undoOf(entries),
       crashes: 1,
       token,
@@ -95,8 +95,8 @@ export class RunLedger {
     return this.change(runId, { ...run, ...claim, crashes: run.crashes + 1 })
   }
 
-  steer(runId: string, request: Steer): Steered {
-    const steering = steer(this.row(runId), request, this.clock.now())
+  control(runId: string, request: Control): ControlResult {
+    const steering = control(this.row(runId), request, this.clock.now())
     if (steering.write !== null) this.rewrite(runId, steering.write)
     return steering.answer
   }
@@ -132,7 +132,7 @@ export class RunLedger {
     assertLegal(run.status, transition)
     const at = this.clock.now()
     const reason = objection(run, transition, at)
-    if (reason === 'cancelling') return { outcome: 'refused', reason, wish: run.wish }
+    if (reason === 'cancelling') return { outcome: 'refused', reason, controlRequest: run.controlRequest }
     if (reason !== null) return { outcome: 'refused', reason }
     if (transition.continues !== null && this.takenTypes.has(transition.continues.type)) {
       return { outcome: 'refused', reason: 'key-taken' }
@@ -140,7 +140,14 @@ export class RunLedger {
     this.append(row, append, transition.id)
     const released = endsLease(run, transition, () => true)
     const changed = this.change(runId, released ? release(row.run, transition, at) : keep(row.run, transition))
-    return { outcome: 'committed', seq: changed.seq, at, inbox: run.inbox, released, wish: changed.wish }
+    return {
+      outcome: 'committed',
+      seq: changed.seq,
+      at,
+      inbox: run.inbox,
+      released,
+      controlRequest: changed.controlRequest,
+    }
   }
 
   private append(row: Row, drafts: readonly Draft[], transition: string): void {
@@ -181,9 +188,18 @@ function release(run: Run, { status, due, undo }: Transition, at: number): Run {
   const isOver = isTerminal(status)
   const next = isOver || status === 'paused' ? null : dueAt(due, at)
   const readiness = next === null ? 'idle' : next <= at ? 'ready' : 'timed'
-  const wish = status === 'cancelling' ? run.wish : null
+  const controlRequest = status === 'cancelling' ? run.controlRequest : null
   const endedAt = isOver ? at : null
-  return { ...run, status, due: next, readiness, wish, endedAt, session: null, undo: undoAfter(run.undo, undo) }
+  return {
+    ...run,
+    status,
+    due: next,
+    readiness,
+    controlRequest,
+    endedAt,
+    session: null,
+    undo: undoAfter(run.undo, undo),
+  }
 }
 
 function baseOf(entries: readonly Entry[]): number {
@@ -193,5 +209,5 @@ function baseOf(entries: readonly Entry[]): number {
 function undoOf(entries: readonly Entry[]): Run['undo'] {
   const since = entries.slice(baseOf(entries) - 1)
   if (since.some(({ kind }) => kind === 'failing' || kind === 'cancelling')) return 'due'
-  return since.some(obliges) ? 'possible' : 'none'
+  return since.some(delaysEnd) ? 'possible' : 'none'
 }

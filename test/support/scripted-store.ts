@@ -2,10 +2,10 @@
 // is a no-op, a batch with a poisonous entry is refused as a whole. It checks what every flush must keep to: no run twice
 // in a batch, or in two flushes at a time, and never a third flush of those that do not go apart.
 
-import type { Draft } from '../../src/core/entry.ts'
-import { HoldfastError } from '../../src/core/error.ts'
-import type { Lease } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import { HoldfastError } from '../../src/core/errors/error.ts'
+import type { Lease } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { BatchOptions, Committed, Store } from '../../src/store.ts'
 
 export const lease: Lease = { session: 'here', token: 1 }
@@ -99,7 +99,7 @@ export class ScriptedStore implements Pick<Store, 'commit'> {
       const flush = new Flush(this, transitions, options, resolve, reject)
       const busy = [...this.flying].flatMap(({ runIds }) => runIds)
       if (new Set([...busy, ...flush.runIds]).size < busy.length + transitions.length) this.violations.push('run twice')
-      const common = [...this.flying, flush].filter((one) => one.options.apart !== true)
+      const common = [...this.flying, flush].filter((one) => one.options.mayWait !== true)
       if (common.length > 2) this.violations.push('a third flush')
       this.flushes.push(flush)
       this.flying.add(flush)
@@ -142,13 +142,13 @@ export class ScriptedStore implements Pick<Store, 'commit'> {
     const seq = guard.seq + append.length
     if (entries.length !== guard.seq) {
       if (entries[guard.seq]?.transition !== id) return { outcome: 'refused', reason: 'stale' }
-      return { outcome: 'committed', seq, at: seq, inbox, released: status !== null && !held, wish: null }
+      return { outcome: 'committed', seq, at: seq, inbox, released: status !== null && !held, controlRequest: null }
     }
     if (!held) return { outcome: 'refused', reason: 'lease-lost' }
     append.forEach(({ name }, index) => entries.push({ name, transition: index === 0 ? id : null }))
     const released = status !== null && (parkIf === null || parkIf.inbox === inbox)
     if (released) journal.lease = null
-    return { outcome: 'committed', seq, at: seq, inbox, released, wish: null }
+    return { outcome: 'committed', seq, at: seq, inbox, released, controlRequest: null }
   }
 
   private journal(runId: string): Journal {

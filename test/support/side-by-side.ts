@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
-import { isHoldfastError } from '../../src/core/error.ts'
+import { isHoldfastError } from '../../src/core/errors/error.ts'
 import type {
   Change,
   Claimed,
@@ -15,7 +15,7 @@ import type {
   StoreAdmin,
 } from '../../src/store.ts'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
-import type { Run } from '../../src/core/run.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { Operation, Oracle } from './operation.ts'
 import { keys, kinds } from './run-filter.ts'
 import type { Rows, Standing } from './outcomes.ts'
@@ -73,8 +73,8 @@ export class SideBySide {
   }
 
   get view(): Oracle {
-    const mailOf = (runId: string): readonly string[] => this.mail.get(runId) ?? []
-    return { rows: this.runs, feedLength: this.feeds[0].length, mailOf, now: this.time }
+    const messageNameOf = (runId: string): readonly string[] => this.mail.get(runId) ?? []
+    return { rows: this.runs, feedLength: this.feeds[0].length, messageNameOf, now: this.time }
   }
 
   /** Does it to both and compares the answers, the feed, and every run that it may have touched. */
@@ -198,10 +198,10 @@ async function perform(
         return await store.commit(operation.transitions)
       case 'deliver':
         return await store.deliver(operation.messages)
-      case 'steer':
+      case 'control':
       case 'load':
-        return operation.method === 'steer'
-          ? await store.steer(operation.requests)
+        return operation.method === 'control'
+          ? await store.control(operation.requests)
           : await store.load(operation.requests, operation.mostBytes)
       case 'claim':
         return await claimed(store, operation.request)
@@ -269,7 +269,7 @@ function touchedBy(operation: Operation, answer: unknown): readonly string[] {
       return distinct(operation.transitions.map(({ runId }) => runId))
     case 'deliver':
       return distinct(operation.messages.flatMap((one) => ('topic' in one ? [] : [one.runId])))
-    case 'steer':
+    case 'control':
       return distinct(operation.requests.map(({ runId }) => runId))
     case 'beat':
       return distinct((operation.request.held ?? []).map(({ runId }) => runId))

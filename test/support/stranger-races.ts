@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { ending } from '../../src/testing/contract/drafts.ts'
-import { endOf, reach } from '../../src/testing/contract/exchanges.ts'
+import { endOf, outbound } from '../../src/testing/contract/exchanges.ts'
 import type { Race } from './race-world.ts'
 
 /** A run ends while strangers have one of those who wait for it, and one of its children. */
@@ -11,9 +11,9 @@ const endAgainstStranger: Race = async (world) => {
   const { db, tables } = store.insides
   const ends = await hold()
   const start = world.child(ends.runId, {}, { awaited: false })
-  await world.commit(ends, { reach: reach({ starts: [start] }) })
+  await world.commit(ends, { outbound: outbound({ starts: [start] }) })
   const [first, second] = [await hold(), await hold()]
-  for (const held of [first, second]) await park(held, { reach: reach({ watches: [endOf(ends.runId)] }) })
+  for (const held of [first, second]) await park(held, { outbound: outbound({ watches: [endOf(ends.runId)] }) })
   const letGo = await db.holdRow(tables.runs, first.runId)
   const letChildGo = await db.holdRow(tables.runs, start.run.id)
   const other = await hold()
@@ -55,7 +55,8 @@ const broadcastAgainstStranger: Race = async (world) => {
   const { store, hold, park, clock, mailbox, run } = world
   const { db, tables } = store.insides
   const [first, second] = [await hold(), await hold()]
-  for (const held of [first, second]) await park(held, { reach: reach({ watches: [{ kind: 'topic', ...news }] }) })
+  for (const held of [first, second])
+    await park(held, { outbound: outbound({ watches: [{ kind: 'topic', ...news }] }) })
   const send = (id: string) => () => world.deliver(world.broadcast({ id, topic: news, data: id }))
   const letGo = await db.holdRow(tables.runs, first.runId)
   const answers = await world.atOnce(send('1'), send('2'))
@@ -87,7 +88,7 @@ const queueAgainstStranger: Race = async (world) => {
   const { store, hold, park, clock, mailbox, run } = world
   const { db, tables } = store.insides
   const [first, second, third] = [await hold(), await hold(), await hold()]
-  const watching = { reach: reach({ watches: [{ kind: 'topic', ...jobs } as const] }) }
+  const watching = { outbound: outbound({ watches: [{ kind: 'topic', ...jobs } as const] }) }
   await park(first, watching)
   const letGo = await db.holdRow(tables.runs, first.runId)
   const send = (id: string) => () => world.deliver(world.broadcast({ id, topic: jobs, data: id }))

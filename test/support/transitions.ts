@@ -1,9 +1,9 @@
 // What a holder may commit for its run: one of everything that the engine ever sends, and what only a defect would.
 
-import type { Draft } from '../../src/core/entry.ts'
-import { isTerminal, type Run } from '../../src/core/run.ts'
-import type { NextStatus, Transition } from '../../src/core/transition.ts'
-import type { Due } from '../../src/core/due.ts'
+import type { Draft } from '../../src/core/model/entry.ts'
+import { isTerminal, type Run } from '../../src/core/model/run.ts'
+import type { NextStatus, Transition } from '../../src/core/model/transition.ts'
+import type { Due } from '../../src/core/model/due.ts'
 import type { Chances } from './chances.ts'
 
 const logged: Draft = { kind: 'logged', name: 'line', meta: null, data: '"said"' }
@@ -25,7 +25,7 @@ const ends: Readonly<Record<'succeeded' | 'failed' | 'cancelled' | 'paused', Dra
 type Shape = Partial<
   Pick<
     Transition,
-    'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes' | 'reach' | 'emptyAt' | 'obeys'
+    'append' | 'status' | 'due' | 'parkIf' | 'undo' | 'continues' | 'takes' | 'outbound' | 'emptyAt' | 'applies'
   >
 >
 
@@ -48,7 +48,7 @@ export function illegalTransition(chances: Chances, run: Run): Transition {
       append: [],
       status: 'waiting',
       parkIf: { inbox: run.inbox },
-      reach: { starts: [], watches: [{ kind: 'run', runId: run.id }], unwatches: [] },
+      outbound: { starts: [], watches: [{ kind: 'run', runId: run.id }], unwatches: [] },
     },
     { status: 'waiting' },
     { parkIf: { inbox: run.inbox } },
@@ -99,14 +99,14 @@ function shapeOf(chances: Chances, run: Run, now: number): Shape {
         append: lines,
         status: 'waiting',
         due: dueOf(chances, now),
-        parkIf: { inbox: run.inbox - (chances.oneIn(6) ? 1 : 0), wants: wantsOf(chances) },
+        parkIf: { inbox: run.inbox - (chances.oneIn(6) ? 1 : 0), wakeNames: wantsOf(chances) },
       }
     case 'pending':
       return { append: [...lines, logged], status: 'pending', due: dueOf(chances, now) }
     case 'end':
       return obeying(chances, ending(chances, lines, chances.pick(['succeeded', 'failed', 'failed', 'paused'])))
     case 'continue':
-      return continuing(chances, run, lines)
+      return continueAsNewStep(chances, run, lines)
     case 'cancel':
       if (chances.oneIn(4)) return { append: [...lines, undone], status: 'cancelling', due: dueOf(chances, now) }
       return ending(chances, [...lines, undone], 'cancelled')
@@ -118,7 +118,7 @@ function ending(chances: Chances, lines: readonly Draft[], status: keyof typeof 
 }
 
 function obeying(chances: Chances, shape: Shape): Shape {
-  return shape.status === 'paused' && chances.oneIn(2) ? { ...shape, obeys: 'pause' } : shape
+  return shape.status === 'paused' && chances.oneIn(2) ? { ...shape, applies: 'pause' } : shape
 }
 
 /** The names that the senders of these tests use, and one that nobody does. */
@@ -126,7 +126,7 @@ function wantsOf(chances: Chances): readonly string[] | null {
   return chances.maybe(3, [[], ['go'], ['go', 'nobody'], ['nobody'], ['news', 'jobs'], ['go', 'news', 'jobs', 'rates']])
 }
 
-function continuing(chances: Chances, run: Run, lines: readonly Draft[]): Shape {
+function continueAsNewStep(chances: Chances, run: Run, lines: readonly Draft[]): Shape {
   const { type, version } = run
   const feed = chances.oneIn(2)
   const continues = chances.pick([

@@ -1,8 +1,8 @@
 // A store that is watched: after every call all runs are read, and everything that must be true of them, and of the step
 // that the call made, is checked. Calls are let through one at a time, so that nothing happens between a call and the look.
 
-import type { Lease } from '../../src/core/run.ts'
-import type { Transition } from '../../src/core/transition.ts'
+import type { Lease } from '../../src/core/model/run.ts'
+import type { Transition } from '../../src/core/model/transition.ts'
 import type { BeatRequest, ClaimRequest, NewRun, Store, StoreAdmin } from '../../src/store.ts'
 import {
   checkAll,
@@ -13,7 +13,7 @@ import {
   type Violation,
 } from '../../src/testing/invariants/index.ts'
 
-export interface Watched {
+export interface WaitTarget {
   readonly store: Store & StoreAdmin
   /** What was found so far. */
   readonly violations: readonly (Violation & { readonly method: string })[]
@@ -32,9 +32,9 @@ export async function statesOf(store: Store & StoreAdmin): Promise<readonly RunS
   }))
 }
 
-const watched = new Set(['start', 'claim', 'commit', 'deliver', 'steer', 'beat', 'rescue', 'release'])
+const watched = new Set(['start', 'claim', 'commit', 'deliver', 'control', 'beat', 'rescue', 'release'])
 
-export function watch(store: Store & StoreAdmin, now: () => number): Watched {
+export function watch(store: Store & StoreAdmin, now: () => number): WaitTarget {
   const violations: (Violation & { method: string })[] = []
   const aliveUntil = new Map<string, number>()
   let before = new Map<string, RunState>()

@@ -3,7 +3,7 @@
 import Database from 'libsql'
 import { expect, it } from 'vitest'
 import { createHoldfast, fatal, workflow } from '../../src/index.ts'
-import type { Effects, Performance } from '../../src/core/ports.ts'
+import type { Effects, Performance } from '../../src/core/runtime/ports.ts'
 import { openSqliteStore } from '../../src/stores/sqlite/index.ts'
 import { silentLogger } from '../../src/testing/index.ts'
 

@@ -2,8 +2,8 @@
 
 import { expect, it } from 'vitest'
 import { createScopes } from '../../src/async-scopes.ts'
-import { CallPlaces } from '../../src/functions/call-site.ts'
-import { workflow } from '../../src/functions/workflow.ts'
+import { CallPlaces } from '../../src/functions/replay/call-site.ts'
+import { workflow } from '../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../support/function-rig.ts'
 
 it('of a step only the first calls are followed, of each workflow', () => {

@@ -1,9 +1,9 @@
 // `holdfast cancel`: stops a run for good, or all that match.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../many-runs.ts'
-import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
+import { examples, type Act } from '../command-call.ts'
+import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../input/many-runs.ts'
+import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../input/run-filter.ts'
 import { usage } from '../usage.ts'
 
 interface CancelCommandOptions extends FilterOptions, ManyOptions {
@@ -11,7 +11,7 @@ interface CancelCommandOptions extends FilterOptions, ManyOptions {
   readonly reason?: string
 }
 
-const told = {
+const outcomeText = {
   cancelled: 'is cancelled',
   cancelling: 'is being cancelled: its worker stops it and undoes its steps',
   'already-ended': 'had ended already and is left as it is',
@@ -61,6 +61,6 @@ export function registerCancel(program: Command, act: Act): void {
       })
     }
     const { outcome, status } = await holdfast.cancel(id, how)
-    await printer.answer({ id, outcome, status }, `Run ${id} ${told[outcome]}.`)
+    await printer.answer({ id, outcome, status }, `Run ${id} ${outcomeText[outcome]}.`)
   })
 }

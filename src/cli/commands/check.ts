@@ -2,15 +2,15 @@
 // it is the gate of a deployment: it replays recorded runs against the module.
 
 import type { Command } from 'commander'
-import type { Definition } from '../../core/definition.ts'
-import { isHoldfastError } from '../../core/error.ts'
+import type { Definition } from '../../core/definition/definition.ts'
+import { isHoldfastError } from '../../core/errors/error.ts'
 import { createHoldfast, type HoldfastOptions } from '../../holdfast.ts'
-import { examples, type Act, type Call } from '../call.ts'
+import { examples, type Act, type Call } from '../command-call.ts'
 import { checkAgainst, type GateOptions } from '../deploy-gate.ts'
-import { visible } from '../../core/printable.ts'
-import { collected, whole } from '../option-values.ts'
-import { amount, table } from '../text.ts'
-import type { WorkflowModule } from '../workflow-module.ts'
+import { visible } from '../../core/text/printable.ts'
+import { collected, whole } from '../input/option-values.ts'
+import { amount, table } from '../output/text.ts'
+import type { WorkflowModule } from '../input/workflow-module.ts'
 import { usage } from '../usage.ts'
 
 interface Problem {

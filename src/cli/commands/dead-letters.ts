@@ -6,17 +6,17 @@ import type {
   DeadLetterView,
   RetryDeadLetterOptions,
   RetryDeadLetterOutcome,
-} from '../../client/dead-letters.ts'
-import { formatMs } from '../../core/duration.ts'
-import { HoldfastError } from '../../core/error.ts'
+} from '../../client/send/dead-letters.ts'
+import { formatMs } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
 import type { Holdfast } from '../../holdfast.ts'
-import { examples, type Act, type Call, type Opened } from '../call.ts'
-import { visible } from '../../core/printable.ts'
-import { whole } from '../option-values.ts'
-import { jsonLine } from '../plain-json.ts'
-import { checkRunId } from '../run-filter.ts'
-import { colourOfStatus } from '../run-lines.ts'
-import { table } from '../text.ts'
+import { examples, type Act, type Call, type Opened } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
+import { whole } from '../input/option-values.ts'
+import { jsonLine } from '../output/plain-json.ts'
+import { checkRunId } from '../input/run-filter.ts'
+import { colourOfStatus } from '../output/run-lines.ts'
+import { table } from '../output/text.ts'
 import { quoted, usage } from '../usage.ts'
 
 interface DeadLettersOptions {
@@ -58,13 +58,15 @@ export function registerDeadLetters(program: Command, act: Act): void {
   act(command, async (call) => {
     const options = command.opts<DeadLettersOptions>()
     const [runId, id] = command.args
-    const wishes = [options.to !== undefined, options.toTopic === true, options.discard === true].filter(Boolean).length
+    const choices = [options.to !== undefined, options.toTopic === true, options.discard === true].filter(
+      Boolean,
+    ).length
     if (runId === undefined) {
-      if (wishes > 0) throw usage('Which letter? Name the run that it was for, and its id.')
+      if (choices > 0) throw usage('Which letter? Name the run that it was for, and its id.')
       return list(call, options)
     }
     if (id === undefined) throw usage(`Which letter? Name its id, too; or list them with --run ${runId}.`)
-    if (wishes !== 1) throw usage('Say what to do with the letter: one of --to <run>, --to-topic and --discard.')
+    if (choices !== 1) throw usage('Say what to do with the letter: one of --to <run>, --to-topic and --discard.')
     const letter = { runId: checkRunId(runId), id }
     const to = options.to === undefined ? null : checkRunId(options.to)
     const opened = await call.open({ store: 'existing' })

@@ -3,17 +3,17 @@
 
 import { relative, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { formatMs, toMs, type Duration } from '../../core/duration.ts'
-import { visible } from '../../core/printable.ts'
-import { examples, Interrupted, noModule, type Act, type Call } from '../call.ts'
+import { formatMs, toMs, type Duration } from '../../core/definition/duration.ts'
+import { visible } from '../../core/text/printable.ts'
+import { examples, Interrupted, noModule, type Act, type Call } from '../command-call.ts'
 import type { WorkingMessage } from '../dev/child-worker.ts'
 import { DevLoop } from '../dev/dev-loop.ts'
 import { projectOf, runtimeOptionsFor } from '../dev/project.ts'
-import type { Cause, Ended, Told } from '../dev/reload-state.ts'
+import type { Cause, Ended, DevReport } from '../dev/reload-state.ts'
 import { WatchedFiles } from '../dev/watched-files.ts'
-import { collected, duration, whole } from '../option-values.ts'
-import { amount } from '../text.ts'
-import { locateModule } from '../workflow-module.ts'
+import { collected, duration, whole } from '../input/option-values.ts'
+import { amount } from '../output/text.ts'
+import { locateModule } from '../input/workflow-module.ts'
 
 interface DevOptions {
   readonly concurrency?: number
@@ -82,7 +82,7 @@ async function develop(call: Call, { name, module }: Developed, options: DevOpti
     },
     now: io.now,
     patienceMs: toMs(options.shutdownTimeout, '--shutdown-timeout') + lastWordsMs,
-    tell: teller(call, shown(project)),
+    report: reporter(call, shown(project)),
   })
   const files = new WatchedFiles(
     [
@@ -119,16 +119,16 @@ function commandOf({ io, options, printer }: Call, module: string, asked: DevOpt
   ]
 }
 
-function teller({ printer }: Call, project: string): (told: Told, serves: WorkingMessage | null) => void {
+function reporter({ printer }: Call, project: string): (event: DevReport, serves: WorkingMessage | null) => void {
   /** What was listed last: a list that has not changed is not repeated. */
   let listed = ''
-  return (told, serves) => {
+  return (event, serves) => {
     const workflows = serves?.workflows ?? []
     const list = workflows.map(({ type, version }) => `  ${visible(type)} v${version}`)
-    const isNew = told.event === 'working' && list.join('\n') !== listed
+    const isNew = event.event === 'working' && list.join('\n') !== listed
     if (isNew) listed = list.join('\n')
-    const document = told.event === 'working' ? { ...told, workflows } : told
-    const lines = linesOf(told, { project, ...(isNew ? { list, store: serves?.store ?? '' } : {}) })
+    const document = event.event === 'working' ? { ...event, workflows } : event
+    const lines = linesOf(event, { project, ...(isNew ? { list, store: serves?.store ?? '' } : {}) })
     // Who cannot be told, because the reader is gone, is told the next time, too.
     printer.answer(document, ...lines).catch(() => undefined)
   }
@@ -141,15 +141,15 @@ interface Listing {
   readonly store?: string
 }
 
-function linesOf(told: Told, { project, list, store = '' }: Listing): readonly string[] {
-  switch (told.event) {
+function linesOf(event: DevReport, { project, list, store = '' }: Listing): readonly string[] {
+  switch (event.event) {
     case 'working': {
       const serves = list === undefined ? [] : [`Serves ${amount(list.length, 'workflow')} from ${store}:`, ...list]
-      if (told.cause.kind !== 'begin') return [causeTold(told.cause), ...serves]
+      if (event.cause.kind !== 'begin') return [causeText(event.cause), ...serves]
       return [...serves, `Reloads when a source file in ${visible(project)} changes. Ctrl-C stops it.`]
     }
     case 'ended':
-      return [`${endTold(told.ended)}${whenTold(told.cause)}. ${againTold(told.againInMs)}`]
+      return [`${endNotified(event.ended)}${whenTold(event.cause)}. ${againTold(event.againInMs)}`]
     case 'stopping':
       return ['Stopping. Ctrl-C again stops at once.']
     case 'stopped':
@@ -157,11 +157,11 @@ function linesOf(told: Told, { project, list, store = '' }: Listing): readonly s
   }
 }
 
-function causeTold(cause: Cause): string {
+function causeText(cause: Cause): string {
   return cause.kind === 'change' ? `Reloaded after a change in ${visible(cause.file)}.` : 'The worker works again.'
 }
 
-function endTold({ code, signal }: Ended): string {
+function endNotified({ code, signal }: Ended): string {
   return signal === null ? `The worker exited with code ${code ?? 'unknown'}` : `The worker was ended by ${signal}`
 }
 

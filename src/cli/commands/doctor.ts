@@ -1,11 +1,11 @@
 // `holdfast doctor`: checks what must be true of every run in a store, and names what is not.
 
 import type { Command } from 'commander'
-import { bug } from '../../core/error.ts'
-import { examples, type Act } from '../call.ts'
-import { visible } from '../../core/printable.ts'
-import { shownStore } from '../store-address.ts'
-import { amount, padEnd } from '../text.ts'
+import { bug } from '../../core/errors/error.ts'
+import { examples, type Act } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
+import { shownStore } from '../input/store-address.ts'
+import { amount, padEnd } from '../output/text.ts'
 
 export function registerDoctor(program: Command, act: Act): void {
   const command = program
@@ -26,8 +26,8 @@ export function registerDoctor(program: Command, act: Act): void {
     await printer.answer(
       { store: shownStore(store), isSound: broken.length === 0, checks },
       ...checks.map(({ name, offenders }) => {
-        const told = offenders.length === 0 ? printer.paint('green', 'ok') : printer.paint('red', 'broken by')
-        return [padEnd(name, width), told, ...offenders.map(visible)].join('  ')
+        const text = offenders.length === 0 ? printer.paint('green', 'ok') : printer.paint('red', 'broken by')
+        return [padEnd(name, width), text, ...offenders.map(visible)].join('  ')
       }),
     )
     if (broken.length === 0) return

@@ -3,11 +3,11 @@
 import { writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { messageOf } from '../../core/error.ts'
-import { examples, type Act } from '../call.ts'
-import { harmlessJson, visible } from '../../core/printable.ts'
-import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
-import { amount } from '../text.ts'
+import { messageOf } from '../../core/errors/error.ts'
+import { examples, type Act } from '../command-call.ts'
+import { harmlessJson, visible } from '../../core/text/printable.ts'
+import { addNameOptions, openRun, type NameOptions } from '../input/named-run.ts'
+import { amount } from '../output/text.ts'
 import { quoted, usage } from '../usage.ts'
 
 interface ExportOptions extends NameOptions {

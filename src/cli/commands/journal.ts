@@ -1,11 +1,11 @@
 // `holdfast journal`: everything that happened to a run, as a stream.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { entriesOf } from '../following.ts'
-import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
-import { whole } from '../option-values.ts'
-import { entryLine } from '../run-lines.ts'
+import { examples, type Act } from '../command-call.ts'
+import { entriesOf } from '../follow.ts'
+import { addNameOptions, openRun, type NameOptions } from '../input/named-run.ts'
+import { whole } from '../input/option-values.ts'
+import { entryLine } from '../output/run-lines.ts'
 
 interface JournalCommandOptions extends NameOptions {
   readonly full?: boolean

@@ -3,10 +3,10 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Store } from '../../store.ts'
-import { examples, type Act, type Call } from '../call.ts'
-import { visible } from '../../core/printable.ts'
-import { whole } from '../option-values.ts'
-import { shownStore } from '../store-address.ts'
+import { examples, type Act, type Call } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
+import { whole } from '../input/option-values.ts'
+import { shownStore } from '../input/store-address.ts'
 import { usage } from '../usage.ts'
 
 interface MigrateOptions {
@@ -72,7 +72,7 @@ export function registerMigrate(program: Command, act: Act): void {
     const options = command.opts<MigrateOptions>()
     const store = await call.store('creatable')
     const outcome = await perform(call, store, options)
-    await tell(call, shownStore(store), outcome, options.dryRun === true)
+    await report(call, shownStore(store), outcome, options.dryRun === true)
   })
 }
 
@@ -85,7 +85,7 @@ async function perform(call: Call, store: string | Store, options: MigrateOption
   }
   const path = typeof store === 'string' ? /^(?:sqlite|turso|libsql):(?!\/\/)(.*)$/s.exec(store)?.[1] : undefined
   if (path !== undefined) {
-    const { planSqliteMigration } = await import('../../stores/sqlite/planning.ts')
+    const { planSqliteMigration } = await import('../../stores/sqlite/schema/plan-migration.ts')
     const plan = await planSqliteMigration(resolve(call.io.cwd, path))
     if (!isDryRun) await call.open({ store: 'creatable', migrate: true })
     return plan
@@ -100,9 +100,9 @@ async function onPostgres(url: string, options: MigrateOptions): Promise<Outcome
   if (payloads && (views === undefined || views === 'none')) throw usage('--payloads needs --views with a name.')
   if (adopt === true && roles === undefined) throw usage('--adopt-roles needs --roles.')
   // Loaded when it is asked for: who keeps runs elsewhere needs no Postgres.
-  const { installPostgres } = await import('../../stores/postgres/installing.ts')
+  const { installPostgres } = await import('../../stores/postgres/schema/install.ts')
   const { parseViews, viewSchema } = await import('../../stores/postgres/views.ts')
-  const { roleNames } = await import('../../stores/postgres/roles.ts')
+  const { roleNames } = await import('../../stores/postgres/schema/roles.ts')
   const wanted = views === undefined ? undefined : parseViews(views)
   const isDryRun = dryRun === true
   const installed = await installPostgres({
@@ -122,7 +122,7 @@ async function onPostgres(url: string, options: MigrateOptions): Promise<Outcome
   return { ...installed, views: places, roles: named }
 }
 
-async function tell(call: Call, address: string, outcome: Outcome | null, isDryRun: boolean): Promise<void> {
+async function report(call: Call, address: string, outcome: Outcome | null, isDryRun: boolean): Promise<void> {
   const { printer } = call
   if (outcome === null) {
     return printer.answer({ store: address, isCurrent: true }, `The tables of ${address} are up to date.`)

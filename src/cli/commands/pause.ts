@@ -1,12 +1,12 @@
 // `holdfast pause`: stops a run until it is resumed, or all that match.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { didYouMean } from '../../core/suggest.ts'
-import { actOnMany, addManyOptions } from '../many-runs.ts'
-import { openRun } from '../named-run.ts'
-import { choiceOf, type ChoiceOptions } from '../one-or-many.ts'
-import { addFilterOptions } from '../run-filter.ts'
+import { examples, type Act } from '../command-call.ts'
+import { didYouMean } from '../../core/text/suggest.ts'
+import { actOnMany, addManyOptions } from '../input/many-runs.ts'
+import { openRun } from '../input/named-run.ts'
+import { choiceOf, type ChoiceOptions } from '../input/one-or-many.ts'
+import { addFilterOptions } from '../input/run-filter.ts'
 import { quoted, usage } from '../usage.ts'
 
 interface PauseCommandOptions extends ChoiceOptions {
@@ -61,7 +61,7 @@ export function registerPause(program: Command, act: Act): void {
     }
     const { holdfast, id } = await openRun(call, chosen.id, chosen.name)
     const { outcome, status } = await holdfast.pause(id, how)
-    const told = outcome === 'paused' ? 'is paused' : 'is being performed, and pauses at its next checkpoint'
-    await call.printer.answer({ id, outcome, status }, `Run ${id} ${told}. Let it go on: holdfast resume ${id}`)
+    const text = outcome === 'paused' ? 'is paused' : 'is being performed, and pauses at its next checkpoint'
+    await call.printer.answer({ id, outcome, status }, `Run ${id} ${text}. Let it go on: holdfast resume ${id}`)
   })
 }

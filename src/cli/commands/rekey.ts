@@ -1,12 +1,12 @@
 // `holdfast rekey`: encrypts anew what was written with other keys than the current one.
 
 import type { Command } from 'commander'
-import { examples, Interrupted, type Act } from '../call.ts'
-import { HoldfastError } from '../../core/error.ts'
-import { visible } from '../../core/printable.ts'
-import { whole } from '../option-values.ts'
-import { Progress } from '../progress.ts'
-import { amount } from '../text.ts'
+import { examples, Interrupted, type Act } from '../command-call.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { visible } from '../../core/text/printable.ts'
+import { whole } from '../input/option-values.ts'
+import { Progress } from '../output/progress.ts'
+import { amount } from '../output/text.ts'
 
 /** Counting on is no use to a bar. */
 const countedAtMost = 1_000_000

@@ -1,11 +1,11 @@
 // `holdfast remove`: takes a run out of sight, or all that match.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { actOnMany, addManyOptions } from '../many-runs.ts'
-import { openRun } from '../named-run.ts'
-import { choiceOf, type ChoiceOptions } from '../one-or-many.ts'
-import { addFilterOptions } from '../run-filter.ts'
+import { examples, type Act } from '../command-call.ts'
+import { actOnMany, addManyOptions } from '../input/many-runs.ts'
+import { openRun } from '../input/named-run.ts'
+import { choiceOf, type ChoiceOptions } from '../input/one-or-many.ts'
+import { addFilterOptions } from '../input/run-filter.ts'
 
 interface RemoveCommandOptions extends ChoiceOptions {
   readonly reason?: string

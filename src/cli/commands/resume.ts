@@ -1,15 +1,15 @@
 // `holdfast resume`: lets a paused run go on, if need be with repairs of its journal, or all that match.
 
 import type { Command } from 'commander'
-import type { Filter } from '../../client/finding.ts'
-import { didYouMean } from '../../core/suggest.ts'
-import { examples, type Act, type Call } from '../call.ts'
-import { parseInput } from '../json-input.ts'
-import { actOnMany, addManyOptions } from '../many-runs.ts'
-import { openRun } from '../named-run.ts'
-import { choiceOf, type ChoiceOptions } from '../one-or-many.ts'
-import { collected, pairs, whole } from '../option-values.ts'
-import { addFilterOptions } from '../run-filter.ts'
+import type { Filter } from '../../client/read/find.ts'
+import { didYouMean } from '../../core/text/suggest.ts'
+import { examples, type Act, type Call } from '../command-call.ts'
+import { parseInput } from '../input/json-input.ts'
+import { actOnMany, addManyOptions } from '../input/many-runs.ts'
+import { openRun } from '../input/named-run.ts'
+import { choiceOf, type ChoiceOptions } from '../input/one-or-many.ts'
+import { collected, pairs, whole } from '../input/option-values.ts'
+import { addFilterOptions } from '../input/run-filter.ts'
 import { quoted, usage } from '../usage.ts'
 
 const reasons = ['crashes', 'drift', 'unreadable', 'operator', 'maintenance'] as const

@@ -1,9 +1,9 @@
 // `holdfast retry`: lets a failed run go on where it failed, or all that match.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../many-runs.ts'
-import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
+import { examples, type Act } from '../command-call.ts'
+import { actOnMany, addManyOptions, assertForMany, type ManyOptions } from '../input/many-runs.ts'
+import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../input/run-filter.ts'
 import { usage } from '../usage.ts'
 
 interface RetryOptions extends FilterOptions, ManyOptions {

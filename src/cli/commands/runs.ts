@@ -1,10 +1,10 @@
 // `holdfast runs`: lists runs, newest first, by pages.
 
 import type { Command } from 'commander'
-import { examples, type Act } from '../call.ts'
-import { whole } from '../option-values.ts'
-import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../run-filter.ts'
-import { runLines } from '../run-lines.ts'
+import { examples, type Act } from '../command-call.ts'
+import { whole } from '../input/option-values.ts'
+import { addFilterOptions, checkRunId, filterFrom, type FilterOptions } from '../input/run-filter.ts'
+import { runLines } from '../output/run-lines.ts'
 
 interface RunsOptions extends FilterOptions {
   readonly deleted?: boolean

@@ -1,11 +1,11 @@
 // `holdfast show`: one run as a picture.
 
 import type { Command } from 'commander'
-import type { JournalEntry } from '../../client/run-view.ts'
-import { examples, type Act } from '../call.ts'
-import { entriesOf } from '../following.ts'
-import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
-import { timeline } from '../timeline.ts'
+import type { JournalEntry } from '../../client/read/run-view.ts'
+import { examples, type Act } from '../command-call.ts'
+import { entriesOf } from '../follow.ts'
+import { addNameOptions, openRun, type NameOptions } from '../input/named-run.ts'
+import { timeline } from '../output/timeline.ts'
 
 interface ShowOptions extends NameOptions {
   readonly all?: boolean

@@ -1,13 +1,13 @@
 // `holdfast signal`: sends a signal to a run.
 
 import type { Command } from 'commander'
-import type { SignalOutcome } from '../../client/sending.ts'
-import { HoldfastError } from '../../core/error.ts'
-import { examples, type Act } from '../call.ts'
-import { visible } from '../../core/printable.ts'
-import { inputOf } from '../input-argument.ts'
-import type { NameOptions } from '../named-run.ts'
-import { checkRunId } from '../run-filter.ts'
+import type { SignalOutcome } from '../../client/send/send.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { examples, type Act } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
+import { inputOf } from '../input/input-argument.ts'
+import type { NameOptions } from '../input/named-run.ts'
+import { checkRunId } from '../input/run-filter.ts'
 import { usage } from '../usage.ts'
 
 interface SignalCommandOptions extends NameOptions {
@@ -46,7 +46,7 @@ export function registerSignal(program: Command, act: Act): void {
     const named = module?.topics.find((topic) => topic.name === name) ?? name
     const sent = await holdfast.submit({ kind: 'signal', to: target, name: named, payload, options: how })
     if (sent.outcome === 'target-not-found' || sent.outcome === 'target-terminated') throw undelivered(sent, target)
-    await call.printer.answer(sent, `Run ${sent.runId} ${toldOf(sent, name)}`)
+    await call.printer.answer(sent, `Run ${sent.runId} ${outcomeText(sent, name)}`)
   })
 }
 
@@ -72,7 +72,7 @@ function addressed(args: readonly string[], { key, type }: SignalCommandOptions)
   return { target: { type, key }, name, payload }
 }
 
-function toldOf(sent: Extract<SignalOutcome, { outcome: 'delivered' | 'queued' }>, name: string): string {
+function outcomeText(sent: Extract<SignalOutcome, { outcome: 'delivered' | 'queued' }>, name: string): string {
   if (sent.repeated === true) return `had got ${visible(name)} under that id already; nothing has changed.`
   if (sent.outcome === 'delivered') return `was waiting, and goes on with ${visible(name)}.`
   return `finds ${visible(name)} when it waits for it.`

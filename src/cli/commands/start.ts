@@ -1,17 +1,17 @@
 // `holdfast start`: starts a run of a workflow by its name, and waits for its end if asked to.
 
 import type { Command } from 'commander'
-import type { StartOptions } from '../../client/start-options.ts'
-import type { Duration } from '../../core/duration.ts'
-import { keyScopes } from '../../core/key.ts'
-import { didYouMean } from '../../core/suggest.ts'
-import { examples, Interrupted, type Act } from '../call.ts'
-import { visible } from '../../core/printable.ts'
-import { assertSucceeded, follow } from '../following.ts'
-import { inputOf } from '../input-argument.ts'
-import { collected, duration, pairs, pointInTime, whole } from '../option-values.ts'
-import { jsonLine } from '../plain-json.ts'
-import { checkRunId } from '../run-filter.ts'
+import type { StartOptions } from '../../client/start/start-options.ts'
+import type { Duration } from '../../core/definition/duration.ts'
+import { keyScopes } from '../../core/model/key.ts'
+import { didYouMean } from '../../core/text/suggest.ts'
+import { examples, Interrupted, type Act } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
+import { assertSucceeded, follow } from '../follow.ts'
+import { inputOf } from '../input/input-argument.ts'
+import { collected, duration, pairs, pointInTime, whole } from '../input/option-values.ts'
+import { jsonLine } from '../output/plain-json.ts'
+import { checkRunId } from '../input/run-filter.ts'
 import { quoted, usage } from '../usage.ts'
 
 interface StartCommandOptions {
@@ -72,8 +72,8 @@ export function registerStart(program: Command, act: Act): void {
     const { holdfast } = await call.open({ store: 'creatable', workflows: true })
     const { id, key, created } = await holdfast.start(type, value, about)
     if (options.wait !== true) {
-      const told = created ? `Started ${id}` : `${id} exists already`
-      return printer.answer({ id, key, created }, told)
+      const text = created ? `Started ${id}` : `${id} exists already`
+      return printer.answer({ id, key, created }, text)
     }
     await printer.note(`${created ? 'Started' : 'Waits for'} ${id} (${visible(type)}); Ctrl-C leaves it alone.`)
     const stopped = new Promise<never>((_, reject) => {

@@ -1,11 +1,11 @@
 // `holdfast watch`: follows a run until it ends. How it ended is the exit code.
 
 import type { Command } from 'commander'
-import { examples, Interrupted, type Act } from '../call.ts'
-import { assertSucceeded, follow } from '../following.ts'
-import { addNameOptions, openRun, type NameOptions } from '../named-run.ts'
-import { jsonLine } from '../plain-json.ts'
-import { colourOfStatus, entryLine } from '../run-lines.ts'
+import { examples, Interrupted, type Act } from '../command-call.ts'
+import { assertSucceeded, follow } from '../follow.ts'
+import { addNameOptions, openRun, type NameOptions } from '../input/named-run.ts'
+import { jsonLine } from '../output/plain-json.ts'
+import { colourOfStatus, entryLine } from '../output/run-lines.ts'
 
 export function registerWatch(program: Command, act: Act): void {
   const command = program
@@ -34,10 +34,10 @@ export function registerWatch(program: Command, act: Act): void {
         printer.note(`Stopped watching; run ${id} goes on.`).then(leave, leave)
       })
     })
-    const told = follow(holdfast, id, (entry) =>
+    const followed = follow(holdfast, id, (entry) =>
       printer.answer({ entry }, entryLine(entry, { width: printer.columns, paint: printer.paint })),
     )
-    const run = await Promise.race([told, stopped])
+    const run = await Promise.race([followed, stopped])
     const output = 'output' in run ? `: ${jsonLine(run.output)}` : ''
     await printer.answer({ run }, printer.paint(colourOfStatus(run.status), run.status) + output)
     assertSucceeded(run)

@@ -1,15 +1,15 @@
 // `holdfast worker`: performs runs until it is stopped. The first signal stops it gracefully, the second at once.
 
 import { Option, type Command } from 'commander'
-import type { Duration } from '../../core/duration.ts'
-import { isHoldfastError } from '../../core/error.ts'
-import { examples, Interrupted, type Act } from '../call.ts'
-import { visible } from '../../core/printable.ts'
+import type { Duration } from '../../core/definition/duration.ts'
+import { isHoldfastError } from '../../core/errors/error.ts'
+import { examples, Interrupted, type Act } from '../command-call.ts'
+import { visible } from '../../core/text/printable.ts'
 import type { WorkingMessage } from '../dev/child-worker.ts'
-import type { StopSignal } from '../io.ts'
-import { duration, whole } from '../option-values.ts'
-import { shownStore } from '../store-address.ts'
-import { amount } from '../text.ts'
+import type { ProcessSignal } from '../io.ts'
+import { duration, whole } from '../input/option-values.ts'
+import { shownStore } from '../input/store-address.ts'
+import { amount } from '../output/text.ts'
 
 interface WorkerOptions {
   readonly concurrency?: number
@@ -49,8 +49,8 @@ export function registerWorker(program: Command, act: Act): void {
     const supervisor = supervised ? call.io.supervisor : null
     const { holdfast, store, module } = await call.open({ store: 'any', workflows: true })
     const workflows = (module?.definitions ?? []).map(({ type, version }) => ({ type, version }))
-    let signalled: (signal: StopSignal) => void = () => undefined
-    const first = new Promise<StopSignal>((resolve) => (signalled = resolve))
+    let signalled: (signal: ProcessSignal) => void = () => undefined
+    const first = new Promise<ProcessSignal>((resolve) => (signalled = resolve))
     // From here on nothing that was claimed may be dropped by a single Ctrl-C.
     call.handleSignals((signal) => signalled(signal))
     supervisor?.onGone(() => signalled('SIGTERM'))
@@ -60,11 +60,11 @@ export function registerWorker(program: Command, act: Act): void {
       ...(lease === undefined ? {} : { lease }),
       ...(shutdownTimeout === undefined ? {} : { shutdownTimeout }),
     })
-    const tell = async (document: object, ...lines: readonly string[]): Promise<void> => {
+    const report = async (document: object, ...lines: readonly string[]): Promise<void> => {
       if (supervisor === null) await printer.answer(document, ...lines)
     }
-    supervisor?.tell({ holdfast: 'working', store: shownStore(store), workflows } satisfies WorkingMessage)
-    await tell(
+    supervisor?.send({ holdfast: 'working', store: shownStore(store), workflows } satisfies WorkingMessage)
+    await report(
       { event: 'working', workflows, recovered: worker.recovered },
       `Serves ${amount(workflows.length, 'workflow')} from ${shownStore(store)}:`,
       ...workflows.map(({ type, version }) => `  ${visible(type)} v${version}`),
@@ -78,11 +78,11 @@ export function registerWorker(program: Command, act: Act): void {
     })
     // It may come before anybody waits for it.
     second.catch(() => undefined)
-    await tell(
+    await report(
       { event: 'stopping', signal },
       'Stopping: waits for the runs that are moving. Ctrl-C again stops at once.',
     )
     await Promise.race([worker.stop(), second])
-    await tell({ event: 'stopped' }, 'Stopped. Nothing is held any more.')
+    await report({ event: 'stopped' }, 'Stopped. Nothing is held any more.')
   })
 }

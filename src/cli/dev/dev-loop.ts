@@ -3,12 +3,20 @@
 
 import type { ChildWorker, ChildWorkerOptions, WorkingMessage } from './child-worker.ts'
 import { startWorker } from './child-worker.ts'
-import { begun, decide, type Decided, type DevAction, type DevEvent, type DevState, type Told } from './reload-state.ts'
+import {
+  begun,
+  decide,
+  type Decided,
+  type DevAction,
+  type DevEvent,
+  type DevState,
+  type DevReport,
+} from './reload-state.ts'
 
 export interface DevLoopOptions extends Omit<ChildWorkerOptions, 'onWorking' | 'onEnd'> {
   readonly patienceMs: number
   /** `serves` is what the worker told when it last began to work. */
-  readonly tell: (told: Told, serves: WorkingMessage | null) => void
+  readonly report: (event: DevReport, serves: WorkingMessage | null) => void
 }
 
 export class DevLoop {
@@ -70,8 +78,8 @@ export class DevLoop {
       case 'wait':
         this.timer = setTimeout(() => this.on({ kind: 'time' }), action.ms)
         break
-      case 'tell':
-        this.options.tell(action.told, this.serves)
+      case 'report':
+        this.options.report(action.event, this.serves)
     }
   }
 

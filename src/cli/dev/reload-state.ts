@@ -43,10 +43,10 @@ export type DevAction =
   | { readonly kind: 'start' | 'stop' | 'kill' }
   /** Lets an event `time` come then, unless the phase is another by then. */
   | { readonly kind: 'wait'; readonly ms: number }
-  | { readonly kind: 'tell'; readonly told: Told }
+  | { readonly kind: 'report'; readonly event: DevReport }
 
 /** What people are told. */
-export type Told =
+export type DevReport =
   | { readonly event: 'working'; readonly cause: Cause }
   /** `againInMs` is null if only a change starts it again. */
   | { readonly event: 'ended'; readonly ended: Ended; readonly cause: Cause; readonly againInMs: number | null }
@@ -95,14 +95,14 @@ function withWorker(
       if (state.phase === 'working') return { state, actions: [] }
       return {
         state: { ...state, phase: 'working' },
-        actions: [{ kind: 'tell', told: { event: 'working', cause: state.cause } }],
+        actions: [{ kind: 'report', event: { event: 'working', cause: state.cause } }],
       }
     case 'changed':
       return { state: { phase: 'stopping', next: { kind: 'change', file: event.file } }, actions: stop }
     case 'interrupted':
       return {
         state: { phase: 'stopping', next: null },
-        actions: [{ kind: 'tell', told: { event: 'stopping' } }, ...stop],
+        actions: [{ kind: 'report', event: { event: 'stopping' } }, ...stop],
       }
     case 'ended':
       return afterEnd(event.ended, state)
@@ -116,7 +116,7 @@ function afterEnd(ended: Ended, before: Extract<DevState, { phase: 'starting' | 
   if (ended.code === usageExit) {
     return {
       state: { phase: 'resting', until: 'change', crashes: 0 },
-      actions: [{ kind: 'tell', told: { event: 'ended', ended, cause, againInMs: null } }],
+      actions: [{ kind: 'report', event: { event: 'ended', ended, cause, againInMs: null } }],
     }
   }
   const crashes = ended.livedMs >= steadyMs ? 1 : before.crashes + 1
@@ -124,7 +124,7 @@ function afterEnd(ended: Ended, before: Extract<DevState, { phase: 'starting' | 
   return {
     state: { phase: 'resting', until: 'time', crashes },
     actions: [
-      { kind: 'tell', told: { event: 'ended', ended, cause, againInMs: ms } },
+      { kind: 'report', event: { event: 'ended', ended, cause, againInMs: ms } },
       { kind: 'wait', ms },
     ],
   }
@@ -142,7 +142,7 @@ function whileStopping(state: Extract<DevState, { phase: 'stopping' }>, event: D
       return state.next === null ? over() : started(state.next)
     case 'interrupted':
       if (state.next === null) return { state: { phase: 'over', isAtOnce: true }, actions: [{ kind: 'kill' }] }
-      return { state: { phase: 'stopping', next: null }, actions: [{ kind: 'tell', told: { event: 'stopping' } }] }
+      return { state: { phase: 'stopping', next: null }, actions: [{ kind: 'report', event: { event: 'stopping' } }] }
     case 'changed':
     case 'working':
       return { state, actions: [] }
@@ -170,6 +170,6 @@ function started(cause: Cause, crashes = 0): Decided {
 function over(): Decided {
   return {
     state: { phase: 'over', isAtOnce: false },
-    actions: [{ kind: 'tell', told: { event: 'stopped' } }],
+    actions: [{ kind: 'report', event: { event: 'stopped' } }],
   }
 }

@@ -8,7 +8,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 
 /** A folder or a file to watch. */
-export interface Watched {
+export interface WatchedPath {
   readonly path: string
   /** Every file counts, and not only code. @default false */
   readonly everything?: boolean
@@ -20,7 +20,7 @@ const lookEveryMs = 2_000
 const code = /\.[cm]?[jt]sx?$/
 
 export class WatchedFiles {
-  private readonly roots: readonly Watched[]
+  private readonly roots: readonly WatchedPath[]
   private readonly changed: (file: string) => void
   private readonly watchers = new Map<string, FSWatcher>()
   private seen: ReadonlyMap<string, string> = new Map()
@@ -28,7 +28,7 @@ export class WatchedFiles {
   private look: Promise<void> | null = null
   private isStopped = false
 
-  constructor(roots: readonly Watched[], changed: (file: string) => void) {
+  constructor(roots: readonly WatchedPath[], changed: (file: string) => void) {
     this.roots = roots
     this.changed = changed
   }

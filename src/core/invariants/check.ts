@@ -64,8 +64,8 @@ const fleetInvariants: readonly FleetInvariant[] = [oneKeyOneLiveRun, idempotenc
 export function checkRun(state: RunState, now: number): readonly Violation[] {
   const violations: Violation[] = []
   for (const { name, check } of runInvariants) {
-    const told = check(state, now)
-    if (told !== null) violations.push({ name, runId: state.run.id, told })
+    const message = check(state, now)
+    if (message !== null) violations.push({ name, runId: state.run.id, message })
   }
   return violations
 }

@@ -1,10 +1,10 @@
 // What must be true of waits on runs and topics: whoever waits has been told of what is there already. A run that waits is
 // woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
 
-import { isFrom, type Chore } from '../chore.ts'
-import type { WaitRow } from '../books.ts'
-import { isTerminal } from '../run.ts'
-import type { Broadcast } from '../topic.ts'
+import { isFrom, type Chore } from '../model/chore.ts'
+import type { WaitRow } from '../rules/unit-of-work.ts'
+import { isTerminal } from '../model/run.ts'
+import type { Broadcast } from '../model/topic.ts'
 import type { RunState, Violation } from './invariant.ts'
 
 /** All that a store keeps between runs. */
@@ -21,8 +21,8 @@ export interface ExchangeInvariant {
   readonly check: (state: ExchangeState, states: readonly RunState[], now: number) => readonly Omit<Violation, 'name'>[]
 }
 
-const endTold: ExchangeInvariant = {
-  name: 'end_told',
+const endNotified: ExchangeInvariant = {
+  name: 'end_notified',
   kind: 'S',
   about: 'Nobody waits for the end of a run that has ended, but who is still to be told by a chore.',
   check({ waits, chores }, states) {
@@ -35,7 +35,7 @@ const endTold: ExchangeInvariant = {
     }
     return waits
       .filter((wait) => wait.kind === 'run' && ended.has(wait.target) && !isLeft(wait))
-      .map(({ runId, target }) => ({ runId, told: `it waits for ${target}, which has ended` }))
+      .map(({ runId, target }) => ({ runId, message: `it waits for ${target}, which has ended` }))
   },
 }
 
@@ -53,7 +53,7 @@ const queueNotStuck: ExchangeInvariant = {
     return waits
       .filter(({ kind, delivery, target }) => kind === 'topic' && delivery === 'one' && open.has(target))
       .filter(({ runId }) => live.has(runId))
-      .map(({ runId, target }) => ({ runId, told: `it waits on ${target}, which keeps something` }))
+      .map(({ runId, target }) => ({ runId, message: `it waits on ${target}, which keeps something` }))
   },
 }
 
@@ -65,7 +65,7 @@ const lateCatchUp: ExchangeInvariant = {
     const owed = new Set(chores.filter(({ kind }) => kind === 'late').map(({ target }) => target))
     return waits
       .filter(({ target, missed }) => missed !== null && !owed.has(target))
-      .map(({ runId, target, missed }) => ({ runId, told: `nobody will give it broadcast ${missed} of ${target}` }))
+      .map(({ runId, target, missed }) => ({ runId, message: `nobody will give it broadcast ${missed} of ${target}` }))
   },
 }
 
@@ -80,9 +80,14 @@ const leftoversSettled: ExchangeInvariant = {
       .flatMap(({ run, messages }) => {
         const after = left.get(run.id) ?? Number.POSITIVE_INFINITY
         const lost = messages.find(({ position }) => position <= after)
-        return lost === undefined ? [] : [{ runId: run.id, told: `nobody will settle its message ${lost.id}` }]
+        return lost === undefined ? [] : [{ runId: run.id, message: `nobody will settle its message ${lost.id}` }]
       })
   },
 }
 
-export const exchangeInvariants: readonly ExchangeInvariant[] = [endTold, queueNotStuck, lateCatchUp, leftoversSettled]
+export const exchangeInvariants: readonly ExchangeInvariant[] = [
+  endNotified,
+  queueNotStuck,
+  lateCatchUp,
+  leftoversSettled,
+]

@@ -1,8 +1,8 @@
 // What must be true of the feed: it tells of every entry of the runs that ask for it, once, in the order of each journal, of no
 // others, and no position is left out.
 
-import type { Entry } from '../entry.ts'
-import type { Run } from '../run.ts'
+import type { Entry } from '../model/entry.ts'
+import type { Run } from '../model/run.ts'
 import type { RunState, Violation } from './invariant.ts'
 
 /** What the feed tells of one entry. */
@@ -26,7 +26,9 @@ const feedDense: FeedInvariant = {
   check(changes) {
     const at = changes.findIndex(({ position }, index) => position !== index + 1)
     const found = changes[at]
-    return found === undefined ? [] : [{ runId: found.runId, told: `${at + 1} changes on, position ${found.position}` }]
+    return found === undefined
+      ? []
+      : [{ runId: found.runId, message: `${at + 1} changes on, position ${found.position}` }]
   },
 }
 
@@ -34,11 +36,15 @@ const feedDense: FeedInvariant = {
  * Earlier incarnations may have been of workflows that asked for something else: of their entries it is only known that none comes
  * twice or backwards. The input of the present one was appended by the one before, too, and so may be told of by either.
  */
-function isTold({ base, feed }: Pick<Run, 'base' | 'feed'>, told: readonly number[], all: readonly number[]): boolean {
-  const isAscending = told.every((seq, index) => index === 0 || seq > (told[index - 1] ?? 0))
+function isFedRight(
+  { base, feed }: Pick<Run, 'base' | 'feed'>,
+  fed: readonly number[],
+  all: readonly number[],
+): boolean {
+  const isAscending = fed.every((seq, index) => index === 0 || seq > (fed[index - 1] ?? 0))
   const from = feed || base === 1 ? base : base + 1
   const own = (seqs: readonly number[]): string => seqs.filter((seq) => seq >= from).join(' ')
-  return isAscending && own(told) === (feed ? own(all) : '')
+  return isAscending && own(fed) === (feed ? own(all) : '')
 }
 
 const feedComplete: FeedInvariant = {
@@ -49,17 +55,17 @@ const feedComplete: FeedInvariant = {
   check(changes, states) {
     const seqs = new Map<string, number[]>()
     for (const { runId, entry } of changes) {
-      const told = seqs.get(runId)
-      if (told === undefined) seqs.set(runId, [entry.seq])
-      else told.push(entry.seq)
+      const fed = seqs.get(runId)
+      if (fed === undefined) seqs.set(runId, [entry.seq])
+      else fed.push(entry.seq)
     }
     return states.flatMap(({ run, entries }) => {
-      const told = seqs.get(run.id) ?? []
+      const fed = seqs.get(run.id) ?? []
       const wanted = entries.map(({ seq }) => seq)
-      if (isTold(run, told, wanted)) return []
+      if (isFedRight(run, fed, wanted)) return []
       const asked = run.feed ? 'is to tell' : 'is not to tell'
-      const from = `the feed tells of "${told.join(' ')}", and ${asked} of "${wanted.join(' ')}" from ${run.base} on`
-      return [{ runId: run.id, told: from }]
+      const from = `the feed tells of "${fed.join(' ')}", and ${asked} of "${wanted.join(' ')}" from ${run.base} on`
+      return [{ runId: run.id, message: from }]
     })
   },
 }

@@ -1,6 +1,6 @@
 // What must be true of all runs together.
 
-import { uniqueText } from '../key.ts'
+import { uniqueText } from '../model/key.ts'
 import type { FleetInvariant, RunState, Violation } from './invariant.ts'
 
 export const oneKeyOneLiveRun: FleetInvariant = {
@@ -41,5 +41,5 @@ function shared(
   }
   return [...byText]
     .filter(([, ids]) => ids.length > 1)
-    .flatMap(([text, ids]) => ids.map((runId) => ({ runId, told: `${ids.length} runs have "${text}"` })))
+    .flatMap(([text, ids]) => ids.map((runId) => ({ runId, message: `${ids.length} runs have "${text}"` })))
 }

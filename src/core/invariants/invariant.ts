@@ -2,9 +2,9 @@
 // tells, and a check that says what is wrong. Those of this folder look at what is committed (kind S); stores run them on
 // themselves, in their own language where they have one, under the same names.
 
-import type { Entry, EntryKind } from '../entry.ts'
-import type { Message } from '../message.ts'
-import type { Run } from '../run.ts'
+import type { Entry, EntryKind } from '../model/entry.ts'
+import type { Message } from '../model/message.ts'
+import type { Run } from '../model/run.ts'
 
 /** `S`: true of every committed state. `T`: true of two states that follow each other. `H`: true of what was answered. */
 export type InvariantKind = 'S' | 'T' | 'H'
@@ -15,7 +15,7 @@ export interface Violation {
   /** Whose; null if it belongs to no run. */
   readonly runId: string | null
   /** What was found. */
-  readonly told: string
+  readonly message: string
 }
 
 /** One run, whole. */

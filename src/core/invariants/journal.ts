@@ -1,7 +1,7 @@
 // What must be true of a journal, and of a row as far as the journal says it.
 
-import { obliges, type Entry } from '../entry.ts'
-import type { Undo } from '../run.ts'
+import { delaysEnd, type Entry } from '../model/entry.ts'
+import type { UndoState } from '../model/run.ts'
 import { firstTwice, isKind, outcomesOf, sinceBase, type RunInvariant, type RunState } from './invariant.ts'
 
 export const historyGapless: RunInvariant = {
@@ -69,9 +69,9 @@ export const stateIsFold: RunInvariant = {
   about: 'A run is over, or paused, exactly if its last entry says so.',
   check({ run: { status }, entries }) {
     const last = entries.at(-1)?.kind
-    const told = written.find((kind) => kind === last)
+    const message = written.find((kind) => kind === last)
     const found = written.find((kind) => kind === status)
-    return told === found ? null : `it is ${status}, and its last entry is ${last ?? 'missing'}`
+    return message === found ? null : `it is ${status}, and its last entry is ${last ?? 'missing'}`
   },
 }
 
@@ -90,11 +90,11 @@ export const undoIsFold: RunInvariant = {
   },
 }
 
-function foldedUndo(entries: readonly Entry[]): Undo {
-  let undo: Undo = 'none'
+function foldedUndo(entries: readonly Entry[]): UndoState {
+  let undo: UndoState = 'none'
   for (const entry of entries) {
     if (isKind(entry, 'failing', 'cancelling')) return 'due'
-    if (obliges(entry)) undo = 'possible'
+    if (delaysEnd(entry)) undo = 'possible'
   }
   return undo
 }

@@ -1,6 +1,6 @@
 // What must be true of what others leave for a run, and of what the run waits for: nothing that should wake it is lost.
 
-import { dueOf, earliestDue, mailOf } from '../wait.ts'
+import { dueOf, earliestDue, messageNameOf } from '../model/wait-condition.ts'
 import {
   firstTwice,
   isKind,
@@ -65,7 +65,7 @@ export const noLostWakeup: RunInvariant = {
     const names = new Set(messages.map(({ name }) => name))
     for (const { name, meta } of askedWaits(state)) {
       for (const condition of meta.conditions) {
-        const wanted = mailOf(condition)
+        const wanted = messageNameOf(condition)
         if (wanted !== null && names.has(wanted)) return `${name} waits for ${wanted}`
       }
     }
@@ -78,12 +78,12 @@ export const wantsItsWaits: RunInvariant = {
   kind: 'S',
   about: 'A run that waits would be woken by every message that one of its open waits asks for.',
   check(state) {
-    const { status, deletedAt, wants } = state.run
-    if (status !== 'waiting' || deletedAt !== null || wants === null) return null
+    const { status, deletedAt, wakeNames } = state.run
+    if (status !== 'waiting' || deletedAt !== null || wakeNames === null) return null
     for (const { name, meta } of askedWaits(state)) {
       for (const condition of meta.conditions) {
-        const mail = mailOf(condition)
-        if (mail !== null && !wants.includes(mail)) return `${name} waits for ${mail}, which does not wake it`
+        const mail = messageNameOf(condition)
+        if (mail !== null && !wakeNames.includes(mail)) return `${name} waits for ${mail}, which does not wake it`
       }
     }
     return null

@@ -1,39 +1,41 @@
 // What must be true of the row of a run by itself: every other field is bound by the status.
 
-import { longestKey } from '../key.ts'
-import { isPrintable } from '../printable.ts'
-import { isTerminal, type Run } from '../run.ts'
-import { isSuspect } from '../suspect.ts'
+import { longestKey } from '../model/key.ts'
+import { isPrintable } from '../text/printable.ts'
+import { isTerminal, type Run } from '../model/run.ts'
+import { isSuspect } from '../rules/suspect.ts'
 import type { RunInvariant } from './invariant.ts'
 
 export const statusFieldsMatch: RunInvariant = {
   name: 'status_fields_match',
   kind: 'S',
   about:
-    'Lease, readiness, due time, end, wish, bounds and undo of a run are what its status allows; a deleted run that nobody ' +
+    'Lease, readiness, due time, end, control request, bounds and undo of a run are what its status allows; a deleted run that nobody ' +
     'holds is idle.',
   check({ run }) {
     return wrongLease(run) ?? wrongReadiness(run) ?? wrongBounds(run) ?? wrongEnd(run)
   },
 }
 
-function wrongLease({ status, readiness, session, token, deadline, wish }: Run): string | null {
+function wrongLease({ status, readiness, session, token, deadline, controlRequest }: Run): string | null {
   const isHeld = session !== null
   if (isHeld !== (readiness === 'leased')) return `it is ${readiness} and held by ${session ?? 'nobody'}`
   if (isHeld && status !== 'running' && status !== 'cancelling') return `somebody holds it, and it is ${status}`
   if (isHeld && token < 1) return `somebody holds it with token ${token}`
   if (!isHeld && status === 'running') return 'it is running, and nobody holds it'
   if (!isHeld && deadline !== null) return 'it has a deadline, and nobody holds it'
-  if (wish === null) return null
-  const isFit = (status === 'running' && wish.kind === 'pause') || (status === 'cancelling' && wish.kind === 'cancel')
-  return isFit ? null : `it is ${status}, with a wish to ${wish.kind}`
+  if (controlRequest === null) return null
+  const isFit =
+    (status === 'running' && controlRequest.kind === 'pause') ||
+    (status === 'cancelling' && controlRequest.kind === 'cancel')
+  return isFit ? null : `it is ${status}, with a control request to ${controlRequest.kind}`
 }
 
 function wrongReadiness({ status, readiness, session, due, deletedAt, crashes }: Run): string | null {
-  const isDue = readiness === 'ready' || readiness === 'timed' || readiness === 'apart'
+  const isDue = readiness === 'ready' || readiness === 'timed' || readiness === 'isolated'
   if (readiness !== 'blocked' && isDue !== (due !== null)) return `it is ${readiness} and due at ${due ?? 'no time'}`
   const mayBeApart = (status === 'pending' || status === 'cancelling') && isSuspect({ crashes })
-  if (readiness === 'apart' && !mayBeApart) return `it is ${status} and apart after ${crashes} crashes`
+  if (readiness === 'isolated' && !mayBeApart) return `it is ${status} and isolated after ${crashes} crashes`
   if (session !== null || readiness === 'idle') {
     const mustMove = (status === 'pending' || status === 'cancelling') && session === null && deletedAt === null
     return mustMove ? `it is ${status} and idle: nobody will ever claim it` : null

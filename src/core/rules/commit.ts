@@ -8,12 +8,12 @@
 //
 // A store may know a cheaper way for usual transitions, one fenced statement; whatever that lets through has to come out as here.
 
-import type { Books } from '../books.ts'
-import type { Entry } from '../entry.ts'
-import { bindChild, conclude, refuseChild, unwatch, watch } from '../exchange.ts'
-import type { Started } from '../new-run.ts'
-import { holds, isTerminal, type Run, type Wish } from '../run.ts'
-import { assertLegal, endsLease, isParkedBy, objection, type ChildStart, type Transition } from '../transition.ts'
+import type { UnitOfWork } from './unit-of-work.ts'
+import type { Entry } from '../model/entry.ts'
+import { bindChild, conclude, refuseChild, unwatch, watch } from './exchange.ts'
+import type { Started } from '../model/new-run.ts'
+import { holds, isTerminal, type Run, type ControlRequest } from '../model/run.ts'
+import { assertLegal, endsLease, isParkedBy, objection, type ChildStart, type Transition } from '../model/transition.ts'
 
 export type Committed =
   | {
@@ -23,22 +23,22 @@ export type Committed =
       /** As it stands now: the one thing that a repetition may answer otherwise. */
       readonly inbox: number
       /**
-       * False when the lease was to end and did not, because a message that the run wants, or a wish, had arrived: look again.
+       * False when the lease was to end and did not, because a message that the run wants, or a control request, had arrived: look again.
        * The entries are appended all the same.
        */
       readonly released: boolean
       /** What somebody wants of the holder. */
-      readonly wish: Wish | null
+      readonly controlRequest: ControlRequest | null
     }
   | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
-  /** `wish` says why, as far as somebody said so. */
-  | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly wish: Wish | null }
+  /** `controlRequest` says why, as far as somebody said so. */
+  | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly controlRequest: ControlRequest | null }
 
 /**
  * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
  * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
  * or begin anew. `timed-out`: the writer holds it, but the time for the whole run is over, and it can neither succeed nor begin
- * anew. `resumed`: the writer holds it and obeys a wish to pause that somebody has taken back. `key-taken`: the run would begin
+ * anew. `resumed`: the writer holds it and applies a request to pause that somebody has taken back. `key-taken`: the run would begin
  * anew as another type, where a live run has its key. `busy`: somebody else has locked the run, and the others of the batch
  * were not to wait for that: send it again, alone.
  */
@@ -64,7 +64,7 @@ export interface JudgingWork {
  * What the rules read and write to have a transition take effect. The rows that these methods take and answer may be the store's
  * own, which change as it writes: the rules hand none of them out.
  */
-export interface CommitWork extends Books, JudgingWork {
+export interface CommitWork extends UnitOfWork, JudgingWork {
   /** Appends the entries of a transition and moves the run on, with its lease. Answers the row as it is then. */
   advance(run: Run, transition: Transition): Run
   /** Messages leave the mailbox of a run with this entry; one that has left before stays as it is. */
@@ -93,13 +93,13 @@ export function judge(work: JudgingWork, run: Run | undefined, transition: Trans
   }
   if (!holds(run, lease)) {
     return isParkedBy(run, transition)
-      ? { outcome: 'committed', seq, at: run.updatedAt, inbox: run.inbox, released: true, wish: null }
+      ? { outcome: 'committed', seq, at: run.updatedAt, inbox: run.inbox, released: true, controlRequest: null }
       : refused('lease-lost')
   }
   if (run.seq !== seq) return refused('stale')
   assertLegal(run.status, transition)
   const reason = objection(run, transition, work.now)
-  if (reason === 'cancelling') return { outcome: 'refused', reason, wish: copied(run.wish) }
+  if (reason === 'cancelling') return { outcome: 'refused', reason, controlRequest: copied(run.controlRequest) }
   if (reason !== null) return refused(reason)
   // What was removed has no key. A unique index stands behind this: it only tells before that would have to.
   if (continues === null || run.deletedAt !== null) return null
@@ -115,25 +115,32 @@ function repeated(work: JudgingWork, run: Run, { guard, append, status }: Transi
   // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
   if (last === undefined) return refused('stale')
   const isHeld = holds(run, guard.lease)
-  const wish = isHeld ? copied(run.wish) : null
-  return { outcome: 'committed', seq, at: last.at, inbox: run.inbox, released: status !== null && !isHeld, wish }
+  const controlRequest = isHeld ? copied(run.controlRequest) : null
+  return {
+    outcome: 'committed',
+    seq,
+    at: last.at,
+    inbox: run.inbox,
+    released: status !== null && !isHeld,
+    controlRequest,
+  }
 }
 
 /** A transition that is in order takes effect. */
 export function commit(work: StartingWork, run: Run, transition: Transition): Committed {
   const moved = beginCommit(work, run, transition)
-  const starts = transition.reach?.starts ?? noStarts
+  const starts = transition.outbound?.starts ?? noStarts
   return endCommit(work, run, moved, transition, starts.length === 0 ? nothingStarted : work.startChildren(transition))
 }
 
 /** What comes before its children are started. Answers the row as it is then. */
 export function beginCommit(work: CommitWork, run: Run, transition: Transition): Run {
-  const { guard, takes, reach = null } = transition
+  const { guard, takes, outbound = null } = transition
   const moved = work.advance(run, transition)
   if (takes.length > 0) work.take(run.id, takes, guard.seq + 1)
-  if (reach === null) return moved
-  for (const watched of reach.unwatches) unwatch(work, moved, watched)
-  for (const watched of reach.watches) watch(work, moved, watched)
+  if (outbound === null) return moved
+  for (const watched of outbound.unwatches) unwatch(work, moved, watched)
+  for (const watched of outbound.watches) watch(work, moved, watched)
   return moved
 }
 
@@ -145,16 +152,16 @@ export function endCommit(
   transition: Transition,
   started: readonly Started[],
 ): Committed {
-  const { reach = null } = transition
-  if (reach !== null) bindChildren(work, moved, reach.starts, started)
-  const kept = reach === null ? moved : work.present(moved)
+  const { outbound = null } = transition
+  if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
+  const kept = outbound === null ? moved : work.present(moved)
   // Whoever waits on something that is over by now has mail already.
   const released = endsLease(kept, transition, mailFor(work, transition))
   const { seq, inbox } = kept
-  const wish = released ? null : copied(kept.wish)
+  const controlRequest = released ? null : copied(kept.controlRequest)
   const left = work.leave(run, kept, transition, released)
   if (released && isTerminal(left.status)) conclude(work, left)
-  return { outcome: 'committed', seq, at: work.now, inbox, released, wish }
+  return { outcome: 'committed', seq, at: work.now, inbox, released, controlRequest }
 }
 
 /** Only parking asks for mail: nothing else has a function made for it. */
@@ -166,7 +173,7 @@ type HasMail = Parameters<typeof endsLease>[2]
 
 const unasked: HasMail = () => false
 
-function bindChildren(work: Books, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
+function bindChildren(work: UnitOfWork, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
   for (const [index, { created, taken, run: found }] of started.entries()) {
     const start = starts[index] as ChildStart
     if (created) bindChild(work, parent, found, start)
@@ -182,6 +189,6 @@ function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
 }
 
 /** Nobody who gets an answer can change what is kept. */
-function copied(wish: Wish | null): Wish | null {
-  return wish === null ? null : { ...wish }
+function copied(controlRequest: ControlRequest | null): ControlRequest | null {
+  return controlRequest === null ? null : { ...controlRequest }
 }

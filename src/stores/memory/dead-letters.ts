@@ -1,7 +1,7 @@
 // Messages that gave up because their run had ended, and that somebody wants to see.
 
 import type { DeadLetter, DeadLetterFilter } from '../../store.ts'
-import type { Row } from './row.ts'
+import type { Row } from './tables/row.ts'
 
 export function deadLetters(
   rows: Iterable<Row>,

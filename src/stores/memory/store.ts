@@ -1,17 +1,17 @@
 // The memory store: the reference of what a store does, and the oracle of the property tests. Every method takes effect
 // in one synchronous step, so whatever it does is atomic; it keeps nothing when the process ends.
 
-import { HoldfastError } from '../../core/error.ts'
-import { nextChoreInMs, type Pages } from '../../core/chore.ts'
-import { conclude, doChore } from '../../core/exchange.ts'
-import type { Fate } from '../../core/message.ts'
-import type { Clock } from '../../core/ports.ts'
-import { countKeys, isReadable, rewriteObjection } from '../../core/readable.ts'
-import { holds, type Run, type Wish } from '../../core/run.ts'
-import type { Rewrite } from '../../core/rewrite.ts'
-import { steer } from '../../core/steering.ts'
-import { giveBack, takeOver, timeOut } from '../../core/takeover.ts'
-import type { Transition } from '../../core/transition.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
+import { conclude, doChore } from '../../core/rules/exchange.ts'
+import type { Fate } from '../../core/model/message.ts'
+import type { Clock } from '../../core/runtime/ports.ts'
+import { countKeys, isReadable, rewriteObjection } from '../../core/rules/readable.ts'
+import { holds, type Run, type ControlRequest } from '../../core/model/run.ts'
+import type { Rewrite } from '../../core/rules/rewrite.ts'
+import { control } from '../../core/rules/control.ts'
+import { giveBack, takeOver, timeOut } from '../../core/rules/takeover.ts'
+import type { Transition } from '../../core/model/transition.ts'
 import type {
   Beat,
   BeatRequest,
@@ -25,7 +25,7 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
-  GivenBack,
+  ReleasedLease,
   Hint,
   KeyCount,
   Loaded,
@@ -40,28 +40,28 @@ import type {
   RescueRequest,
   RunFilter,
   Started,
-  Steered,
-  SteerRequest,
+  ControlResult,
+  ControlCommand,
   Store,
   StoreAdmin,
   StoreSecrets,
 } from '../../store.ts'
-import { cutBy, loadBounds } from '../load-bound.ts'
-import { isOver } from './bounds.ts'
-import { checkStore } from './checking.ts'
-import { CommitBooks, commitOne } from './committing.ts'
+import { cutBy, loadBudgets } from '../load-budget.ts'
+import { isOver } from './tables/time-bounds.ts'
+import { checkStore } from './check.ts'
+import { CommitBooks, commitOne } from './commit.ts'
 import { deadLetters } from './dead-letters.ts'
-import { deliverOne } from './delivering.ts'
-import { matching } from './finding.ts'
-import { firstApart, nextDue, nextDueApart, ReadyTurns } from './queues.ts'
-import type { Row } from './row.ts'
-import { startOne } from './starting.ts'
-import { Tables } from './tables.ts'
+import { deliverOne } from './deliver.ts'
+import { matching } from './find.ts'
+import { firstIsolated, nextDue, nextDueIsolated, ReadyTurns } from './tables/queues.ts'
+import type { Row } from './tables/row.ts'
+import { startOne } from './start.ts'
+import { Tables } from './tables/tables.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Pick<Clock, 'now'>
   /** How much one call may write for others. @default `usualPages` */
-  readonly pages?: Pages
+  readonly pages?: PageLimits
   /** What the secrets of tokens are made with. @default there is none */
   readonly tokenKey?: string
 }
@@ -70,14 +70,14 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   readonly capabilities: Capabilities = { notifies: true, multiProcess: false }
   private readonly clock: Pick<Clock, 'now'>
   private readonly tables: Tables
-  private readonly books: CommitBooks
+  private readonly unitOfWork: CommitBooks
   private readonly key: string | null
   private closed = false
 
   constructor(options: MemoryStoreOptions) {
     this.clock = options.clock
     this.tables = new Tables(options.pages)
-    this.books = new CommitBooks(this.tables)
+    this.unitOfWork = new CommitBooks(this.tables)
     this.key = options.tokenKey ?? null
   }
 
@@ -87,20 +87,20 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
     this.assertOpen()
-    const books = this.now()
-    return runs.map((run) => startOne(books, run))
+    const unitOfWork = this.now()
+    return runs.map((run) => startOne(unitOfWork, run))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     this.assertOpen()
     const now = this.clock.now()
-    const { apart = false } = request
-    const queues = this.tables.queues.select(request.selectors, apart ? null : now)
+    const { isolated = false } = request
+    const queues = this.tables.queues.select(request.selectors, isolated ? null : now)
     const limit = this.tables.bounds.sessions.hasEnded(request.session) ? 0 : request.limit
     const runs: Run[] = []
     const over: { readonly row: Row; readonly due: number }[] = []
     const turns = new ReadyTurns(queues, request.selectors)
-    const first = (): Row | undefined => (apart ? firstApart(queues, now) : turns.first())
+    const first = (): Row | undefined => (isolated ? firstIsolated(queues, now) : turns.first())
     let row = first()
     for (; row !== undefined; row = first()) {
       if (isOver(row, now) || !isReadable(row, request)) {
@@ -111,18 +111,18 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
         turns.take(row)
         this.tables.lease(row, { session: request.session, token: row.token + 1 }, leaseMsOf(row, request), now)
         // A suspect is counted when it begins.
-        if (!apart) row.crashes += 1
+        if (!isolated) row.crashes += 1
         runs.push(row.view())
       } else break
     }
-    const next = apart ? nextDueApart(queues, now) : nextDue(queues)
-    for (const one of over) this.tables.queues.enqueue(one.row, one.due, now, apart)
+    const next = isolated ? nextDueIsolated(queues, now) : nextDue(queues)
+    for (const one of over) this.tables.queues.enqueue(one.row, one.due, now, isolated)
     return { runs, more: row !== undefined, nextDue: next, now }
   }
 
   async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
     this.assertOpen()
-    const bounds = loadBounds(mostBytes)
+    const bounds = loadBudgets(mostBytes)
     return requests.map((request) => {
       const row = this.tables.rows.get(request.runId)
       return row === undefined ? { entries: [], messages: [], ...cutBy(bounds) } : row.load(request, bounds)
@@ -131,20 +131,20 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
 
   async commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
     this.assertOpen()
-    const books = this.now()
-    return transitions.map((transition) => commitOne(books, transition))
+    const unitOfWork = this.now()
+    return transitions.map((transition) => commitOne(unitOfWork, transition))
   }
 
   async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     this.assertOpen()
-    const books = this.now()
-    return messages.map((message) => deliverOne(books, message))
+    const unitOfWork = this.now()
+    return messages.map((message) => deliverOne(unitOfWork, message))
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
     this.assertOpen()
     const now = this.clock.now()
-    const { session, held = [], seeksStrays = true } = request
+    const { session, held = [], seeksUnknownLeases = true } = request
     const alive = this.tables.bounds.sessions.beat(request, now)
     const lost: string[] = []
     const mail: Beat['mail'][number][] = []
@@ -159,21 +159,24 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     }
     const { bounds } = this.tables
     const listed = new Set(held.map(({ runId }) => runId))
-    const isTold = ({ id }: Row): boolean => seeksStrays || listed.has(id)
-    const wish = ({ id, wish: wanted }: Row): Beat['wished'][number] => ({ runId: id, wish: { ...(wanted as Wish) } })
-    const wished = bounds.wished(session).filter(isTold).map(wish)
+    const isHeldBySession = ({ id }: Row): boolean => seeksUnknownLeases || listed.has(id)
+    const controlRequest = ({ id, controlRequest: wanted }: Row): Beat['controlRequests'][number] => ({
+      runId: id,
+      controlRequest: { ...(wanted as ControlRequest) },
+    })
+    const controlRequests = bounds.controlRequests(session).filter(isHeldBySession).map(controlRequest)
     const timedOut = bounds
       .timedOut(session, now)
-      .filter(isTold)
+      .filter(isHeldBySession)
       .map(({ id }) => id)
-    const strays = seeksStrays ? bounds.strays(session, listed) : []
-    return { alive, lost, strays, wished, mail, timedOut, now }
+    const unknownLeases = seeksUnknownLeases ? bounds.unknownLeases(session, listed) : []
+    return { alive, lost, unknownLeases, controlRequests, mail, timedOut, now }
   }
 
-  async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
+  async control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
     this.assertOpen()
     const now = this.clock.now()
-    return requests.map((request) => this.steerOne(request, now))
+    return requests.map((request) => this.controlOne(request, now))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
@@ -199,11 +202,11 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
       else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
     }
     const more = found.length < orphans.length + over.length
-    const suspects = this.tables.queues.nextApart()
+    const suspects = this.tables.queues.nextIsolated()
     return { sessionsEnded, takenOver, ended, paused, suspects, more, next: this.tables.bounds.next(), now }
   }
 
-  async release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]> {
+  async release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]> {
     this.assertOpen()
     const now = this.clock.now()
     for (const lease of leases) {
@@ -219,7 +222,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const now = this.clock.now()
     const chore = this.tables.topics.takeChore(now)
     if (chore !== undefined) {
-      doChore(this.books.at(now), chore)
+      doChore(this.unitOfWork.at(now), chore)
       return { worked: true, nextInMs: null }
     }
     const dues = this.tables.topics.allChores().map(({ due }) => due)
@@ -295,26 +298,26 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     this.tables.hints.close()
   }
 
-  private steerOne(request: SteerRequest, now: number): Steered {
+  private controlOne(request: ControlCommand, now: number): ControlResult {
     const { rows, keys } = this.tables
     const row = rows.get(request.runId)
     if (row === undefined) return { outcome: 'not-found' }
     const run = row.view()
     if (row.entries.some(({ transition }) => transition === request.id)) return { outcome: 'done', run }
     const keyHolder = request.kind === 'retry' ? (keys.holder(run)?.id ?? null) : null
-    const { answer, write } = steer(run, request, now, keyHolder)
+    const { answer, write } = control(run, request, now, keyHolder)
     if (write !== null) this.rewrite(row, write, request.id, now)
     return answer
   }
 
   /** Makes the row what it shall be; if it has ended with that, those who watch it are told. */
   private rewrite(row: Row, write: Rewrite, transition: string | null, now: number): void {
-    if (this.tables.rewrite(row, write, transition, now)) conclude(this.books.at(now), row.view())
+    if (this.tables.rewrite(row, write, transition, now)) conclude(this.unitOfWork.at(now), row.view())
   }
 
   /** The tables as they are for a call that takes place now. */
   private now(): CommitBooks {
-    return this.books.at(this.clock.now())
+    return this.unitOfWork.at(this.clock.now())
   }
 
   private assertOpen(): void {

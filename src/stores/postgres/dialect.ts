@@ -1,6 +1,6 @@
 // What may differ from one database to the other, or from one installation to the other: every statement is made from this.
 
-import type { StatementName } from '../statement-plan.ts'
+import type { StatementName } from './statement-name.ts'
 
 export interface Dialect {
   /** The name of the schema, quoted. */

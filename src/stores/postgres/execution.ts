@@ -2,7 +2,7 @@
 // does is written against this, and so is the same in both.
 
 import type { BatchOptions, Hint } from '../../store.ts'
-import type { ConnectionUse } from './connection-budget.ts'
+import type { ConnectionUse } from './connection/connection-budget.ts'
 import type { Statement } from './dialect.ts'
 
 /** All that is ever sent: lists and rows go as the text of a JSON value, which every library passes on untouched. */
@@ -14,11 +14,11 @@ export interface Execution {
   /** Sends a statement. Several may be under way at once: they are executed in this order. */
   execute(statement: Statement, values: readonly Value[]): Promise<readonly Row[]>
   /** What to tell others once it is committed. */
-  readonly hints: Told[]
+  readonly hints: DetailedHint[]
 }
 
 /** A hint; of what is ready or timed, where it stands, if that is known: then no claim need look for it everywhere. */
-export type Told = Hint & {
+export type DetailedHint = Hint & {
   readonly version?: number
   readonly rank?: number
   readonly due?: number

@@ -2,4 +2,4 @@
 
 export { openPostgresStore, type PostgresStoreOptions } from './open.ts'
 export type { PostgresStore } from './store.ts'
-export type { UnsafeDurability } from './durability.ts'
+export type { UnsafeDurability } from './connection/durability.ts'

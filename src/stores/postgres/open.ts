@@ -1,30 +1,36 @@
 // Opens a Postgres store: finds a way to the database, looks how safe it is, and puts the parts together.
 
 import { createHash, getRandomValues, randomUUID } from 'node:crypto'
-import { someTime, toMs, type Duration } from '../../core/duration.ts'
-import { HoldfastError } from '../../core/error.ts'
-import { harmless, randomFraction, type Clock, type Logger, type Random } from '../../core/ports.ts'
-import { checkOptions, shown } from '../../core/suggest.ts'
-import { connected } from './changing.ts'
-import { ConnectionBudget } from './connection-budget.ts'
-import { Database, patienceFor, type PoolLike } from './database.ts'
+import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { harmless, randomFraction, type Clock, type Logger, type Random } from '../../core/runtime/ports.ts'
+import { checkOptions, shown } from '../../core/text/suggest.ts'
+import { connected } from './schema/schema-change.ts'
+import { ConnectionBudget } from './connection/connection-budget.ts'
+import { Database, patienceFor, type PoolLike } from './connection/database.ts'
 import { databaseClock, type Dialect } from './dialect.ts'
-import { checkDurability, type UnsafeDurability } from './durability.ts'
-import { Hints } from './hearing.ts'
+import { checkDurability, type UnsafeDurability } from './connection/durability.ts'
+import { Hints } from './hints/hints.ts'
 import type { Row } from './execution.ts'
-import { expectErrors, inTime, onLine, type Line, type LineSource } from './line.ts'
-import { Rights } from './missing-right.ts'
-import { migrate, readSchema } from './migrating.ts'
-import { listenAt, listenOver } from './listen-client.ts'
-import type { ListenClient } from './listening.ts'
-import { refusedRescues, warnOfPolicies } from './row-security.ts'
-import { localSettings, openPool, settingsFor, settingsSql } from './pool.ts'
-import { installRoles } from './roles.ts'
-import { checkSchema, quoteSchema, quoteText } from './schema-name.ts'
-import { assertSearchPath } from './search-path.ts'
-import { readSecret } from './secrets.ts'
+import {
+  expectErrors,
+  inTime,
+  withConnection,
+  type PooledConnection,
+  type PoolSource,
+} from './connection/connection.ts'
+import { Rights } from './schema/missing-right.ts'
+import { migrate, readSchema } from './schema/migrate.ts'
+import { listenAt, listenOver } from './hints/listen-client.ts'
+import type { ListenClient } from './hints/listener.ts'
+import { refusedRescues, warnOfPolicies } from './schema/row-security.ts'
+import { localSettings, openPool, settingsFor, settingsSql } from './connection/pool.ts'
+import { installRoles } from './schema/roles.ts'
+import { checkSchema, quoteSchema, quoteText } from './schema/schema-name.ts'
+import { assertSearchPath } from './connection/search-path.ts'
+import { readSecret } from './schema/secrets.ts'
 import { PostgresStore } from './store.ts'
-import type { StatementName } from '../statement-plan.ts'
+import type { StatementName } from './statement-name.ts'
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host/database`. `?schema=` and `?shards=` say what the options of these names say. */
@@ -107,7 +113,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       ? await openPool({ url: url ?? '', max: connections, settings, connectMs: storageMs, onError })
       : null
   const pool = own?.pool ?? inTime(lent as PoolLike, storageMs)
-  const source: LineSource = { pool, beats: own?.beats ?? null, budget: new ConnectionBudget(connections) }
+  const source: PoolSource = { pool, beats: own?.beats ?? null, budget: new ConnectionBudget(connections) }
   lent?.on?.('connect', expectErrors)
   const leave = async (): Promise<void> => {
     lent?.off?.('connect', expectErrors)
@@ -163,7 +169,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
         if (from !== to) await installRoles(pool, { schema: name })
       },
       tokenKey: () => readSecret(source, storageMs, name, 'token_key'),
-      hearing: hints,
+      hints: hints,
       // A library that was not given to us cannot take connections of ours.
       libraries: lent === undefined ? new ConnectionBudget(connections) : source.budget,
       onRefused: (run, error) =>
@@ -205,13 +211,17 @@ export function channelOf(schema: string): string {
 }
 
 /** Asks something on a connection as it comes from the pool. */
-function ask(source: LineSource, storageMs: number, query: Parameters<Line['query']>[0]): Promise<readonly Row[]> {
+function ask(
+  source: PoolSource,
+  storageMs: number,
+  query: Parameters<PooledConnection['query']>[0],
+): Promise<readonly Row[]> {
   const ms = { ms: storageMs }
   const options = { use: 'general', patienceMs: patienceFor(storageMs), turn: ms, connect: ms } as const
-  return onLine(source, options, async (line) => (await line.query(query)).rows)
+  return withConnection(source, options, async (pooled) => (await pooled.query(query)).rows)
 }
 
-async function notify(source: LineSource, storageMs: number, values: readonly [string, string]): Promise<void> {
+async function notify(source: PoolSource, storageMs: number, values: readonly [string, string]): Promise<void> {
   await ask(source, storageMs, { text: 'select pg_catalog.pg_notify($1::text, $2::text)', values })
 }
 

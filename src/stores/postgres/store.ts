@@ -1,9 +1,9 @@
 // The Postgres store. Every method executes its statement plan; what goes out together goes in as few round trips as the
 // answers allow. Runs of several shards are told apart here, each shard in a transaction of its own.
 
-import type { Fate } from '../../core/message.ts'
-import type { Run } from '../../core/run.ts'
-import type { Transition } from '../../core/transition.ts'
+import type { Fate } from '../../core/model/message.ts'
+import type { Run } from '../../core/model/run.ts'
+import type { Transition } from '../../core/model/transition.ts'
 import type {
   BatchOptions,
   Beat,
@@ -19,7 +19,7 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
-  GivenBack,
+  ReleasedLease,
   Fresh,
   Hint,
   KeyCount,
@@ -36,8 +36,8 @@ import type {
   RunFilter,
   StartBusy,
   Started,
-  Steered,
-  SteerRequest,
+  ControlResult,
+  ControlCommand,
   Store,
   StoreAdmin,
   StoreLimits,
@@ -46,35 +46,35 @@ import type {
   TransactOptions,
   TransactionStore,
 } from '../../store.ts'
-import { checking, type Checking } from './checking.ts'
-import { chores, type Chores } from './chores.ts'
-import { claiming, type Claiming } from './claiming.ts'
-import type { ConnectionBudget } from './connection-budget.ts'
-import { committing } from './committing.ts'
-import type { Database } from './database.ts'
-import { deadLetters, type DeadLetters } from './dead-letters.ts'
-import { storedPayloads, type StoredPayloads } from './payloads.ts'
-import { delivering, type Delivering } from './delivering.ts'
+import { createCheckQueries, type CheckQueries } from './read/check.ts'
+import { createChoreQueries, type ChoreQueries } from './exchange/chores.ts'
+import { createClaimQueries, type ClaimQueries } from './claim/claim.ts'
+import type { ConnectionBudget } from './connection/connection-budget.ts'
+import { createCommitQueries } from './commit/commit.ts'
+import type { Database } from './connection/database.ts'
+import { createDeadLetterQueries, type DeadLetterQueries } from './read/dead-letters.ts'
+import { createPayloadQueries, type PayloadQueries } from './read/payloads.ts'
+import { createDeliverQueries, type DeliverQueries } from './exchange/deliver.ts'
 import type { Dialect } from './dialect.ts'
-import { exchanging } from './exchanging.ts'
-import type { Execution, Told, Transactions } from './execution.ts'
-import { idempotency, type Idempotency } from './idempotency.ts'
-import { feeding, type Feeding } from './feeding.ts'
-import { finding, type Finding } from './finding.ts'
-import { judging, type Judging } from './judging.ts'
-import { reading, type Reading } from './reading.ts'
-import { refusedOthers, type RefusedOthers } from './refused-others.ts'
-import { rescuing, type Rescuing } from './rescuing.ts'
-import type { RefusedRescue } from './row-security.ts'
-import { sessions, type Sessions } from './sessions.ts'
+import { createExchangeRunner } from './exchange/exchange.ts'
+import type { Execution, DetailedHint, Transactions } from './execution.ts'
+import { createIdempotencyQueries, type IdempotencyQueries } from './commit/idempotency.ts'
+import { createFeedQueries, type FeedQueries } from './read/feed.ts'
+import { createFindQueries, type FindQueries } from './read/find.ts'
+import { createLockedCommitQueries, type LockedCommitQueries } from './commit/locked-commit.ts'
+import { createReadQueries, type ReadQueries } from './read/read.ts'
+import { refusedOthers, type RefusedOthers } from './exchange/refused-others.ts'
+import { createRescueQueries, type RescueQueries } from './claim/rescue.ts'
+import type { RefusedRescue } from './schema/row-security.ts'
+import { createSessionQueries, type SessionQueries } from './claim/sessions.ts'
 import { sqlHandleOf } from '../sql-handle.ts'
-import type { Lent } from './lent-transaction.ts'
-import { PostgresWithin, type TellWithin } from './within.ts'
-import { isOfData, translated } from './sql-state.ts'
-import { childrenStarting } from './ordered-starting.ts'
-import { Batches } from './batches.ts'
-import { starting, type Starting } from './starting.ts'
-import { steering, type Steering } from './steering.ts'
+import type { Lent } from './connection/lent-transaction.ts'
+import { PostgresTransactionStore, type NotifyInTransaction } from './transaction-store.ts'
+import { isOfData, translated } from './connection/sql-state.ts'
+import { childrenStarting } from './commit/ordered-start.ts'
+import { Batches } from './commit/batches.ts'
+import { createStartQueries, type StartQueries } from './commit/start.ts'
+import { createControlQueries, type ControlQueries } from './exchange/control.ts'
 
 /** What a store is built from; `openPostgresStore` puts it together. */
 export interface PostgresStoreParts {
@@ -90,7 +90,7 @@ export interface PostgresStoreParts {
   readonly migrate: () => Promise<void>
   /** Reads what the secrets of tokens are made with. */
   readonly tokenKey: () => Promise<string>
-  readonly hearing: Hearing
+  readonly hints: HintChannel
   /** A policy of row-level security lets nobody change this run. */
   readonly onRefused?: (runId: string, error: unknown) => void
   /** Such policies let nobody take over, or end, these runs. */
@@ -102,15 +102,15 @@ export interface PostgresStoreParts {
 }
 
 /** How hints come and go. */
-export interface Hearing {
+export interface HintChannel {
   /** Other processes are being heard. */
   readonly hears: boolean
   /** Told of hints, from here and from elsewhere. */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
   /** Tells others inside a transaction of a user. */
-  readonly tellWithin: TellWithin
+  readonly notifyInTransaction: NotifyInTransaction
   /** Told of the same, at once and whether anybody listens or not. */
-  attend(notice: (hints: readonly Told[]) => void): void
+  attend(notice: (hints: readonly DetailedHint[]) => void): void
 }
 
 /** A check reads everything, and there may be millions of runs: nobody waits for it but the doctor. */
@@ -123,60 +123,64 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   /** The same, with a connection that is kept for heartbeats. */
   private readonly beats: Transactions
   readonly dialect: Dialect
-  readonly starting: Starting
-  readonly idempotency: Idempotency
-  private readonly claiming: Claiming
-  readonly judging: Judging
-  readonly delivering: Delivering
-  readonly steering: Steering
+  readonly startQueries: StartQueries
+  readonly idempotencyQueries: IdempotencyQueries
+  private readonly claimQueries: ClaimQueries
+  readonly lockedCommitQueries: LockedCommitQueries
+  readonly deliverQueries: DeliverQueries
+  readonly controlQueries: ControlQueries
   readonly refusedOthers: RefusedOthers
-  readonly reading: Reading
-  private readonly feeding: Feeding
-  private readonly sessions: Sessions
-  private readonly rescuing: Rescuing
-  private readonly chores: Chores
-  private readonly finding: Finding
-  private readonly dead: DeadLetters
-  private readonly payloads: StoredPayloads
-  private readonly checking: Checking
+  readonly readQueries: ReadQueries
+  private readonly feedQueries: FeedQueries
+  private readonly sessionQueries: SessionQueries
+  private readonly rescueQueries: RescueQueries
+  private readonly choreQueries: ChoreQueries
+  private readonly findQueries: FindQueries
+  private readonly deadLetterQueries: DeadLetterQueries
+  private readonly payloadQueries: PayloadQueries
+  private readonly checkQueries: CheckQueries
   private readonly batches: Batches
 
   constructor(parts: PostgresStoreParts) {
-    const { database, dialect, monotonic, hearing } = parts
+    const { database, dialect, monotonic, hints } = parts
     const onRefused = parts.onRefused ?? (() => undefined)
     this.refusedOthers = refusedOthers(dialect, { monotonic, onRefused })
-    const exchange = exchanging(dialect, this.refusedOthers)
+    const exchange = createExchangeRunner(dialect, this.refusedOthers)
     this.parts = parts
     this.db = database
     this.beats = database.reserved('heartbeat')
     this.dialect = dialect
-    this.starting = starting(dialect)
-    this.idempotency = idempotency(dialect)
-    this.claiming = claiming(dialect, { monotonic, onRefused })
-    this.reading = reading(dialect)
-    this.judging = judging(dialect, exchange, childrenStarting(this))
-    this.delivering = delivering(dialect, exchange)
-    this.steering = steering(dialect, exchange, this.idempotency)
-    this.feeding = feeding(dialect, monotonic)
-    this.sessions = sessions(dialect, monotonic)
-    this.rescuing = rescuing(dialect, exchange, {
+    this.startQueries = createStartQueries(dialect)
+    this.idempotencyQueries = createIdempotencyQueries(dialect)
+    this.claimQueries = createClaimQueries(dialect, { monotonic, onRefused })
+    this.readQueries = createReadQueries(dialect)
+    this.lockedCommitQueries = createLockedCommitQueries(dialect, exchange, childrenStarting(this))
+    this.deliverQueries = createDeliverQueries(dialect, exchange)
+    this.controlQueries = createControlQueries(dialect, exchange, this.idempotencyQueries)
+    this.feedQueries = createFeedQueries(dialect, monotonic)
+    this.sessionQueries = createSessionQueries(dialect, monotonic)
+    this.rescueQueries = createRescueQueries(dialect, exchange, {
       monotonic,
       refusedOthers: this.refusedOthers,
       onRefused: parts.onRescueRefused ?? (() => undefined),
     })
-    this.chores = chores(dialect, exchange, this.refusedOthers)
-    this.finding = finding(dialect)
-    this.dead = deadLetters(dialect)
-    this.payloads = storedPayloads(dialect)
-    this.checking = checking(dialect)
-    this.batches = new Batches(this, database, committing(dialect, this.judging, this.refusedOthers))
-    hearing.attend((hints) => {
-      this.claiming.notice(hints)
-      this.rescuing.notice(hints)
+    this.choreQueries = createChoreQueries(dialect, exchange, this.refusedOthers)
+    this.findQueries = createFindQueries(dialect)
+    this.deadLetterQueries = createDeadLetterQueries(dialect)
+    this.payloadQueries = createPayloadQueries(dialect)
+    this.checkQueries = createCheckQueries(dialect)
+    this.batches = new Batches(
+      this,
+      database,
+      createCommitQueries(dialect, this.lockedCommitQueries, this.refusedOthers),
+    )
+    hints.attend((hints) => {
+      this.claimQueries.notice(hints)
+      this.rescueQueries.notice(hints)
     })
     this.capabilities = {
       get notifies() {
-        return hearing.hears
+        return hints.hears
       },
       multiProcess: true,
       shards: dialect.shards,
@@ -197,12 +201,12 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const { shards } = this.dialect
-    if (shards === 1) return this.claiming.claim(this.db, 0, request)
+    if (shards === 1) return this.claimQueries.claim(this.db, 0, request)
     return this.claimInTurn(request)
   }
 
   async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
-    return this.read(requests, (x) => this.reading.load(x, requests, mostBytes))
+    return this.read(requests, (x) => this.readQueries.load(x, requests, mostBytes))
   }
 
   async commit(transitions: readonly Transition[], options?: BatchOptions): Promise<readonly Committed[]> {
@@ -216,56 +220,56 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     return this.batches.deliver(messages, options)
   }
 
-  async steer(requests: readonly SteerRequest[]): Promise<readonly (Steered | Busy)[]> {
-    return this.batches.steer(requests)
+  async control(requests: readonly ControlCommand[]): Promise<readonly (ControlResult | Busy)[]> {
+    return this.batches.control(requests)
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
-    return this.sessions.beat(this.beats, request)
+    return this.sessionQueries.beat(this.beats, request)
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
-    return this.rescuing.rescue(this.db, request)
+    return this.rescueQueries.rescue(this.db, request)
   }
 
   async doChores(): Promise<ChoresDone> {
-    return this.chores.doOne(this.db)
+    return this.choreQueries.doOne(this.db)
   }
 
-  async release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]> {
+  async release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]> {
     return this.batches.release(leases)
   }
 
   async get(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
-    return this.read(runIds, (x) => this.reading.readRuns(x, runIds))
+    return this.read(runIds, (x) => this.readQueries.readRuns(x, runIds))
   }
 
   async changes(after: number, limit: number): Promise<readonly Change[]> {
-    return this.feeding.readChanges(this.db, after, limit)
+    return this.feedQueries.readChanges(this.db, after, limit)
   }
 
   async find(filter: RunFilter, page: Page): Promise<readonly Run[]> {
-    return this.db.alone((x) => this.finding.find(x, filter, page))
+    return this.db.alone((x) => this.findQueries.find(x, filter, page))
   }
 
   async count(filter: RunFilter, atMost: number): Promise<number> {
-    return this.db.alone((x) => this.finding.count(x, filter, atMost))
+    return this.db.alone((x) => this.findQueries.count(x, filter, atMost))
   }
 
   async deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]> {
-    return this.db.alone((x) => this.dead.find(x, filter, page))
+    return this.db.alone((x) => this.deadLetterQueries.find(x, filter, page))
   }
 
   async settleDeadLetter(letter: Pick<DeadLetter, 'runId' | 'id'>, fate: Fate): Promise<boolean> {
-    return this.db.alone((x) => this.dead.settle(x, letter, fate), 'dead.commit')
+    return this.db.alone((x) => this.deadLetterQueries.settle(x, letter, fate), 'dead.commit')
   }
 
   async otherKeys(keys: readonly string[], atMost: number): Promise<readonly KeyCount[]> {
-    return this.db.alone((x) => this.payloads.otherKeys(x, keys, atMost))
+    return this.db.alone((x) => this.payloadQueries.otherKeys(x, keys, atMost))
   }
 
   async rewritePayloads(request: PayloadRewrite): Promise<PayloadsRewritten> {
-    return this.db.transaction('rewritePayloads.commit', (x) => this.payloads.rewrite(x, request))
+    return this.db.transaction('rewritePayloads.commit', (x) => this.payloadQueries.rewrite(x, request))
   }
 
   async tokenKey(): Promise<string> {
@@ -278,30 +282,30 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     const lent = <Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> =>
       this.db.lend(({ x }) => work(x), { patienceMs: longestCheckMs, inTime: true })
     try {
-      return await lent((x) => this.checking.check(x)).catch(async (error: unknown) => {
+      return await lent((x) => this.checkQueries.check(x)).catch(async (error: unknown) => {
         if (!isOfData(error)) throw error
         // A row that somebody has changed fails a statement for all: it is found, and the others are checked without it.
-        const damaged = await lent((x) => this.checking.damaged(x))
+        const damaged = await lent((x) => this.checkQueries.damaged(x))
         if (damaged.length === 0) throw error
-        return lent((x) => this.checking.check(x, damaged))
+        return lent((x) => this.checkQueries.check(x, damaged))
       })
     } catch (error) {
       throw translated(error)
     }
   }
 
-  within(handle: unknown): TransactionStore {
+  inTransaction(handle: unknown): TransactionStore {
     this.db.assertOpen()
-    return new PostgresWithin(this, sqlHandleOf(handle), this.parts.hearing.tellWithin)
+    return new PostgresTransactionStore(this, sqlHandleOf(handle), this.parts.hints.notifyInTransaction)
   }
 
   async transact<Result>(
     work: (handle: unknown, within: TransactionStore) => Promise<Result>,
     options?: TransactOptions,
   ): Promise<Result> {
-    const { tellWithin } = this.parts.hearing
+    const { notifyInTransaction } = this.parts.hints
     const lent = ({ client, handle, takeBack }: Lent): Promise<Result> =>
-      work(client, new PostgresWithin(this, handle, tellWithin, takeBack))
+      work(client, new PostgresTransactionStore(this, handle, notifyInTransaction, takeBack))
     return this.db.lend(lent, options)
   }
 
@@ -312,7 +316,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
 
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
     this.db.assertOpen()
-    return this.parts.hearing.listen(onHint)
+    return this.parts.hints.listen(onHint)
   }
 
   limit(ms: number): () => void {
@@ -339,7 +343,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     for (let turn = 0; turn < shards; turn += 1) {
       const limit = request.limit - runs.length
       const shard = (first + turn) % shards
-      const asked = this.claiming.claim(this.db, shard, { ...request, limit })
+      const asked = this.claimQueries.claim(this.db, shard, { ...request, limit })
       const claimed = await asked.catch((error: unknown) => {
         if (runs.length === 0) throw error
         return null

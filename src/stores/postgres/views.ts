@@ -3,13 +3,13 @@
 // that shows no payload, and one in another schema that does, for those whom it is granted to. Neither gives anybody a right:
 // whoever looks needs the right to read what the view reads.
 
-import { HoldfastError, messageOf } from '../../core/error.ts'
-import { didYouMean, shown } from '../../core/suggest.ts'
-import { again, connected, frame, serverOf, type Server } from './changing.ts'
-import type { ClientLike, PoolLike } from './database.ts'
-import { assertOwned, ownershipOf } from './owning.ts'
-import { quoteName, quoteSchema, quoteText } from './schema-name.ts'
-import { sqlStateOf } from './sql-state.ts'
+import { HoldfastError, messageOf } from '../../core/errors/error.ts'
+import { didYouMean, shown } from '../../core/text/suggest.ts'
+import { again, connected, frame, serverOf, type Server } from './schema/schema-change.ts'
+import type { ClientLike, PoolLike } from './connection/database.ts'
+import { assertOwned, ownershipOf } from './schema/ownership.ts'
+import { quoteName, quoteSchema, quoteText } from './schema/schema-name.ts'
+import { sqlStateOf } from './connection/sql-state.ts'
 import { coordinator } from './views/coordinator.ts'
 import { ironflow } from './views/ironflow.ts'
 import { pgqrs } from './views/pgqrs.ts'

@@ -1,6 +1,6 @@
 // Everything that an application imports from 'holdfast/sqlite'.
 
 export { openSqliteStore, type SqliteStoreOptions } from './open.ts'
-export type { Synchronous } from './settings.ts'
+export type { Synchronous } from './driver/settings.ts'
 export { SqliteStore } from './store.ts'
-export type { SqliteDriver } from './driver.ts'
+export type { SqliteDriver } from './driver/driver.ts'

@@ -1,18 +1,18 @@
 // Opens a SQLite store: finds a driver, creates the file so that only its owner can read it, and sets the connection up so
 // that what was answered as committed survives a loss of power.
 
-import { someTime, toMs, type Duration } from '../../core/duration.ts'
-import { HoldfastError } from '../../core/error.ts'
-import type { Clock, Logger } from '../../core/ports.ts'
-import { checkOptions } from '../../core/suggest.ts'
-import { Connection } from './connection.ts'
-import type { Driver, SqliteDriver } from './driver.ts'
-import { inMemory, wholePathOf } from './file-address.ts'
-import { loadFileDriver } from './file-driver.ts'
-import { shareGate } from './gate.ts'
-import { fileOf } from './handle.ts'
-import { overLibsql, type DatabaseLike } from './libsql.ts'
-import { overNodeSqlite, type DatabaseSyncLike } from './node-sqlite.ts'
+import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Clock, Logger } from '../../core/runtime/ports.ts'
+import { checkOptions } from '../../core/text/suggest.ts'
+import { Connection } from './driver/connection.ts'
+import type { Driver, SqliteDriver } from './driver/driver.ts'
+import { inMemory, wholePathOf } from './driver/file-address.ts'
+import { loadFileDriver } from './driver/file-driver.ts'
+import { shareGate } from './transactions/gate.ts'
+import { fileOf } from './transactions/user-handle.ts'
+import { overLibsql, type DatabaseLike } from './driver/libsql.ts'
+import { overNodeSqlite, type DatabaseSyncLike } from './driver/node-sqlite.ts'
 import {
   createPrivately,
   nowSql,
@@ -22,7 +22,7 @@ import {
   warnIfLoose,
   warnIfShared,
   type Synchronous,
-} from './settings.ts'
+} from './driver/settings.ts'
 import { SqliteStore, type WriteCount } from './store.ts'
 
 export interface SqliteStoreOptions {

@@ -5,10 +5,10 @@
 //
 // Listeners of this store object are told of what it wrote itself. What other processes write is found by looking.
 
-import type { Fate } from '../../core/message.ts'
-import type { Clock, Logger } from '../../core/ports.ts'
-import type { Run } from '../../core/run.ts'
-import type { Transition } from '../../core/transition.ts'
+import type { Fate } from '../../core/model/message.ts'
+import type { Clock, Logger } from '../../core/runtime/ports.ts'
+import type { Run } from '../../core/model/run.ts'
+import type { Transition } from '../../core/model/transition.ts'
 import type {
   BatchOptions,
   Beat,
@@ -23,7 +23,7 @@ import type {
   DeadLetter,
   DeadLetterFilter,
   Delivered,
-  GivenBack,
+  ReleasedLease,
   Hint,
   KeyCount,
   Loaded,
@@ -38,8 +38,8 @@ import type {
   RescueRequest,
   RunFilter,
   Started,
-  Steered,
-  SteerRequest,
+  ControlResult,
+  ControlCommand,
   Store,
   StoreAdmin,
   StoreLimits,
@@ -49,28 +49,28 @@ import type {
   TransactionStore,
 } from '../../store.ts'
 import { StorageLimit } from '../storage-limit.ts'
-import { Batch } from './batch.ts'
-import { SqliteBooks } from './books.ts'
-import { CallQueue } from './call-queue.ts'
-import { checkTables } from './checking.ts'
-import { doPage, nextInMsOf, takeChore } from './chores.ts'
-import { claimRuns, look } from './claiming.ts'
-import { commitOne } from './committing.ts'
-import type { Connection } from './connection.ts'
-import { FileMark } from './file-mark.ts'
-import { findDeadLetters, settleDeadLetter } from './dead-letters.ts'
-import { otherKeys, rewritePayloads } from './payloads.ts'
-import { deliverOne } from './delivering.ts'
-import { countRuns, findRuns } from './finding.ts'
-import type { Calm, Quiet } from './found-nothing.ts'
-import { load, readChanges, readRun, readTokenKey } from './reading.ts'
-import { outlook, rescueRuns } from './rescuing.ts'
-import { migrate } from './schema.ts'
-import { beat, endExpired } from './sessions.ts'
-import { startRuns } from './starting.ts'
-import { releaseOne, steerRuns } from './steering.ts'
-import type { Gate } from './gate.ts'
-import { UserTransactions } from './user-transactions.ts'
+import { Batch } from './write/batch.ts'
+import { SqliteUnitOfWork } from './write/unit-of-work.ts'
+import { CallQueue } from './transactions/call-queue.ts'
+import { checkTables } from './read/check.ts'
+import { doPage, nextInMsOf, takeChore } from './write/chores.ts'
+import { claimRuns, look } from './write/claim.ts'
+import { commitOne } from './write/commit.ts'
+import type { Connection } from './driver/connection.ts'
+import { FileMark } from './driver/file-stamp.ts'
+import { findDeadLetters, settleDeadLetter } from './read/dead-letters.ts'
+import { otherKeys, rewritePayloads } from './read/payloads.ts'
+import { deliverOne } from './write/deliver.ts'
+import { countRuns, findRuns } from './read/find.ts'
+import type { IdleRescue, IdleClaim } from './read/idle-look.ts'
+import { load, readChanges, readRun, readTokenKey } from './read/read.ts'
+import { outlook, rescueRuns } from './write/rescue.ts'
+import { migrate } from './schema/schema.ts'
+import { beat, endExpired } from './write/sessions.ts'
+import { startRuns } from './write/start.ts'
+import { releaseOne, controlRuns } from './write/control.ts'
+import type { Gate } from './transactions/gate.ts'
+import { UserTransactions } from './transactions/user-transactions.ts'
 
 /** What a store is built from; `openSqliteStore` puts it together. */
 export interface SqliteStoreParts {
@@ -120,11 +120,11 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   private readonly users: UserTransactions
   private readonly storageMs: number
   private readonly storage: StorageLimit
-  private quiet: Quiet | null = null
-  private calm: Calm | null = null
+  private quiet: IdleClaim | null = null
+  private calm: IdleRescue | null = null
   private readonly mark: FileMark
   private readonly listeners = new Set<(hint: Hint) => void>()
-  private untold: Hint[] = []
+  private undelivered: Hint[] = []
 
   constructor(parts: SqliteStoreParts) {
     const { db, now, clock, state, writes, capabilities, gate, file, storageMs, logger, onClose } = parts
@@ -154,12 +154,12 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   async start(runs: readonly NewRun[], options?: BatchOptions): Promise<readonly Started[]> {
-    return this.write(runs.length, (batch) => startRuns(new SqliteBooks(batch), runs), [], this.until(options))
+    return this.write(runs.length, (batch) => startRuns(new SqliteUnitOfWork(batch), runs), [], this.until(options))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
     const until = this.until()
-    const look = (): Claimed => (request.apart === true ? this.lookApart(request) : this.look(request))
+    const look = (): Claimed => (request.isolated === true ? this.lookIsolated(request) : this.look(request))
     const found = await this.read(look, until)
     return found.more ? this.write(1, (batch) => claimRuns(batch, request), found, until) : found
   }
@@ -182,7 +182,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   /** Asked for only when suspects are known to wait, so that nothing is remembered of it. */
-  private lookApart(request: ClaimRequest): Claimed {
+  private lookIsolated(request: ClaimRequest): Claimed {
     const now = this.now()
     const { more, nextDue } = look(this.db, request, now)
     return { runs: [], more, nextDue, now }
@@ -205,8 +205,8 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.write(messages.length, deliver, [], this.until(options))
   }
 
-  async steer(requests: readonly SteerRequest[]): Promise<readonly Steered[]> {
-    return this.write(requests.length, (batch) => steerRuns(batch, requests), [])
+  async control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
+    return this.write(requests.length, (batch) => controlRuns(batch, requests), [])
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
@@ -241,7 +241,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return isOver ? null : { next, suspects, now }
   }
 
-  async release(leases: readonly GivenBack[]): Promise<readonly GivenBack[]> {
+  async release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]> {
     const release = (batch: Batch): void => leases.forEach((lease) => releaseOne(batch, lease))
     await this.write(leases.length, release, undefined)
     return []
@@ -304,8 +304,8 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     })
   }
 
-  within(handle: unknown): TransactionStore {
-    return this.users.within(handle)
+  inTransaction(handle: unknown): TransactionStore {
+    return this.users.inTransaction(handle)
   }
 
   transact<Result>(
@@ -328,10 +328,10 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   /** When a call that is made now expires, with all that it does one after the other. */
-  private until({ withinMs = Number.POSITIVE_INFINITY }: BatchOptions = {}): number | undefined {
+  private until({ timeoutMs = Number.POSITIVE_INFINITY }: BatchOptions = {}): number | undefined {
     // A store that waits for nobody has nothing that expires.
     if (this.storageMs === 0) return undefined
-    return performance.now() + Math.min(this.storageMs, waitPart * Math.min(withinMs, this.storage.leastMs))
+    return performance.now() + Math.min(this.storageMs, waitPart * Math.min(timeoutMs, this.storage.leastMs))
   }
 
   private read<Answer>(work: () => Answer, until = this.until()): Answer | Promise<Answer> {
@@ -378,14 +378,14 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
   private hint(hints: readonly Hint[]): void {
     if (hints.length === 0) return
-    if (this.untold.length === 0) void Promise.resolve().then(this.tell)
+    if (this.undelivered.length === 0) void Promise.resolve().then(this.notifyListeners)
     // One by one: as the arguments of one call, a hundred thousand of them would not fit on the stack.
-    for (const hint of hints) this.untold.push(hint)
+    for (const hint of hints) this.undelivered.push(hint)
   }
 
-  private readonly tell = (): void => {
-    const hints = this.untold
-    this.untold = []
+  private readonly notifyListeners = (): void => {
+    const hints = this.undelivered
+    this.undelivered = []
     for (const hint of hints) for (const listener of this.listeners) listener(hint)
   }
 }

@@ -1,9 +1,9 @@
 // What a `libsql:` address says: a file on this machine, or a server, with the token for it. The token goes no further than
 // into the header of a request: nothing here puts it into a message.
 
-import { HoldfastError } from '../../core/error.ts'
-import { didYouMean } from '../../core/suggest.ts'
-import { pathOf } from '../sqlite/file-address.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { didYouMean } from '../../core/text/suggest.ts'
+import { pathOf } from '../sqlite/driver/file-address.ts'
 
 export type LibsqlAddress =
   | { readonly kind: 'file'; readonly path: string }

@@ -2,9 +2,9 @@
 // SQLite store asks for. Its errors carry no code, only text: here they get the code that SQLite has for the same, so that
 // the one translation of the SQLite store knows them.
 
-import { isDefect } from '../../core/driver-error.ts'
+import { isDefect } from '../../core/errors/driver-error.ts'
 import { loadNativeDriver } from '../load-driver.ts'
-import type { Driver, Row, Value } from '../sqlite/driver.ts'
+import type { Driver, Row, Value } from '../sqlite/driver/driver.ts'
 
 /** What we use of a `Database` of `@tursodatabase/database/compat`. */
 export interface TursoDatabase {

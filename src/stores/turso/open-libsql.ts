@@ -1,14 +1,14 @@
 // Opens a store at a `libsql:` address: a file, which is a SQLite file, or a database on a server such as Turso Cloud's.
 
-import { HoldfastError } from '../../core/error.ts'
-import type { Clock, Logger } from '../../core/ports.ts'
-import { checkOptions } from '../../core/suggest.ts'
-import { Connection } from '../sqlite/connection.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Clock, Logger } from '../../core/runtime/ports.ts'
+import { checkOptions } from '../../core/text/suggest.ts'
+import { Connection } from '../sqlite/driver/connection.ts'
 import { openSqliteStore } from '../sqlite/open.ts'
-import { shareGate } from '../sqlite/gate.ts'
-import { nowSql } from '../sqlite/settings.ts'
+import { shareGate } from '../sqlite/transactions/gate.ts'
+import { nowSql } from '../sqlite/driver/settings.ts'
 import { SqliteStore } from '../sqlite/store.ts'
-import { translated } from '../sqlite/translate.ts'
+import { translated } from '../sqlite/driver/sqlite-errors.ts'
 import { parseLibsql } from './address.ts'
 import { openRemote } from './remote.ts'
 

@@ -5,14 +5,14 @@
 // share the file. `pragma data_version` tells nothing here, so what they count together is their own writes.
 
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs'
-import { someTime, toMs, type Duration } from '../../core/duration.ts'
-import { HoldfastError } from '../../core/error.ts'
-import type { Clock, Logger } from '../../core/ports.ts'
-import { checkOptions } from '../../core/suggest.ts'
-import { Connection } from '../sqlite/connection.ts'
-import { inMemory, wholePathOf } from '../sqlite/file-address.ts'
-import { shareGate } from '../sqlite/gate.ts'
-import { createPrivately, nowSql, unopened, warnIfShared } from '../sqlite/settings.ts'
+import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Clock, Logger } from '../../core/runtime/ports.ts'
+import { checkOptions } from '../../core/text/suggest.ts'
+import { Connection } from '../sqlite/driver/connection.ts'
+import { inMemory, wholePathOf } from '../sqlite/driver/file-address.ts'
+import { shareGate } from '../sqlite/transactions/gate.ts'
+import { createPrivately, nowSql, unopened, warnIfShared } from '../sqlite/driver/settings.ts'
 import { SqliteStore, type WriteCount } from '../sqlite/store.ts'
 import { loadTurso, openTurso } from './driver.ts'
 

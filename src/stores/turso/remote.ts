@@ -3,10 +3,10 @@
 // or cannot be reached any more: so after such an error the connection is opened anew, outside of transactions only.
 // Outside of them nothing but reads and the beginning of a transaction is sent, which may be sent again.
 
-import { isDefect } from '../../core/driver-error.ts'
-import { HoldfastError } from '../../core/error.ts'
-import type { Driver, Row, Statement } from '../sqlite/driver.ts'
-import { loadLibsql, type DatabaseLike } from '../sqlite/libsql.ts'
+import { isDefect } from '../../core/errors/driver-error.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Driver, Row, Statement } from '../sqlite/driver/driver.ts'
+import { loadLibsql, type DatabaseLike } from '../sqlite/driver/libsql.ts'
 
 export interface Server {
   readonly url: string
@@ -100,14 +100,14 @@ class Remote {
     try {
       return request()
     } catch (error) {
-      const told = this.told(error)
-      if (told instanceof HoldfastError) this.broken = told
-      throw told
+      const translated = this.translated(error)
+      if (translated instanceof HoldfastError) this.broken = translated
+      throw translated
     }
   }
 
   /** What the database said gets SQLite's code; everything else is about the way to it. */
-  private told(error: unknown): Error {
+  private translated(error: unknown): Error {
     const text = this.withoutToken(error instanceof Error ? error.message : String(error))
     const code =
       /\bSQLITE_[A-Z_]+/.exec(text)?.[0] ?? (/constraint failed/i.test(text) ? 'SQLITE_CONSTRAINT' : undefined)

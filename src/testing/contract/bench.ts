@@ -2,15 +2,15 @@
 // begins. Nothing here asserts more than that these ways were open.
 
 import assert from 'node:assert/strict'
-import type { Draft, Entry } from '../../core/entry.ts'
-import { createRunIds } from '../../core/id.ts'
-import { shardForNew } from '../../core/routing.ts'
-import type { Random } from '../../core/ports.ts'
-import type { Lease, Run } from '../../core/run.ts'
-import type { CrashRule } from '../../core/takeover.ts'
-import type { Steer } from '../../core/steering.ts'
-import type { TopicRules } from '../../core/topic.ts'
-import type { ChildStart, Transition } from '../../core/transition.ts'
+import type { Draft, Entry } from '../../core/model/entry.ts'
+import { createRunIds } from '../../core/model/run-id.ts'
+import { shardForNew } from '../../core/rules/shard-routing.ts'
+import type { Random } from '../../core/runtime/ports.ts'
+import type { Lease, Run } from '../../core/model/run.ts'
+import type { CrashRule } from '../../core/rules/takeover.ts'
+import type { Control } from '../../core/rules/control.ts'
+import type { TopicRules } from '../../core/model/topic.ts'
+import type { ChildStart, Transition } from '../../core/model/transition.ts'
 import type {
   BatchOptions,
   Beat,
@@ -26,7 +26,7 @@ import type {
   Rescued,
   RescueRequest,
   Selector,
-  Steered,
+  ControlResult,
   Store,
   StoreAdmin,
 } from '../../store.ts'
@@ -95,7 +95,7 @@ export interface ContractBench extends ContractSubject {
   readonly child: (parentId: string, changes?: Partial<NewRun>, bond?: Partial<ChildStart>) => ChildStart
   readonly deliver: (message: NewMessage | NewBroadcast) => Promise<Delivered>
   /** Asks one thing of a run. */
-  readonly steer: (runId: string, request: Steer, id?: string) => Promise<Steered>
+  readonly control: (runId: string, request: Control, id?: string) => Promise<ControlResult>
   /** Beats for a session, which lives for 30 s unless the case says otherwise. */
   readonly beat: (session: string, changes?: Partial<BeatRequest>) => Promise<Beat>
   /** Rescues once, with a bound of 5 crashes. */
@@ -227,10 +227,10 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
       ...bond,
     }),
     deliver: (message) => deliverOne(store, message),
-    async steer(runId, request, id = unique('request')) {
-      const answers = await store.steer([{ id, runId, ...request }])
+    async control(runId, request, id = unique('request')) {
+      const answers = await store.control([{ id, runId, ...request }])
       assert.equal(answers.length, 1, 'one request gets one answer')
-      return answers[0] as Steered
+      return answers[0] as ControlResult
     },
     beat: (session, changes) => store.beat({ session, leaseMs: 30_000, ...changes }),
     rescue: (changes) => store.rescue({ limit: 100, maxCrashes: 5, failures, ...changes }),
@@ -258,7 +258,7 @@ export async function commitOne(
   given: Transition,
   first: BatchOptions = {},
 ): Promise<Committed> {
-  for (let options = first; ; options = { apart: true }) {
+  for (let options = first; ; options = { mayWait: true }) {
     const [answer, ...others] = await store.commit([given], options)
     assert.ok(answer !== undefined && others.length === 0, 'one transition gets one answer')
     if (answer.outcome !== 'refused' || answer.reason !== 'busy') return answer
@@ -271,7 +271,7 @@ export async function deliverOne(
   message: NewMessage | NewBroadcast,
   first: BatchOptions = {},
 ): Promise<Delivered> {
-  for (let options = first; ; options = { apart: true }) {
+  for (let options = first; ; options = { mayWait: true }) {
     const [answer, ...others] = await store.deliver([message], options)
     assert.ok(answer !== undefined && others.length === 0, 'one message gets one answer')
     if (answer.outcome !== 'busy') return answer

@@ -2,53 +2,53 @@
 // may take the place of any other, and no workflow will notice.
 
 import type { ContractCase } from './contract-case.ts'
-import { beating } from './beating.ts'
-import { boundedLoading } from './bounded-loading.ts'
-import { broadcasting } from './broadcasting.ts'
-import { cancelling } from './cancelling.ts'
-import { chores } from './chores.ts'
-import { children } from './children.ts'
-import { claiming } from './claiming.ts'
-import { committing } from './committing.ts'
-import { continuing } from './continuing.ts'
-import { deadLetters } from './dead-letters.ts'
-import { endPages } from './end-pages.ts'
-import { ending } from './ending.ts'
-import { fairClaims } from './fair-claims.ts'
-import { feed } from './feed.ts'
-import { fencing } from './fencing.ts'
-import { finding } from './finding.ts'
-import { hints } from './hints.ts'
-import { keys } from './keys.ts'
-import { leftovers } from './leftovers.ts'
-import { lifecycle } from './lifecycle.ts'
-import { mailPaging } from './mail-paging.ts'
-import { mailbox } from './mailbox.ts'
-import { parking } from './parking.ts'
-import { parting } from './parting.ts'
-import { pausing } from './pausing.ts'
-import { payloadKeys } from './payload-keys.ts'
-import { queueing } from './queueing.ts'
-import { quotas } from './quotas.ts'
-import { reading } from './reading.ts'
-import { releasing } from './releasing.ts'
-import { removing } from './removing.ts'
-import { repeating } from './repeating.ts'
-import { rescuing } from './rescuing.ts'
-import { reviving } from './reviving.ts'
-import { scheduling } from './scheduling.ts'
-import { sessions } from './sessions.ts'
-import { starting } from './starting.ts'
-import { startingMail } from './starting-mail.ts'
-import { steering } from './steering.ts'
-import { suspects } from './suspects.ts'
-import { timeouts } from './timeouts.ts'
-import { topics } from './topics.ts'
-import { transactions } from './transactions.ts'
-import { undoing } from './undoing.ts'
-import { waking } from './waking.ts'
-import { wantingMail } from './wanting.ts'
-import { watching } from './watching.ts'
+import { heartbeatCases } from './claims/heartbeat.ts'
+import { boundedLoadCases } from './commits/bounded-load.ts'
+import { broadcastCases } from './messages/broadcast.ts'
+import { cancelCases } from './control/cancel.ts'
+import { choreCases } from './commits/chores.ts'
+import { childCases } from './runs/children.ts'
+import { claimCases } from './claims/claim.ts'
+import { commitCases } from './commits/commit.ts'
+import { continueAsNewCases } from './runs/continue-as-new.ts'
+import { deadLetterCases } from './messages/dead-letters.ts'
+import { endPageCases } from './commits/end-pages.ts'
+import { endCases } from './runs/end.ts'
+import { fairClaimCases } from './claims/fair-claims.ts'
+import { feedCases } from './commits/feed.ts'
+import { fenceCases } from './claims/fence.ts'
+import { findCases } from './commits/find.ts'
+import { hintCases } from './claims/hints.ts'
+import { keyCases } from './runs/keys.ts'
+import { unreadMessageCases } from './messages/unread-messages.ts'
+import { openCloseCases } from './runs/open-close.ts'
+import { mailboxPageCases } from './messages/mailbox-pages.ts'
+import { mailboxCases } from './messages/mailbox.ts'
+import { parkCases } from './commits/park.ts'
+import { parentEndCases } from './runs/parent-end.ts'
+import { pauseCases } from './control/pause.ts'
+import { payloadKeyCases } from './claims/payload-keys.ts'
+import { queueCases } from './messages/queue.ts'
+import { quotaCases } from './messages/quotas.ts'
+import { readCases } from './commits/read.ts'
+import { releaseCases } from './claims/release.ts'
+import { removeCases } from './runs/remove.ts'
+import { repeatCases } from './commits/repeat.ts'
+import { rescueCases } from './claims/rescue.ts'
+import { retryCases } from './runs/retry.ts'
+import { scheduleCases } from './runs/schedule.ts'
+import { sessionCases } from './claims/sessions.ts'
+import { startCases } from './runs/start.ts'
+import { startWithMessagesCases } from './runs/start-with-messages.ts'
+import { controlCases } from './control/control.ts'
+import { suspectCases } from './claims/suspects.ts'
+import { timeoutCases } from './claims/timeouts.ts'
+import { topicCases } from './messages/topics.ts'
+import { userTransactionCases } from './runs/user-transactions.ts'
+import { undoCases } from './runs/undo.ts'
+import { wakeCases } from './commits/wake.ts'
+import { wakeNameCases } from './messages/wake-names.ts'
+import { watchCases } from './commits/watch.ts'
 
 /**
  * The contract of a store.
@@ -62,51 +62,51 @@ import { watching } from './watching.ts'
  * }
  */
 export const storeContract: readonly ContractCase[] = [
-  ...lifecycle,
-  ...starting,
-  ...keys,
-  ...claiming,
-  ...fairClaims,
-  ...payloadKeys,
-  ...scheduling,
-  ...committing,
-  ...fencing,
-  ...repeating,
-  ...ending,
-  ...parking,
-  ...mailbox,
-  ...startingMail,
-  ...mailPaging,
-  ...watching,
-  ...children,
-  ...parting,
-  ...broadcasting,
-  ...queueing,
-  ...topics,
-  ...leftovers,
-  ...deadLetters,
-  ...chores,
-  ...endPages,
-  ...waking,
-  ...wantingMail,
-  ...releasing,
-  ...continuing,
-  ...steering,
-  ...cancelling,
-  ...pausing,
-  ...reviving,
-  ...removing,
-  ...sessions,
-  ...beating,
-  ...rescuing,
-  ...suspects,
-  ...timeouts,
-  ...undoing,
-  ...reading,
-  ...boundedLoading,
-  ...finding,
-  ...feed,
-  ...hints,
-  ...transactions,
-  ...quotas,
+  ...openCloseCases,
+  ...startCases,
+  ...keyCases,
+  ...claimCases,
+  ...fairClaimCases,
+  ...payloadKeyCases,
+  ...scheduleCases,
+  ...commitCases,
+  ...fenceCases,
+  ...repeatCases,
+  ...endCases,
+  ...parkCases,
+  ...mailboxCases,
+  ...startWithMessagesCases,
+  ...mailboxPageCases,
+  ...watchCases,
+  ...childCases,
+  ...parentEndCases,
+  ...broadcastCases,
+  ...queueCases,
+  ...topicCases,
+  ...unreadMessageCases,
+  ...deadLetterCases,
+  ...choreCases,
+  ...endPageCases,
+  ...wakeCases,
+  ...wakeNameCases,
+  ...releaseCases,
+  ...continueAsNewCases,
+  ...controlCases,
+  ...cancelCases,
+  ...pauseCases,
+  ...retryCases,
+  ...removeCases,
+  ...sessionCases,
+  ...heartbeatCases,
+  ...rescueCases,
+  ...suspectCases,
+  ...timeoutCases,
+  ...undoCases,
+  ...readCases,
+  ...boundedLoadCases,
+  ...findCases,
+  ...feedCases,
+  ...hintCases,
+  ...userTransactionCases,
+  ...quotaCases,
 ]

@@ -1,8 +1,8 @@
 // Entries for the cases of the contract: what a store keeps without looking in.
 
-import type { Draft } from '../../core/entry.ts'
-import type { TerminalStatus } from '../../core/run.ts'
-import type { Due } from '../../core/due.ts'
+import type { Draft } from '../../core/model/entry.ts'
+import type { TerminalStatus } from '../../core/model/run.ts'
+import type { Due } from '../../core/model/due.ts'
 
 export function started(data = '{"order":42}'): Draft {
   return { kind: 'started', name: null, meta: null, data }

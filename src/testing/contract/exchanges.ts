@@ -1,32 +1,32 @@
 // Short ways for the cases of the contract to let runs watch and start others, and to see what came of that.
 
 import assert from 'node:assert/strict'
-import type { Watched } from '../../core/watched.ts'
-import { sentId, type Ended, type Message, type Refused } from '../../core/message.ts'
-import type { TopicRules } from '../../core/topic.ts'
-import type { Reach } from '../../core/transition.ts'
+import type { WaitTarget } from '../../core/model/wait-target.ts'
+import { sentId, type Ended, type Message, type Refused } from '../../core/model/message.ts'
+import type { TopicRules } from '../../core/model/topic.ts'
+import type { Outbound } from '../../core/model/transition.ts'
 import type { Delivered, NewBroadcast } from '../../store.ts'
 import type { ContractBench, Held } from './bench.ts'
 import { waiting } from './drafts.ts'
 
 /** What a transition does beyond its own run: nothing but what is named. */
-export function reach(changes: Partial<Reach>): Reach {
+export function outbound(changes: Partial<Outbound>): Outbound {
   return { starts: [], watches: [], unwatches: [], ...changes }
 }
 
-export function endOf(runId: string): Watched {
+export function endOf(runId: string): WaitTarget {
   return { kind: 'run', runId }
 }
 
-export function on(topic: TopicRules): Watched {
+export function on(topic: TopicRules): WaitTarget {
   return { kind: 'topic', ...topic }
 }
 
 /** Parks a run, a new one unless the case has one, that watches this from here on. It sees all that has come so far. */
-export async function parkWatching(bench: ContractBench, watches: readonly Watched[], given?: Held): Promise<Held> {
+export async function parkWatching(bench: ContractBench, watches: readonly WaitTarget[], given?: Held): Promise<Held> {
   const held = given ?? (await bench.hold())
   const { inbox } = await bench.run(held.runId)
-  const changes = { append: [waiting()], parkIf: { inbox }, reach: reach({ watches }) }
+  const changes = { append: [waiting()], parkIf: { inbox }, outbound: outbound({ watches }) }
   assert.equal((await bench.park(held, changes)).released, true, 'there is nothing to look at yet')
   return held
 }
@@ -66,7 +66,7 @@ export const news: TopicRules = { name: 'news', delivery: 'all', retainMs: 60_00
 export const jobs: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
 
 /** Sends to a topic. */
-export async function tell(
+export async function publish(
   { deliver, broadcast }: ContractBench,
   id: string,
   topic: TopicRules,
@@ -78,7 +78,7 @@ export async function tell(
 /** What a run gets at once that begins to watch this now. */
 export async function subscribed(bench: ContractBench, topic: TopicRules): Promise<readonly string[]> {
   const held = await bench.hold()
-  await bench.commit(held, { append: [waiting()], reach: reach({ watches: [on(topic)] }) })
+  await bench.commit(held, { append: [waiting()], outbound: outbound({ watches: [on(topic)] }) })
   return sentIds(bench, held.runId)
 }
 
@@ -96,7 +96,7 @@ const isAlwaysTrue: ReadonlySet<string> = new Set([
   'status_fields_match',
   'mailbox_dense',
   'signal_consumed_at_most_once',
-  'end_told',
+  'end_notified',
   'queue_not_stuck',
   'late_catch_up',
   'leftovers_settled',

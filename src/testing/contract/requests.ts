@@ -1,28 +1,28 @@
 // What the cases of the contract ask of runs from outside, and short ways to look at what came of it.
 
 import assert from 'node:assert/strict'
-import type { Draft } from '../../core/entry.ts'
-import type { Run, Wish } from '../../core/run.ts'
-import type { Steer, SteerRefusal } from '../../core/steering.ts'
-import type { Steered } from '../../store.ts'
+import type { Draft } from '../../core/model/entry.ts'
+import type { Run, ControlRequest } from '../../core/model/run.ts'
+import type { Control, ControlRefusal } from '../../core/rules/control.ts'
+import type { ControlResult } from '../../store.ts'
 import type { ContractBench, Held } from './bench.ts'
 import { step } from './drafts.ts'
 
-export const cancel: Steer = { kind: 'cancel', mode: 'cooperative', reason: 'enough' }
-export const cancelNow: Steer = { kind: 'cancel', mode: 'now', reason: 'at once' }
-export const pause: Steer = { kind: 'pause', reason: 'operator', note: 'wait' }
-export const resume: Steer = { kind: 'resume', note: 'go on', amend: [], seq: null }
-export const retry: Steer = { kind: 'retry', note: 'again', amend: [], seq: null }
-export const remove: Steer = { kind: 'remove', reason: 'by mistake' }
+export const cancel: Control = { kind: 'cancel', mode: 'cooperative', reason: 'enough' }
+export const cancelNow: Control = { kind: 'cancel', mode: 'now', reason: 'at once' }
+export const pause: Control = { kind: 'pause', reason: 'operator', note: 'wait' }
+export const resume: Control = { kind: 'resume', note: 'go on', amend: [], seq: null }
+export const retry: Control = { kind: 'retry', note: 'again', amend: [], seq: null }
+export const remove: Control = { kind: 'remove', reason: 'by mistake' }
 
-export const everyRequest: readonly Steer[] = [cancel, cancelNow, pause, resume, retry, remove]
+export const everyRequest: readonly Control[] = [cancel, cancelNow, pause, resume, retry, remove]
 
 /** What lies on a row that somebody wants cancelled. */
-export function cancelWish(at: number): Wish {
+export function cancelControlRequest(at: number): ControlRequest {
   return { kind: 'cancel', reason: 'enough', at }
 }
 
-export function pauseWish(at: number): Wish {
+export function pauseControlRequest(at: number): ControlRequest {
   return { kind: 'pause', reason: 'operator', note: 'wait', at }
 }
 
@@ -37,21 +37,21 @@ export const undoable: Draft = {
 export const pausedEntry: Draft = { kind: 'paused', name: null, meta: { reason: 'operator', note: 'wait' }, data: null }
 
 /** The run of an answer that must be this one. */
-export function steered(answer: Steered, outcome: 'done' | 'wished'): Run {
+export function controlled(answer: ControlResult, outcome: 'done' | 'requested'): Run {
   assert.equal(answer.outcome, outcome, `expected ${outcome}, got ${JSON.stringify(answer)}`)
   assert.ok('run' in answer)
   return answer.run
 }
 
 /** Asks, expects to be refused for this reason, and sees that nothing has changed. */
-export async function expectSteerRefused(
-  { steer, run, journal }: ContractBench,
+export async function expectControlRefused(
+  { control, run, journal }: ContractBench,
   runId: string,
-  request: Steer,
-  reason: SteerRefusal,
+  request: Control,
+  reason: ControlRefusal,
 ): Promise<void> {
   const before = [await run(runId), await journal(runId)]
-  assert.deepEqual(await steer(runId, request), { outcome: 'refused', reason, run: before[0] })
+  assert.deepEqual(await control(runId, request), { outcome: 'refused', reason, run: before[0] })
   assert.deepEqual([await run(runId), await journal(runId)], before, 'nothing has changed')
 }
 

@@ -57,11 +57,11 @@ export const bornByStart = {
 export function checkStep(before: RunState | null, after: RunState, cause: Cause): readonly Violation[] {
   const runId = after.run.id
   if (before === null)
-    return bornWell(after, cause) ? [] : [{ name: bornByStart.name, runId, told: told(after, cause) }]
+    return bornWell(after, cause) ? [] : [{ name: bornByStart.name, runId, message: message(after, cause) }]
   const violations: Violation[] = []
   for (const { name, check } of stepInvariants) {
     const found = check(before, after, cause)
-    if (found !== null) violations.push({ name, runId, told: found })
+    if (found !== null) violations.push({ name, runId, message: found })
   }
   return violations
 }
@@ -79,6 +79,6 @@ function isCancelledAtOnce(entries: RunState['entries']): boolean {
   return entries.length === 2 && entries[1]?.kind === 'cancelling'
 }
 
-function told({ run, entries }: RunState, { method }: Cause): string {
+function message({ run, entries }: RunState, { method }: Cause): string {
   return `${method} made it ${run.status} with token ${run.token} and ${entries.length} entries`
 }

@@ -1,9 +1,9 @@
 // What no step may do to a journal or a mailbox: change what is there.
 
-import type { Entry } from '../../core/entry.ts'
+import type { Entry } from '../../core/model/entry.ts'
 import { outcomesOf, sinceBase } from '../../core/invariants/invariant.ts'
-import { isTerminal, type Run } from '../../core/run.ts'
-import { mostBytes, mostEntries, sizeOf } from '../../core/transition.ts'
+import { isTerminal, type Run } from '../../core/model/run.ts'
+import { mostBytes, mostEntries, sizeOf } from '../../core/model/transition.ts'
 import { appended, changedFields, isChanged, isExchange, isSame, type StepInvariant } from './step.ts'
 
 export const historyAppendOnly: StepInvariant = {
@@ -54,7 +54,7 @@ export const terminalIsFinal: StepInvariant = {
   check(before, after, { method }) {
     if (!isTerminal(before.run.status)) return null
     const added = appended(before, after)
-    const isRetried = method === 'steer' && before.run.status === 'failed' && added.at(-1)?.kind === 'retried'
+    const isRetried = method === 'control' && before.run.status === 'failed' && added.at(-1)?.kind === 'retried'
     if (isRetried) return before.run.undo === 'due' ? 'it was let go on although its steps were undone' : null
     if (added.length > 0) return `${added[0]?.kind} was appended after ${before.run.status}`
     const allowed: readonly (keyof Run)[] = method === 'deliver' ? ['inbox'] : ['deletedAt', 'deleteReason']

@@ -1,7 +1,7 @@
 // Who may move a run, and how: the fence, the token, and what each call of the store may make of a row.
 
-import { isTerminal, type Run, type RunStatus } from '../../core/run.ts'
-import { isSuspect } from '../../core/suspect.ts'
+import { isTerminal, type Run, type RunStatus } from '../../core/model/run.ts'
+import { isSuspect } from '../../core/rules/suspect.ts'
 import type { Store } from '../../store.ts'
 import { appended, changedFields, isChanged, isExchange, type StepInvariant } from './step.ts'
 
@@ -12,7 +12,7 @@ export const epochOnlyGrowsOnClaim: StepInvariant = {
   check({ run: before }, { run: after }, { method }) {
     const grown = after.token - before.token
     const isClaim = method === 'claim' && after.session !== null
-    const isCancel = method === 'steer' && before.session !== null && after.status === 'cancelled'
+    const isCancel = method === 'control' && before.session !== null && after.status === 'cancelled'
     const isDone = changedFields(before, after).length === 0
     const wanted = !isDone && (isClaim || isCancel) ? 1 : 0
     return grown === wanted ? null : `the token went from ${before.token} to ${after.token} with ${method}`
@@ -48,11 +48,13 @@ export const leaseNotStolen: StepInvariant = {
     if (before.session === null) return null
     if (after.session === before.session && after.token === before.token) return null
     if (method === 'commit' || method === 'release') return null
-    const told = `${method} took it from ${before.session}`
-    if (method === 'steer') return after.status === 'cancelled' ? null : told
-    if (method !== 'rescue') return told
+    const message = `${method} took it from ${before.session}`
+    if (method === 'control') return after.status === 'cancelled' ? null : message
+    if (method !== 'rescue') return message
     const isLate = before.deadline !== null && before.deadline <= now
-    return isLate || isAlive === undefined || !isAlive(before.session) ? null : `${told}, which was alive and in time`
+    return isLate || isAlive === undefined || !isAlive(before.session)
+      ? null
+      : `${message}, which was alive and in time`
   },
 }
 
@@ -62,8 +64,8 @@ export const claimNeverEarly: StepInvariant = {
   about: 'Nothing is claimed before it is due, nor what nobody may claim.',
   check({ run: before }, { run: after }, { method, now }) {
     if (method !== 'claim' || after.token === before.token) return null
-    const isApart = before.readiness === 'apart'
-    if (before.readiness !== 'ready' && before.readiness !== 'timed' && !isApart) return `it was ${before.readiness}`
+    const isIsolated = before.readiness === 'isolated'
+    if (before.readiness !== 'ready' && before.readiness !== 'timed' && !isIsolated) return `it was ${before.readiness}`
     if (before.deletedAt !== null) return 'it was deleted'
     return before.due !== null && before.due <= now
       ? null
@@ -92,10 +94,10 @@ export const crashesAreCounted: StepInvariant = {
     const { crashes } = after.run
     const went = `crashes went from ${before.run.crashes} to ${crashes} with ${method}`
     if (method === 'claim' && after.run.token !== before.run.token) {
-      return crashes === before.run.crashes + (before.run.readiness === 'apart' ? 0 : 1) ? null : went
+      return crashes === before.run.crashes + (before.run.readiness === 'isolated' ? 0 : 1) ? null : went
     }
     if (method === 'beat') return crashes === before.run.crashes || isSuspect(after.run) ? null : went
-    if (method === 'steer') {
+    if (method === 'control') {
       // While nobody holds it, people clear the count, and a process that lives takes one back.
       const less = before.run.crashes - crashes
       const isHeld = before.run.session !== null
@@ -125,7 +127,7 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
     running: ['waiting', 'pending', 'paused', 'succeeded', 'failed', 'cancelled'],
     cancelling: ['cancelled'],
   },
-  steer: {
+  control: {
     pending: ['paused', 'cancelling', 'cancelled'],
     waiting: ['paused', 'cancelling', 'cancelled'],
     running: ['cancelling', 'cancelled'],
@@ -154,7 +156,7 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
 }
 
 /** Calls that end runs, or go on with an end, and so cancel those that are bound to them. */
-const ending: ReadonlySet<keyof Store> = new Set(['commit', 'steer', 'rescue', 'release', 'doChores'])
+const ending: ReadonlySet<keyof Store> = new Set(['commit', 'control', 'rescue', 'release', 'doChores'])
 
 /** Whoever is cancelled with its parent may come to its own end by the same call. */
 function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean {
@@ -176,14 +178,24 @@ export const statusMachine: StepInvariant = {
 const lease = ['status', 'readiness', 'due', 'session', 'deadline', 'crashes'] as const
 const others = ['inbox', 'watched'] as const
 /** What changes besides of a child that is cancelled because who started it has ended. */
-const cancelling = ['status', 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt'] as const
-const writing = [...lease, ...others, 'seq', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt', 'endedAt'] as const
+const cancelling = ['status', 'seq', 'controlRequest', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt'] as const
+const writing = [
+  ...lease,
+  ...others,
+  'seq',
+  'controlRequest',
+  'undo',
+  'timeoutAt',
+  'expiresAt',
+  'updatedAt',
+  'endedAt',
+] as const
 
 /** The fields of the row that a call may change. */
 const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {
-  claim: [...lease, 'token', 'expiresAt', 'wants'],
-  commit: [...writing, 'type', 'version', 'base', 'wants'],
-  steer: [...writing, 'token', 'deletedAt', 'deleteReason'],
+  claim: [...lease, 'token', 'expiresAt', 'wakeNames'],
+  commit: [...writing, 'type', 'version', 'base', 'wakeNames'],
+  control: [...writing, 'token', 'deletedAt', 'deleteReason'],
   rescue: writing,
   release: writing,
   deliver: ['inbox', 'readiness', 'due'],

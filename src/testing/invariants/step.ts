@@ -2,7 +2,7 @@
 // of one call made of the run: of a batch with two requests for one run, the state between them must be seen, too.
 
 import type { InvariantKind, RunState } from '../../core/invariants/invariant.ts'
-import type { Run } from '../../core/run.ts'
+import type { Run } from '../../core/model/run.ts'
 import type { Store } from '../../store.ts'
 
 /** Which call made the step. */
@@ -40,12 +40,12 @@ export function isChanged(before: RunState, after: RunState): boolean {
 }
 
 /** Calls in which something may pass from one run to others. */
-const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'steer', 'rescue', 'release', 'doChores'])
+const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'control', 'rescue', 'release', 'doChores'])
 
 /** What a message, and somebody who waits for its end, change of a row. */
-const told = ['inbox', 'watched', 'readiness', 'due'] as const
+const message = ['inbox', 'watched', 'readiness', 'due'] as const
 /** What the end of the run that started it changes of a row, besides. */
-const bound = ['status', 'wish', 'undo', 'timeoutAt', 'expiresAt', 'seq', 'updatedAt'] as const
+const bound = ['status', 'controlRequest', 'undo', 'timeoutAt', 'expiresAt', 'seq', 'updatedAt'] as const
 
 /**
  * What the step made of the run is what others may do to it: they put messages into its mailbox, which wakes it if it
@@ -56,13 +56,13 @@ export function isExchange(before: RunState, after: RunState, method: keyof Stor
   const fields = changedFields(before.run, after.run)
   const added = appended(before, after)
   if (before.run.status !== 'cancelling' && after.run.status === 'cancelling') {
-    const allowed: readonly (keyof Run)[] = [...told, ...bound]
+    const allowed: readonly (keyof Run)[] = [...message, ...bound]
     const isKnown = added.every(({ kind }) => kind === 'cancelling') && added.length <= 1
     return method !== 'deliver' && isKnown && fields.every((field) => allowed.includes(field))
   }
   const isWoken = before.run.status === 'waiting' && after.run.readiness === 'ready' && fields.includes('inbox')
   const isMoved = fields.includes('readiness') || fields.includes('due')
-  return added.length === 0 && fields.every((field) => isOf(told, field)) && (isWoken || !isMoved)
+  return added.length === 0 && fields.every((field) => isOf(message, field)) && (isWoken || !isMoved)
 }
 
 function isOf(fields: readonly (keyof Run)[], field: keyof Run): boolean {

@@ -95,13 +95,13 @@ function installDate(): readonly (() => void)[] {
   const now = (): number => scopes.getStore()?.now() ?? RealDate.now()
   const construct = (target: DateConstructor, given: unknown[], newTarget: NewableFunction): object => {
     const isRead = given.length === 0
-    if (isRead) tell('new Date()', construct)
+    if (isRead) reportUse('new Date()', construct)
     const time = isRead && scopes.getStore() !== undefined ? [now()] : given
     return Reflect.construct(target, time, newTarget) as object
   }
   // Without `new` it is the time as a text, whatever is given.
   const apply = (): string => {
-    tell('new Date()', apply)
+    reportUse('new Date()', apply)
     return new RealDate(now()).toString()
   }
   const undoNow = replace(RealDate, 'now', 'Date.now()', (scope) => scope.now())
@@ -129,7 +129,7 @@ function replace(
   const apply = (target: typeof real, self: unknown, given: unknown[]): unknown => {
     const scope = scopes.getStore()
     if (scope === undefined) return Reflect.apply(target, self, given)
-    tell(what, apply)
+    reportUse(what, apply)
     return instead(scope) ?? Reflect.apply(target, self, given)
   }
   const value = new Proxy(real, { apply })
@@ -143,7 +143,7 @@ function replace(
   }
 }
 
-function tell(what: AmbientName, by: unknown): void {
+function reportUse(what: AmbientName, by: unknown): void {
   const onUse = scopes.getStore()?.onUse ?? null
   if (onUse === null) return
   const lines = stackAbove(by)

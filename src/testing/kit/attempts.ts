@@ -8,10 +8,10 @@
 //
 // An attempt of a process that has died is never told, whatever its function does.
 
-import { patienceBounds, toMs, type Duration } from '../../core/duration.ts'
-import type { StepTools } from '../../core/attempt.ts'
-import { isHoldfastError } from '../../core/error.ts'
-import type { Clock, Effects, Performance } from '../../core/ports.ts'
+import { patienceBounds, toMs, type Duration } from '../../core/definition/duration.ts'
+import type { StepTools } from '../../core/runtime/attempt.ts'
+import { isHoldfastError } from '../../core/errors/error.ts'
+import type { Clock, Effects, Performance } from '../../core/runtime/ports.ts'
 import { isMisspelt, Scripts, unknownSteps } from './scripts.ts'
 
 /** An attempt that was made. */
@@ -49,7 +49,7 @@ interface Live {
   readonly order: number
   /** It has run for longer than anybody waits in real time. */
   isOutlasted: boolean
-  tell: (() => void) | null
+  release: (() => void) | null
 }
 
 type Settled = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
@@ -137,7 +137,7 @@ export class Attempts {
     if (chosen === undefined) return false
     this.held.delete(chosen)
     this.finished.push(chosen.note.step)
-    chosen.tell?.()
+    chosen.release?.()
     return true
   }
 
@@ -154,7 +154,7 @@ export class Attempts {
       outcome: 'running',
       hasReadKey: false,
     }
-    const live: Live = { note, by, order: this.notes.push(note), isOutlasted: false, tell: null }
+    const live: Live = { note, by, order: this.notes.push(note), isOutlasted: false, release: null }
     this.open.add(live)
     this.running.add(live)
     this.noticeTimeout(live, tools as unknown as StepTools)
@@ -186,12 +186,12 @@ export class Attempts {
   }
 
   private changed(): void {
-    for (const tell of this.onChange) tell()
+    for (const release of this.onChange) release()
   }
 
   private async hold(live: Live): Promise<void> {
     await new Promise<void>((resolve) => {
-      live.tell = resolve
+      live.release = resolve
       this.held.add(live)
     })
   }

@@ -2,9 +2,9 @@
 // of a step, or leaves a step behind that nobody awaits. Each is found once, with its file and line, when it happens, and not only
 // when a replay goes another way.
 
-import { HoldfastError } from '../../core/error.ts'
-import type { Bodies, Clock, Logger } from '../../core/ports.ts'
-import { shown } from '../../core/suggest.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Bodies, Clock, Logger } from '../../core/runtime/ports.ts'
+import { shown } from '../../core/text/suggest.ts'
 import { systemPorts } from '../../system.ts'
 import {
   holdAmbient,
@@ -73,7 +73,7 @@ export class BodyWatch {
   private readonly logger: Logger | undefined
   private readonly virtual: AmbientScope
   /** How many of the findings were thrown. */
-  private told = 0
+  private reportedFindings = 0
 
   constructor({ clock, checks, logger }: BodyWatchOptions) {
     this.checks = checks
@@ -99,10 +99,10 @@ export class BodyWatch {
 
   /** Throws what was found since the last time. */
   assertSafe(): void {
-    if (this.checks !== 'error' || this.told === this.findings.length) return
-    const untold = this.findings.slice(this.told)
-    this.told = this.findings.length
-    throw unsafeBody(untold)
+    if (this.checks !== 'error' || this.reportedFindings === this.findings.length) return
+    const undelivered = this.findings.slice(this.reportedFindings)
+    this.reportedFindings = this.findings.length
+    throw unsafeBody(undelivered)
   }
 
   /** The same logger, and what it says of calls that nobody awaits is noted. */

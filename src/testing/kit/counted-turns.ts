@@ -1,6 +1,6 @@
 // The turns of everybody in the world of a test, counted: as long as one is asked for, the world is not at rest.
 
-import type { Turns } from '../../core/ports.ts'
+import type { Turns } from '../../core/runtime/ports.ts'
 
 /** A body may ask for one turn after the other without end; then time goes on all the same. */
 const mostTurns = 10_000

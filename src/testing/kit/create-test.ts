@@ -4,14 +4,14 @@
 // Whoever compiles against this may not have the symbol of `await using` in their libraries.
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import type { Duration } from '../../core/duration.ts'
-import { checkOptions } from '../../core/suggest.ts'
+import type { Duration } from '../../core/definition/duration.ts'
+import { checkOptions } from '../../core/text/suggest.ts'
 import type { Holdfast, HoldfastOptions } from '../../holdfast.ts'
 import type { StepAttempt } from './attempts.ts'
 import { checkBodyChecks, type BodyChecks } from './body-watch.ts'
 import type { FailOptions, SlowOptions } from './scripts.ts'
 import type { TestStore } from './test-store.ts'
-import type { WaitingRun } from './waiting.ts'
+import type { WaitingRun } from './waiting-run.ts'
 import { World } from './world.ts'
 
 export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports'> & {

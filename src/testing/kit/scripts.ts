@@ -1,9 +1,9 @@
 // What a test has decided about attempts that are still to come: which fail, and which take long.
 
-import { toMs, type Duration } from '../../core/duration.ts'
-import { HoldfastError } from '../../core/error.ts'
-import type { Performance } from '../../core/ports.ts'
-import { checkOptions, closest, shown } from '../../core/suggest.ts'
+import { toMs, type Duration } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Performance } from '../../core/runtime/ports.ts'
+import { checkOptions, closest, shown } from '../../core/text/suggest.ts'
 import { idOf, type RunReference } from '../../client/run-reference.ts'
 
 export interface FailOptions {
@@ -114,14 +114,14 @@ export function isMisspelt({ meant }: UnknownStep): boolean {
 
 /** The error for a test that lets steps fail which there are not. */
 export function unknownSteps(unknown: readonly UnknownStep[], ran: ReadonlySet<string>): HoldfastError {
-  const told = unknown.map(({ call, step, meant }) => {
+  const text = unknown.map(({ call, step, meant }) => {
     const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`
     return `${call} had no effect, because no run has reached a step "${step}".${hint}`
   })
   const known = [...ran].slice(0, mostListed).map((step) => `"${step}"`)
   const list = known.length === 0 ? 'No step ran at all.' : `The steps that ran are: ${known.join(', ')}.`
   const names = unknown.map(({ step }) => step)
-  return new HoldfastError('STEP_UNKNOWN', [...told, list].join('\n'), { details: { steps: names, ran: [...ran] } })
+  return new HoldfastError('STEP_UNKNOWN', [...text, list].join('\n'), { details: { steps: names, ran: [...ran] } })
 }
 
 const mostListed = 20

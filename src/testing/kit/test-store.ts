@@ -1,8 +1,8 @@
 // Where the runs of a test live. The store must go by the time of the test, or no wait would ever come due, and must be empty: ids
 // are repeated from one test to the next.
 
-import { HoldfastError } from '../../core/error.ts'
-import { shown } from '../../core/suggest.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { shown } from '../../core/text/suggest.ts'
 import { createMemoryStore, type HoldfastOptions } from '../../holdfast.ts'
 import { openStore } from '../../open-store.ts'
 import type { Store, StoreAdmin } from '../../store.ts'

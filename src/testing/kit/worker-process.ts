@@ -5,9 +5,9 @@
 //   booting → working   its session is open and what others left behind was taken over
 //   any     → dead      killed; the next process is another object, and shares nothing with it but the store
 
-import type { Bodies, Cancel, Clock, Ports, Turns } from '../../core/ports.ts'
-import type { Transition } from '../../core/transition.ts'
-import type { TransactionRunner } from '../../engine/transacting.ts'
+import type { Bodies, Cancel, Clock, Ports, Turns } from '../../core/runtime/ports.ts'
+import type { Transition } from '../../core/model/transition.ts'
+import type { TransactionRunner } from '../../engine/store/transact.ts'
 import type { RunningWorker } from '../../holdfast.ts'
 import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, TransactionStore } from '../../store.ts'
 import type { Attempts, Doer } from './attempts.ts'
@@ -158,7 +158,7 @@ export class WorkerProcess implements Doer {
     }
     if (isTransactional(store)) {
       own.transact = (work, options) => this.transact(store, work, options)
-      own.within = (handle) => noting(store.within(handle), this.lent.get(handle) ?? [])
+      own.inTransaction = (handle) => noting(store.inTransaction(handle), this.lent.get(handle) ?? [])
       if (store.reserve !== undefined) own.reserve = (signal) => this.reserve(store, signal)
     }
     return new Proxy(store, {
@@ -258,7 +258,7 @@ function noting(within: TransactionStore, transitions: Transition[]): Transactio
       return within.commit(batch)
     },
     deliver: (messages) => within.deliver(messages),
-    steer: (requests) => within.steer(requests),
+    control: (requests) => within.control(requests),
     load: (requests, mostBytes) => within.load(requests, mostBytes),
     mark: async () => within.mark?.(),
     assertMarked: async (isolation) => within.assertMarked?.(isolation),
@@ -266,7 +266,7 @@ function noting(within: TransactionStore, transitions: Transition[]): Transactio
 }
 
 function isTransactional(store: Store): store is Store & StoreTransactions {
-  return 'within' in store && 'transact' in store
+  return 'inTransaction' in store && 'transact' in store
 }
 
 function nothing(): Promise<never> {

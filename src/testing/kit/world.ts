@@ -4,12 +4,12 @@
 // The world is at rest when nothing can happen without time passing or somebody outside acting. Time moves only then, so
 // steps that do real work are waited for, and everything happens in the same order each time.
 
-import { jsonCodec } from '../../core/codec.ts'
-import { toMs, type Duration } from '../../core/duration.ts'
-import { Payloads } from '../../core/payload.ts'
-import type { Cancel } from '../../core/ports.ts'
-import type { Transition } from '../../core/transition.ts'
-import type { TransactionRunner } from '../../engine/transacting.ts'
+import { jsonCodec } from '../../core/payload/codec.ts'
+import { toMs, type Duration } from '../../core/definition/duration.ts'
+import { Payloads } from '../../core/payload/payload.ts'
+import type { Cancel } from '../../core/runtime/ports.ts'
+import type { Transition } from '../../core/model/transition.ts'
+import type { TransactionRunner } from '../../engine/store/transact.ts'
 import { createHoldfast, type Holdfast, type HoldfastOptions } from '../../holdfast.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemPorts } from '../../system.ts'
@@ -20,7 +20,7 @@ import { Attempts, type Choose } from './attempts.ts'
 import { BodyWatch, type BodyChecks } from './body-watch.ts'
 import { CountedTurns } from './counted-turns.ts'
 import { assertEmpty, assertSameTime, openTestStore, type TestStore } from './test-store.ts'
-import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting.ts'
+import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiting-run.ts'
 import { WorkerProcess, type Death } from './worker-process.ts'
 
 /**
@@ -247,8 +247,8 @@ export class World {
         const member: unknown = Reflect.get(target, name, target)
         if (typeof member !== 'function') return member
         return (...request: unknown[]): unknown => {
-          this.isSteered ||= name === 'steer'
-          this.isWritten ||= name === 'steer' || name === 'start'
+          this.isSteered ||= name === 'control'
+          this.isWritten ||= name === 'control' || name === 'start'
           return Reflect.apply(member, target, request)
         }
       },

@@ -32,7 +32,7 @@ function played(...events: readonly DevEvent[]): Played {
 
 function short(action: DevAction): string {
   if (action.kind === 'wait') return `wait ${action.ms}`
-  return action.kind === 'tell' ? `tell ${action.told.event}` : action.kind
+  return action.kind === 'report' ? `tell ${action.event.event}` : action.kind
 }
 
 describe('a worker under development', () => {

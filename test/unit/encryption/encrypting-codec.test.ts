@@ -2,9 +2,9 @@
 
 import { createCipheriv, randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { jsonCodec, type Codec, type Place } from '../../../src/core/codec.ts'
-import { HoldfastError, isHoldfastError } from '../../../src/core/error.ts'
-import { Payloads } from '../../../src/core/payload.ts'
+import { jsonCodec, type Codec, type Place } from '../../../src/core/payload/codec.ts'
+import { HoldfastError, isHoldfastError } from '../../../src/core/errors/error.ts'
+import { Payloads } from '../../../src/core/payload/payload.ts'
 import { encryptingCodec } from '../../../src/encryption/index.ts'
 import { poison } from '../../poison.ts'
 

@@ -3,8 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import type { Place } from '../../../src/core/codec.ts'
-import { isHoldfastError, type HoldfastError } from '../../../src/core/error.ts'
+import type { Place } from '../../../src/core/payload/codec.ts'
+import { isHoldfastError, type HoldfastError } from '../../../src/core/errors/error.ts'
 import { encryptingCodec, type EncryptingCodecOptions } from '../../../src/encryption/index.ts'
 
 const place: Place = { namespace: '', runId: 'run-1', seq: 3, kind: 'step-succeeded', name: null, id: null }

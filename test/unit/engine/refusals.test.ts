@@ -1,7 +1,7 @@
 // What a refusal of the store is called by whom it concerns.
 
 import { expect, it } from 'vitest'
-import { createCommitter } from '../../../src/engine/committer.ts'
+import { createCommitter } from '../../../src/engine/batch/committer.ts'
 import type { Refusal } from '../../../src/store.ts'
 import { manualPorts } from '../../support/manual-ports.ts'
 import { Scribe } from '../../support/scripted-store.ts'
@@ -15,7 +15,7 @@ it.each([
   ['resumed', 'RUN_RESUMED'],
   ['key-taken', 'RUN_EXISTS'],
 ] satisfies [Refusal, string][])('a write that is refused as %s is rejected with %s', async (reason, code) => {
-  const refused = reason === 'cancelling' ? { reason, wish: null } : { reason }
+  const refused = reason === 'cancelling' ? { reason, controlRequest: null } : { reason }
   const commit = () => Promise.resolve([{ outcome: 'refused', ...refused } as const])
   const committer = createCommitter({ commit }, manualPorts())
   await expect(committer.submit(new Scribe('a').write(['one']))).rejects.toMatchObject({

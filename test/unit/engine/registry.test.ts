@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Definition } from '../../../src/core/definition.ts'
-import { isHoldfastError, type HoldfastError } from '../../../src/core/error.ts'
+import type { Definition } from '../../../src/core/definition/definition.ts'
+import { isHoldfastError, type HoldfastError } from '../../../src/core/errors/error.ts'
 import { Registry } from '../../../src/engine/registry.ts'
 
 function define(type: string, version = 1): Definition {

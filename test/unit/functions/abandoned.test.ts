@@ -2,8 +2,8 @@
 // then undone all the same. And what a body that is tried again keeps.
 
 import { describe, expect, it } from 'vitest'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow, type Workflow } from '../../../src/functions/workflow.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow, type Workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const grace = 5_000

@@ -1,10 +1,10 @@
 // What a run may do at once is bounded: in entries and bytes of a transition, and in steps under way.
 
 import { describe, expect, it } from 'vitest'
-import { mostBytes, mostEntries, type Transition } from '../../../src/core/transition.ts'
-import type { NewRun } from '../../../src/core/new-run.ts'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { mostBytes, mostEntries, type Transition } from '../../../src/core/model/transition.ts'
+import type { NewRun } from '../../../src/core/model/new-run.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 const numbers = (count: number): readonly number[] => Array.from({ length: count }, (_, at) => at)
@@ -101,7 +101,7 @@ describe('a transition', () => {
     })
     const held = await (await rig.start(flow)).begin()
     expect(await held.status()).toBe('succeeded')
-    expect(rig.commits.flatMap(({ reach }) => reach?.starts ?? [])).toHaveLength(60)
+    expect(rig.commits.flatMap(({ outbound }) => outbound?.starts ?? [])).toHaveLength(60)
     expect(Math.max(...rig.commits.map(weightOf))).toBeLessThanOrEqual(mostBytes + 100_000)
     await expectGapless(rig, held.runId)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 describe('a body that works without steps', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const late = { maxAttempts: 3, initial: '1h', kind: 'constant', jitter: { mode: 'none' } } as const
@@ -15,7 +15,7 @@ describe('a cancellation', () => {
     const held = await (await rig.start(workflow('cancel.told', (ctx) => ctx.step('a', rig.gated)))).begin()
     const { tools } = rig.gates[0] ?? rig.gate('a')
     expect([tools.isCancelled(), tools.abortSignal.aborted]).toEqual([false, false])
-    expect(await held.cancel('no more')).toMatchObject({ outcome: 'wished' })
+    expect(await held.cancel('no more')).toMatchObject({ outcome: 'requested' })
     expect(tools.isCancelled()).toBe(true)
     expect(tools.abortSignal.reason).toMatchObject({ code: 'RUN_CANCELLED', details: { reason: 'no more' } })
     expect(() => tools.heartbeat()).toThrow('no more')

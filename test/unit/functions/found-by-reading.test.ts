@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createScopes } from '../../../src/async-scopes.ts'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 describe('waits keep their identity', () => {

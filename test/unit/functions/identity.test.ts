@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 async function namesOf(body: Parameters<typeof workflow<unknown>>[1]): Promise<readonly (string | null)[]> {

@@ -2,9 +2,9 @@
 // it begins: whatever ends the run before the step is known is no reason to leave it as it is.
 
 import { describe, expect, it } from 'vitest'
-import type { Duration } from '../../../src/core/duration.ts'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow, type Workflow } from '../../../src/functions/workflow.ts'
+import type { Duration } from '../../../src/core/definition/duration.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow, type Workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const grace = 5_000
@@ -108,7 +108,7 @@ describe('a lone step whose process died', () => {
   it('is undone if the next holder was asked to pause before it began, and the run is cancelled then', async () => {
     const { rig, undone, held } = await flight()
     await held.crash()
-    rig.store.steer(held.runId, { kind: 'pause', reason: 'operator', note: null })
+    rig.store.control(held.runId, { kind: 'pause', reason: 'operator', note: null })
     await held.revive('resume')
     await held.cancel()
     await held.goOn('replayed')
@@ -271,7 +271,7 @@ describe('what names a step', () => {
     const rig = new FunctionRig({
       onCommit: () => {
         // The answer to this commit tells of it, too.
-        if (pauses) rig.store.steer(held.runId, { kind: 'pause', reason: 'operator', note: null })
+        if (pauses) rig.store.control(held.runId, { kind: 'pause', reason: 'operator', note: null })
         pauses = false
       },
     })
@@ -294,7 +294,8 @@ describe('what names a step', () => {
     const undone: unknown[] = []
     const rig = new FunctionRig({
       onCommit: ({ append }) => {
-        if (append[0]?.kind === 'begun') rig.store.steer(held.runId, { kind: 'pause', reason: 'operator', note: null })
+        if (append[0]?.kind === 'begun')
+          rig.store.control(held.runId, { kind: 'pause', reason: 'operator', note: null })
       },
     })
     const flow = workflow('paused', (ctx) => ctx.step('a', rig.gated, { undo: () => void undone.push('a') }))
@@ -329,7 +330,7 @@ describe('what names a step', () => {
     const rig = new FunctionRig({
       onCommit: ({ append }) => {
         if (append[0]?.kind === 'begun')
-          rig.store.steer(held.runId, { kind: 'cancel', mode: 'cooperative', reason: null })
+          rig.store.control(held.runId, { kind: 'cancel', mode: 'cooperative', reason: null })
       },
     })
     const flow = workflow('stopped', (ctx) => ctx.step('a', rig.gated, { undo: () => void undone.push('a') }))

@@ -2,9 +2,9 @@
 // grow with that for ever.
 
 import { expect, it } from 'vitest'
-import type { NewRun } from '../../../src/core/new-run.ts'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { NewRun } from '../../../src/core/model/new-run.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 const day = 86_400_000

@@ -2,8 +2,8 @@
 // told of in one line. Only a call that it cannot have made then says that the code is another.
 
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../../src/functions/workflow.ts'
-import type { Context } from '../../../src/functions/context.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
+import type { Context } from '../../../src/functions/api/context.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 interface Slow {

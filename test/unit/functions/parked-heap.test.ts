@@ -3,8 +3,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { Frame } from '../../../src/core/definition.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { Frame } from '../../../src/core/definition/definition.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 const runs = 400

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { workflow, type Body } from '../../../src/functions/workflow.ts'
+import { workflow, type Body } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const type = 'test.patched'

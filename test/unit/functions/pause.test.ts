@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const retry = { maxAttempts: 3, initial: 500, kind: 'constant', jitter: { mode: 'none' } } as const
@@ -20,7 +20,7 @@ describe('a pause of a run that somebody holds', () => {
       return [a, await ctx.step('c', rig.gated)]
     })
     const held = await (await rig.start(flow)).begin()
-    expect(await held.pause('maintenance')).toMatchObject({ outcome: 'wished' })
+    expect(await held.pause('maintenance')).toMatchObject({ outcome: 'requested' })
     expect(rig.gates.map(({ tools }) => tools.abortSignal.aborted)).toEqual([false, false])
     await rig.succeed('a', 'A')
     expect(await held.status()).toBe('running')

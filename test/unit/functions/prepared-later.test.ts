@@ -2,9 +2,9 @@
 // once, whatever the body does meanwhile.
 
 import { describe, expect, it } from 'vitest'
-import type { NewRun } from '../../../src/core/new-run.ts'
-import type { Body } from '../../../src/functions/workflow.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { NewRun } from '../../../src/core/model/new-run.ts'
+import type { Body } from '../../../src/functions/api/workflow.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, unhandledIn, type Held, type RigOptions } from '../../support/function-rig.ts'
 
 const child = workflow('child', (_ctx, value: number) => value)
@@ -38,7 +38,7 @@ function nursery(options: RigOptions = {}): Nursery {
     },
     begin: async (body) => (await rig.start(workflow('parent', { retry: 'none' }, body), 1)).begin(),
     get started() {
-      return rig.commits.reduce((sum, { reach }) => sum + (reach?.starts.length ?? 0), 0)
+      return rig.commits.reduce((sum, { outbound }) => sum + (outbound?.starts.length ?? 0), 0)
     },
   }
 }

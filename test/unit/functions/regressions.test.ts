@@ -1,8 +1,8 @@
 // Each of these went wrong once. The title says what must hold.
 
 import { describe, expect, it } from 'vitest'
-import type { Offload } from '../../../src/core/payload.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { Offload } from '../../../src/core/payload/payload.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, unhandledIn } from '../../support/function-rig.ts'
 
 function createOffload(thresholdBytes: number): Offload & { puts: number; put(text: string): Promise<string> } {

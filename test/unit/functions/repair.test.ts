@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Draft } from '../../../src/core/entry.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { Draft } from '../../../src/core/model/entry.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 function dropped(seq: number): Extract<Draft, { kind: 'amended' }> {

@@ -3,10 +3,10 @@
 
 import { describe, expect, it } from 'vitest'
 import { createScopes } from '../../../src/async-scopes.ts'
-import type { Host } from '../../../src/core/definition.ts'
-import type { Context } from '../../../src/functions/context.ts'
-import type { Wait } from '../../../src/functions/wait.ts'
-import { workflow, type Body, type Workflow } from '../../../src/functions/workflow.ts'
+import type { Host } from '../../../src/core/definition/definition.ts'
+import type { Context } from '../../../src/functions/api/context.ts'
+import type { Wait } from '../../../src/functions/waits/wait.ts'
+import { workflow, type Body, type Workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, unhandledIn, type Held, type RigOptions } from '../../support/function-rig.ts'
 
 const other = workflow('other', () => null)
@@ -54,7 +54,7 @@ const own = [
   'issue',
   'begin',
   'wait',
-  'waitOwner',
+  'waitDeps',
   'outsideStep',
   'encodeNote',
   'read',
@@ -95,27 +95,27 @@ async function askedInside(method: string, when: When): Promise<[unknown, Held]>
 }
 
 const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
-const deepCalls: readonly (readonly [string, (ask: () => void) => unknown])[] = [
+const deepCalls: readonly (readonly [string, (spec: () => void) => unknown])[] = [
   [
     'in a function that the step awaits',
-    async (ask) => {
+    async (spec) => {
       const inner = async (): Promise<void> => {
         await turn()
-        ask()
+        spec()
       }
       await inner()
     },
   ],
-  ['in a promise that the step returns', (ask) => turn().then(ask)],
-  ['in one of several that it awaits', (ask) => Promise.all([turn(), turn().then(ask)])],
+  ['in a promise that the step returns', (spec) => turn().then(spec)],
+  ['in one of several that it awaits', (spec) => Promise.all([turn(), turn().then(spec)])],
   [
     'after an error',
-    async (ask) => {
+    async (spec) => {
       try {
         await Promise.reject(new Error('No'))
       } catch {
         await turn()
-        ask()
+        spec()
       }
     },
   ],
@@ -149,14 +149,14 @@ describe('inside a step', () => {
   it.each(deepCalls)('an unfollowed call is refused %s', async (_, inner) => {
     let refusal: unknown = 'nothing was refused'
     await begun(async (ctx) => {
-      const ask = (): void => {
+      const spec = (): void => {
         try {
           ctx.uuid()
         } catch (error) {
           refusal = error
         }
       }
-      await ctx.step('outer', () => inner(ask))
+      await ctx.step('outer', () => inner(spec))
     }, unfollowed())
     expect(refusal).toMatchObject({ code: 'INVALID_OPTION', details: { step: 'outer' } })
   })

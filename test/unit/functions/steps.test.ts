@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { jsonCodec } from '../../../src/core/codec.ts'
-import { isHoldfastError } from '../../../src/core/error.ts'
-import { fatal, retryAfter } from '../../../src/core/verdict.ts'
-import type { StepTools } from '../../../src/core/attempt.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { jsonCodec } from '../../../src/core/payload/codec.ts'
+import { isHoldfastError } from '../../../src/core/errors/error.ts'
+import { fatal, retryAfter } from '../../../src/core/definition/retry-mark.ts'
+import type { StepTools } from '../../../src/core/runtime/attempt.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 const constant = (maxAttempts: number, initial: number) =>
@@ -199,10 +199,10 @@ describe('a step', () => {
       return ctx.step('a', rig.gated)
     })
     const held = await (await rig.start(flow)).begin()
-    const loose = rig.gate('loose')
+    const optional = rig.gate('loose')
     await rig.succeed('a', 1)
-    expect([loose.tools.abortSignal.aborted, await held.status()]).toEqual([false, 'running'])
-    loose.succeed('late')
+    expect([optional.tools.abortSignal.aborted, await held.status()]).toEqual([false, 'running'])
+    optional.succeed('late')
     await rig.quiet()
     expect(await held.story()).toEqual(['started', 'step-succeeded a', 'step-succeeded loose', 'succeeded'])
   })

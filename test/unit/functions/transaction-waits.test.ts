@@ -2,10 +2,10 @@
 // is started and time counts from the call, however long the transaction takes.
 
 import { describe, expect, it } from 'vitest'
-import type { Transact } from '../../../src/core/definition.ts'
-import type { NewRun } from '../../../src/core/new-run.ts'
-import { HoldfastError } from '../../../src/core/error.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import type { Transact } from '../../../src/core/definition/definition.ts'
+import type { NewRun } from '../../../src/core/model/new-run.ts'
+import { HoldfastError } from '../../../src/core/errors/error.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type RigOptions } from '../../support/function-rig.ts'
 
 const child = workflow('child', (_ctx, value: number) => value)
@@ -17,7 +17,7 @@ const newRun = {
 } as NewRun
 
 /** Transactions of nothing but the entry that they carry. */
-function transacting(options: RigOptions = {}): FunctionRig {
+function transactionStep(options: RigOptions = {}): FunctionRig {
   const transact: Transact = async (work) => {
     try {
       await work(null, (transition) => rig.host.commit(transition))
@@ -34,7 +34,7 @@ describe('a sleep made beside a transaction', () => {
   it.each(['before', 'after'] as const)(
     'in one turn, %s it, counts from the call and not from COMMIT',
     async (when) => {
-      const rig = transacting()
+      const rig = transactionStep()
       const began = rig.clock.now()
       const flow = workflow('slow.transaction', async (ctx) => {
         const early = when === 'before' ? ctx.sleep(1_000) : null
@@ -53,7 +53,7 @@ describe('a sleep made beside a transaction', () => {
 
   it('counts from the call also if the answer to an earlier commit comes before that turn is over', async () => {
     let onCommit: () => void = () => undefined
-    const rig = transacting({ onCommit: () => onCommit() })
+    const rig = transactionStep({ onCommit: () => onCommit() })
     const committing = new Promise<void>((resolve) => (onCommit = resolve))
     const flow = workflow('crossing', async (ctx) => {
       void committing.then(() => void ctx.sleep(1_000))
@@ -70,7 +70,7 @@ describe('a child made before a transaction', () => {
   it.each(['at once', 'later'] as const)('is started before it begins, prepared %s', async (when) => {
     let ready: () => void = () => undefined
     const later = new Promise<NewRun>((resolve) => (ready = () => resolve(newRun)))
-    const rig = transacting({ prepare: () => (when === 'later' ? later : newRun) })
+    const rig = transactionStep({ prepare: () => (when === 'later' ? later : newRun) })
     const flow = workflow('child.first', async (ctx) => {
       void ctx.child(child, 1)
       await ctx.transaction('slow', (_tx, tools) => rig.gated(tools))
@@ -79,7 +79,7 @@ describe('a child made before a transaction', () => {
     if (when === 'later') expect(rig.gates).toEqual([])
     ready()
     await rig.quiet()
-    expect(rig.commits.map(({ reach }) => reach?.starts.length ?? 0)).toEqual([1])
+    expect(rig.commits.map(({ outbound }) => outbound?.starts.length ?? 0)).toEqual([1])
     expect(rig.gates.map(({ step }) => step)).toEqual(['slow'])
     await rig.succeed('slow')
     expect(await held.story()).toEqual(['started', 'waiting child', 'step-succeeded slow', 'succeeded'])
@@ -106,7 +106,7 @@ describe('transactions', () => {
   })
 
   it('are begun one at a time in the order of the calls, each after what was made with it', async () => {
-    const rig = transacting()
+    const rig = transactionStep()
     const flow = workflow('several', (ctx) =>
       Promise.all(['a', 'b', 'c'].map((name) => ctx.transaction(name, (_tx, tools) => rig.gated(tools)))),
     )

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { fatal } from '../../../src/core/verdict.ts'
-import type { StepTools } from '../../../src/core/attempt.ts'
-import { workflow, type Body } from '../../../src/functions/workflow.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import type { StepTools } from '../../../src/core/runtime/attempt.ts'
+import { workflow, type Body } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const constant = { maxAttempts: 2, initial: 10, kind: 'constant', jitter: { mode: 'none' } } as const

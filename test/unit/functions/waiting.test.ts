@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
 describe('a run that waits', () => {
@@ -137,7 +137,7 @@ describe('a run that waits', () => {
     const rig = disturbed()
     const flow = workflow('test.undisturbed', (ctx) => ctx.sleep('1 day'))
     const held = await (await rig.start(flow)).begin()
-    expect(rig.commits).toMatchObject([{ status: 'waiting', parkIf: { inbox: 0, wants: [] } }])
+    expect(rig.commits).toMatchObject([{ status: 'waiting', parkIf: { inbox: 0, wakeNames: [] } }])
     expect(held.departure).toEqual({ kind: 'parked' })
   })
 
@@ -148,7 +148,7 @@ describe('a run that waits', () => {
       return 'woken'
     })
     const held = await (await rig.start(flow)).begin()
-    expect(rig.commits.map(({ parkIf }) => parkIf?.wants)).toEqual([['go'], ['go'], ['go']])
+    expect(rig.commits.map(({ parkIf }) => parkIf?.wakeNames)).toEqual([['go'], ['go'], ['go']])
     expect(rig.commits.map(({ status, append }) => [status, append.length])).toEqual([
       ['waiting', 1],
       ['waiting', 0],

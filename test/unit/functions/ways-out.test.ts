@@ -2,9 +2,9 @@
 // order. Nothing that happened in the world is dropped.
 
 import { describe, expect, it } from 'vitest'
-import { HoldfastError } from '../../../src/core/error.ts'
-import { fatal } from '../../../src/core/verdict.ts'
-import { workflow } from '../../../src/functions/workflow.ts'
+import { HoldfastError } from '../../../src/core/errors/error.ts'
+import { fatal } from '../../../src/core/definition/retry-mark.ts'
+import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig, type Held } from '../../support/function-rig.ts'
 
 const grace = 5_000
@@ -51,7 +51,7 @@ const throws = (error: unknown) => (): never => {
 }
 
 /** Whether the flight, which is under way, was told to stop. */
-function isTold({ rig }: Trip): boolean {
+function isHeldBySession({ rig }: Trip): boolean {
   return rig.gates.find(({ step }) => step === 'flight')?.tools.abortSignal.aborted === true
 }
 
@@ -59,7 +59,7 @@ describe('a step under way when', () => {
   it('the body returns is awaited, recorded and told nothing', async () => {
     const t = await trip()
     await t.end(() => 'done')
-    expect([await t.held.status(), isTold(t)]).toEqual(['running', false])
+    expect([await t.held.status(), isHeldBySession(t)]).toEqual(['running', false])
     await t.rig.succeed('flight', 'flight 1')
     expect(await t.held.story()).toEqual([...soFar, 'step-succeeded flight', 'succeeded'])
     expect(t.undone).toEqual([])
@@ -68,7 +68,7 @@ describe('a step under way when', () => {
   it('the run fails is told to stop, recorded all the same, and undone first', async () => {
     const t = await trip()
     await t.end(throws(fatal('No hotel')))
-    expect([await t.held.status(), isTold(t), t.undone]).toEqual(['running', true, []])
+    expect([await t.held.status(), isHeldBySession(t), t.undone]).toEqual(['running', true, []])
     await t.rig.succeed('flight', 'flight 1')
     expect((await t.held.story()).slice(soFar.length)).toEqual([
       'step-succeeded flight',
@@ -84,7 +84,7 @@ describe('a step under way when', () => {
   it('the body is to be tried again is told nothing, and is not attempted again', async () => {
     const t = await trip()
     await t.end(throws(new Error('Once more')))
-    expect([await t.held.status(), isTold(t)]).toEqual(['running', false])
+    expect([await t.held.status(), isHeldBySession(t)]).toEqual(['running', false])
     await t.rig.succeed('flight', 'flight 1')
     expect((await t.held.story()).slice(soFar.length)).toEqual(['step-succeeded flight', 'attempt-failed'])
     await t.held.goOn()
@@ -183,7 +183,7 @@ describe('a later way out takes the place of an earlier one', () => {
     const t = await trip()
     await t.end(() => 'done')
     await t.held.cancel()
-    expect(isTold(t)).toBe(true)
+    expect(isHeldBySession(t)).toBe(true)
     await t.rig.succeed('flight', 'flight 1')
     expect(t.undone).toEqual(['flight 1', 'car 1'])
     expect(await t.held.status()).toBe('cancelled')
@@ -210,7 +210,7 @@ describe('a later way out takes the place of an earlier one', () => {
     const t = await trip()
     t.held.frame.giveBack()
     await t.held.cancel()
-    expect(isTold(t)).toBe(true)
+    expect(isHeldBySession(t)).toBe(true)
     await t.rig.succeed('flight', 'flight 1')
     expect(t.held.departure?.kind).toBe('given-back')
     t.rig.store.release(t.held.runId)
@@ -220,13 +220,13 @@ describe('a later way out takes the place of an earlier one', () => {
 })
 
 describe('a step that ignores its abort signal', () => {
-  const ways: readonly [string, string, (t: Trip) => unknown][] = [
+  const cases: readonly [string, string, (t: Trip) => unknown][] = [
     ['cancelled', 'is cancelled', ({ held }) => held.cancel()],
     ['failed', 'fails', ({ end }) => end(throws(fatal('No hotel')))],
     ['failed', 'is out of time', ({ held }) => held.frame.fail(outOfTime())],
   ]
 
-  it.each(ways)(
+  it.each(cases)(
     'is abandoned after the grace and undone without a result: ends %s, when its run %s',
     async (...way) => {
       const [status, , leave] = way

@@ -3,8 +3,8 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { createHoldfast, workflow, type Operation } from 'holdfast'
 import type { Hint } from '../../../src/store.ts'
-import { Hints } from '../../../src/stores/postgres/hearing.ts'
-import { Teller } from '../../../src/stores/postgres/telling.ts'
+import { Hints } from '../../../src/stores/postgres/hints/hints.ts'
+import { Notifier } from '../../../src/stores/postgres/hints/notifier.ts'
 import { openSqliteStore } from '../../../src/stores/sqlite/index.ts'
 import { silentLogger } from '../../../src/testing/logger.ts'
 import { manualPorts, turn } from '../../support/manual-ports.ts'
@@ -32,8 +32,8 @@ it(`${many} hints of one commit are told to those who listen here`, async () => 
 it(`${many} hints of one commit are told to other processes`, async () => {
   const ports = manualPorts()
   let sent = 0
-  const teller = new Teller(async () => void (sent += 1), 'me', ports)
-  teller.tell(hints())
+  const notifier = new Notifier(async () => void (sent += 1), 'me', ports)
+  notifier.notify(hints())
   ports.clock.advance(10)
   await turn()
   expect(sent).toBe(1)

@@ -6,7 +6,7 @@ import type { VirtualClock } from 'holdfast/testing'
 import { MemoryStore } from '../../../src/stores/memory/store.ts'
 import { checkAll, checkFeed } from '../../../src/testing/invariants/index.ts'
 import { makeCorpus } from '../../support/corpus.ts'
-import { statesOf, watch, type Watched } from '../../support/watched-store.ts'
+import { statesOf, watch, type WaitTarget } from '../../support/watched-store.ts'
 
 const stores = [
   ['memory', async (clock: VirtualClock) => new MemoryStore({ clock })],
@@ -15,7 +15,7 @@ const stores = [
 
 describe.each(stores)('a healthy %s store', (_, make) => {
   it('breaks no invariant in any state, nor with any step between two', async () => {
-    let watched: Watched | null = null
+    let watched: WaitTarget | null = null
     const { store, clock, close } = await makeCorpus(async (clock) => {
       const inner = await make(clock)
       await inner.migrate()
@@ -23,7 +23,7 @@ describe.each(stores)('a healthy %s store', (_, make) => {
       return watched.store
     })
     const states = await statesOf(store)
-    expect((watched as Watched | null)?.violations).toEqual([])
+    expect((watched as WaitTarget | null)?.violations).toEqual([])
     expect([...checkAll(states, clock.now()), ...checkFeed(await store.changes(0, 1e6), states)]).toEqual([])
     const checked = await store.doctor()
     expect(checked.filter(({ offenders }) => offenders.length > 0)).toEqual([])

@@ -1,13 +1,13 @@
 // The invariants of what lies between runs can fail, too: each is broken here and found by its name.
 
 import { describe, expect, it } from 'vitest'
-import type { Chore } from '../../../src/core/chore.ts'
-import type { WaitRow } from '../../../src/core/books.ts'
-import type { Message } from '../../../src/core/message.ts'
-import type { Run } from '../../../src/core/run.ts'
-import type { Broadcast } from '../../../src/core/topic.ts'
+import type { Chore } from '../../../src/core/model/chore.ts'
+import type { WaitRow } from '../../../src/core/rules/unit-of-work.ts'
+import type { Message } from '../../../src/core/model/message.ts'
+import type { Run } from '../../../src/core/model/run.ts'
+import type { Broadcast } from '../../../src/core/model/topic.ts'
 import { checkExchange, type RunState } from '../../../src/testing/invariants/index.ts'
-import { newRun } from '../core/new-run.ts'
+import { newRun } from '../core/model/new-run.ts'
 
 const now = 5_000
 const over = { status: 'failed', readiness: 'idle', due: null, endedAt: 2_000 } as const
@@ -22,7 +22,7 @@ describe('a state', () => {
       kind: 'run',
       target: 'b',
       runId: 'a',
-      effect: 'tell',
+      effect: 'notify',
       delivery: null,
       openedAt: 1,
       since: 0,
@@ -33,8 +33,8 @@ describe('a state', () => {
         ({ name, runId }) => `${name} ${runId}`,
       )
     expect(found([wait], {})).toEqual([])
-    expect(found([wait], over)).toEqual(['end_told a'])
-    expect(found([{ ...wait, effect: 'cancel' }], over)).toEqual(['end_told a'])
+    expect(found([wait], over)).toEqual(['end_notified a'])
+    expect(found([{ ...wait, effect: 'cancel' }], over)).toEqual(['end_notified a'])
     expect(found([{ ...wait, kind: 'topic' }], over)).toEqual([])
     const chore: Chore = { kind: 'end', target: 'b', position: 0, after: null }
     for (const after of [null, { openedAt: 0, runId: 'z' }, { openedAt: 1, runId: 'a' }]) {
@@ -44,11 +44,11 @@ describe('a state', () => {
       { openedAt: 1, runId: 'b' },
       { openedAt: 2, runId: 'a' },
     ]) {
-      expect(found([wait], over, [{ ...chore, after }]), 'the chore has gone past it').toEqual(['end_told a'])
+      expect(found([wait], over, [{ ...chore, after }]), 'the chore has gone past it').toEqual(['end_notified a'])
       expect(found([wait], over, [{ ...chore, position: 1, after }]), 'it was passed over').toEqual([])
     }
-    expect(found([wait], over, [{ ...chore, kind: 'mail' }])).toEqual(['end_told a'])
-    expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_told a'])
+    expect(found([wait], over, [{ ...chore, kind: 'mail' }])).toEqual(['end_notified a'])
+    expect(found([wait], over, [{ ...chore, target: 'c' }])).toEqual(['end_notified a'])
   })
 
   it('in which a queue keeps something although somebody waits on it is found', () => {
@@ -56,7 +56,7 @@ describe('a state', () => {
       kind: 'topic',
       target: 'q',
       runId: 'a',
-      effect: 'tell',
+      effect: 'notify',
       delivery: 'one',
       openedAt: 1,
       since: 0,
@@ -72,7 +72,7 @@ describe('a state', () => {
       at: 1,
       expiresAt: null,
       takenBy: null,
-      told: 0,
+      deliveredTo: 0,
     }
     const found = (kept: Partial<Broadcast>, waiter: Partial<Run> = {}, waits: Partial<WaitRow> = {}): string[] =>
       checkExchange(
@@ -96,7 +96,7 @@ describe('a state', () => {
       kind: 'topic',
       target: 'q',
       runId: 'a',
-      effect: 'tell',
+      effect: 'notify',
       delivery: 'all',
       openedAt: 1,
       since: 0,

@@ -1,9 +1,9 @@
 // Each invariant can fail: it is broken here, by itself, and found by its name.
 
 import { describe, expect, it } from 'vitest'
-import type { Entry } from '../../../src/core/entry.ts'
-import type { Message } from '../../../src/core/message.ts'
-import type { Run } from '../../../src/core/run.ts'
+import type { Entry } from '../../../src/core/model/entry.ts'
+import type { Message } from '../../../src/core/model/message.ts'
+import type { Run } from '../../../src/core/model/run.ts'
 import {
   checkAll,
   checkFeed,
@@ -14,7 +14,7 @@ import {
   type Cause,
   type RunState,
 } from '../../../src/testing/invariants/index.ts'
-import { newRun } from '../core/new-run.ts'
+import { newRun } from '../core/model/new-run.ts'
 
 const now = 5_000
 
@@ -96,8 +96,8 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state({ ...leased, session: null }),
     state({ ...leased, token: 0 }),
     state({ deadline: 9 }),
-    state({ wish: { kind: 'pause', reason: 'operator', note: null, at: 1 } }),
-    state({ ...leased, wish: { kind: 'cancel', reason: null, at: 1 } }),
+    state({ controlRequest: { kind: 'pause', reason: 'operator', note: null, at: 1 } }),
+    state({ ...leased, controlRequest: { kind: 'cancel', reason: null, at: 1 } }),
     state({ due: null }),
     state({ readiness: 'idle', due: null }),
     state({ deletedAt: 1 }),
@@ -155,8 +155,8 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state(parked, [waiting({ kind: 'signal', name: 'go', topic: {} })], [{ ...message(1), kind: 'broadcast' }]),
   ],
   wants_its_waits: [
-    state({ ...parked, wants: ['another'] }, [signal]),
-    state({ ...parked, wants: [] }, [waiting({ kind: 'run', runId: 'go' })]),
+    state({ ...parked, wakeNames: ['another'] }, [signal]),
+    state({ ...parked, wakeNames: [] }, [waiting({ kind: 'run', runId: 'go' })]),
   ],
   waits_for_something: [state(parked, [step('a')])],
   timer_is_set: [state(parked, [delay]), state({ ...parked, readiness: 'timed', due: 1_003 }, [delay])],
@@ -176,8 +176,8 @@ const soundStates: readonly RunState[] = [
   state(over, [{ kind: 'failed', data: '1' }]),
   state({}, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]),
   state(parked, [signal]),
-  state({ ...parked, wants: ['another', 'go'] }, [signal]),
-  state({ ...parked, readiness: 'timed', due: 1_002, wants: [] }, [delay]),
+  state({ ...parked, wakeNames: ['another', 'go'] }, [signal]),
+  state({ ...parked, readiness: 'timed', due: 1_002, wakeNames: [] }, [delay]),
   state({}, [], [message(1, 'm'.repeat(500))]),
   state(parked, [waiting({ kind: 'run', runId: 'another' })], [message(1)]),
   state(parked, [signal], [{ ...message(1), name: 'another' }]),
@@ -224,7 +224,7 @@ describe('a state', () => {
 
   it('has no invariant that was never broken', () => {
     const fleet = ['one_key_one_live_run', 'idempotency_key', 'feed_dense', 'feed_complete']
-    const together = [...fleet, 'end_told', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled']
+    const together = [...fleet, 'end_notified', 'queue_not_stuck', 'late_catch_up', 'leftovers_settled']
     const names = stateInvariants.map(({ name }) => name)
     expect([...Object.keys(brokenStates), ...together].toSorted()).toEqual(names.toSorted())
   })
@@ -243,7 +243,7 @@ const claimed = { ...leased, token: 2, crashes: 1 }
 const alive = { isAlive: () => true }
 /** What the end of its parent makes of a run that nobody holds. */
 const cancelling = { status: 'cancelling', undo: 'due', readiness: 'ready', due: now, updatedAt: now } as const
-const wished = { status: 'cancelling', wish: { kind: 'cancel', reason: null, at: now } } as const
+const controlRequests = { status: 'cancelling', controlRequest: { kind: 'cancel', reason: null, at: now } } as const
 
 const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   history_append_only: [
@@ -255,10 +255,10 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [state(leased, [step('a')]), state(leased, [step('a'), step('a', false, '2')]), { method: 'commit' }],
   ],
   terminal_is_final: [
-    [ended, changed(ended, { status: 'pending' }), { method: 'steer' }],
+    [ended, changed(ended, { status: 'pending' }), { method: 'control' }],
     [ended, state(over, [{ kind: 'failed', data: '1' }, step('late')]), { method: 'commit' }],
     [ended, changed(ended, { inbox: 1 }), { method: 'commit' }],
-    [changed(ended, due), state(due, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'steer' }],
+    [changed(ended, due), state(due, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'control' }],
   ],
   messages_stay: [
     [state({}, [], [message(1)]), state({ inbox: 1 }), { method: 'rescue' }],
@@ -293,7 +293,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [held, changed(held, { session: 'thief', token: 2 }), { method: 'claim' }],
     [held, state({}, [{ kind: 'crashed' }]), { method: 'rescue', ...alive }],
     [changed(held, { deadline: now + 1 }), state({}, [{ kind: 'crashed' }]), { method: 'rescue', ...alive }],
-    [held, state({}), { method: 'steer' }],
+    [held, state({}), { method: 'control' }],
   ],
   claim_never_early: [
     [state({ readiness: 'timed', due: now + 1 }), state(claimed), { method: 'claim' }],
@@ -304,9 +304,9 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
   crashes_are_counted: [
     [state(), state({ ...claimed, crashes: 0 }), { method: 'claim' }],
     [held, state({ ...leased, crashes: 1 }, [step('a')]), { method: 'commit', session: 's' }],
-    [state({ crashes: 4 }), state({ crashes: 2 }), { method: 'steer' }],
-    [state({ crashes: 2 }), state({ crashes: 1 }), { method: 'steer' }],
-    [state({ ...leased, crashes: 4 }), state({ ...leased, crashes: 3 }), { method: 'steer' }],
+    [state({ crashes: 4 }), state({ crashes: 2 }), { method: 'control' }],
+    [state({ crashes: 2 }), state({ crashes: 1 }), { method: 'control' }],
+    [state({ ...leased, crashes: 4 }), state({ ...leased, crashes: 3 }), { method: 'control' }],
   ],
   status_machine: [
     [state(), state(leased), { method: 'deliver' }],
@@ -315,7 +315,7 @@ const brokenSteps: Readonly<Record<string, readonly Pair[]>> = {
     [state(), changed(state(), cancelling), { method: 'deliver' }],
   ],
   call_writes_its_fields: [
-    [state(), state({ key: 'other' }), { method: 'steer' }],
+    [state(), state({ key: 'other' }), { method: 'control' }],
     [state(), state({ priority: 3 }), { method: 'deliver' }],
     [state(), state({ crashes: 3 }), { method: 'load' }],
     [held, changed(held, { type: 'other' }), { method: 'commit', session: 's' }],
@@ -334,18 +334,18 @@ const soundSteps: readonly Pair[] = [
   [held, state(over, [{ kind: 'failed', data: '1' }]), { method: 'commit', session: 's' }],
   [held, state({ crashes: 1 }, [{ kind: 'crashed' }]), { method: 'rescue', isAlive: () => false }],
   [changed(held, { deadline: now }), state({ crashes: 1 }, [{ kind: 'crashed' }]), { method: 'rescue', ...alive }],
-  [ended, state({ updatedAt: now }, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'steer' }],
-  [ended, changed(ended, { deletedAt: now, deleteReason: 'old' }), { method: 'steer' }],
-  [state({ crashes: 4 }), state({ crashes: 3 }), { method: 'steer' }],
-  [state({ crashes: 4 }), state({ crashes: 0 }), { method: 'steer' }],
+  [ended, state({ updatedAt: now }, [{ kind: 'failed', data: '1' }, { kind: 'retried' }]), { method: 'control' }],
+  [ended, changed(ended, { deletedAt: now, deleteReason: 'old' }), { method: 'control' }],
+  [state({ crashes: 4 }), state({ crashes: 3 }), { method: 'control' }],
+  [state({ crashes: 4 }), state({ crashes: 0 }), { method: 'control' }],
   [state(), state({ inbox: 1 }, [], [message(1)]), { method: 'deliver' }],
   // What another run's commit does to this one.
   [state(), state({ watched: true }), { method: 'commit', session: 'other' }],
   [held, { ...changed(held, { inbox: 1 }), messages: [message(1)] }, { method: 'commit', session: 'other' }],
   [state(parked), state({ ...parked, readiness: 'ready', due: now, inbox: 1 }, [], [message(1)]), { method: 'rescue' }],
   [state({ crashes: 1 }), state({ ...cancelling, crashes: 1 }, [{ kind: 'cancelling' }]), { method: 'commit' }],
-  [held, changed(held, wished), { method: 'commit', session: 'other' }],
-  [held, changed(held, wished), { method: 'release', session: 'other' }],
+  [held, changed(held, controlRequests), { method: 'commit', session: 'other' }],
+  [held, changed(held, controlRequests), { method: 'release', session: 'other' }],
   // What was left over goes with the end, and what comes later never lies there.
   [state({}, [], [message(1)]), state({ ...over, inbox: 1 }, [{ kind: 'failed', data: '1' }]), { method: 'rescue' }],
   [ended, changed(ended, { inbox: 1 }), { method: 'deliver' }],

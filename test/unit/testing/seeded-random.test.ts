@@ -1,7 +1,7 @@
 // A seed that does not repeat itself replays nothing; one whose numbers are alike tests nothing.
 
 import { describe, expect, it } from 'vitest'
-import { randomFraction } from '../../../src/core/ports.ts'
+import { randomFraction } from '../../../src/core/runtime/ports.ts'
 import { createSeededRandom } from '../../../src/testing/index.ts'
 
 function numbers(seed: number, count: number): number[] {

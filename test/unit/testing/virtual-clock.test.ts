@@ -1,7 +1,7 @@
 // Time that a test owns must not run away, jump over a timer, or fire two in one breath.
 
 import { describe, expect, it } from 'vitest'
-import { isHoldfastError } from '../../../src/core/error.ts'
+import { isHoldfastError } from '../../../src/core/errors/error.ts'
 import { createVirtualClock } from '../../../src/testing/index.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

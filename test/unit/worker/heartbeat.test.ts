@@ -1,12 +1,12 @@
 // How a process keeps its session, and when it stops believing in it. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
-import { HoldfastError } from '../../../src/core/error.ts'
+import { HoldfastError } from '../../../src/core/errors/error.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Beat, BeatRequest } from '../../../src/store.ts'
 import { createRecordingLogger } from '../../../src/testing/logger.ts'
 import { createVirtualClock } from '../../../src/testing/virtual-clock.ts'
-import { Heartbeat, type HeartbeatOwner } from '../../../src/worker/heartbeat.ts'
+import { Heartbeat, type HeartbeatListener } from '../../../src/worker/heartbeat.ts'
 
 const leaseMs = 30_000
 const everyMs = 10_000
@@ -29,7 +29,15 @@ function setUp() {
       const answer = request.end === true ? {} : (answers.shift() ?? {})
       if (answer === 'never') return new Promise(() => undefined)
       if (answer instanceof Error) return Promise.reject(answer)
-      const beat: Beat = { alive: true, lost: [], strays: [], wished: [], mail: [], timedOut: [], now: clock.now() }
+      const beat: Beat = {
+        alive: true,
+        lost: [],
+        unknownLeases: [],
+        controlRequests: [],
+        mail: [],
+        timedOut: [],
+        now: clock.now(),
+      }
       if (typeof answer === 'number') return new Promise((resolve) => clock.after(answer, () => resolve(beat)))
       return Promise.resolve({ ...beat, ...answer })
     },
@@ -43,7 +51,7 @@ function setUp() {
       this.session = sessions.shift() ?? 'none left'
     },
   }
-  const owner: HeartbeatOwner = {
+  const owner: HeartbeatListener = {
     claims: () => [],
     claimsKept: () => undefined,
     pause: () => void events.push('pause'),
@@ -51,9 +59,9 @@ function setUp() {
     refused: ({ code }) => void events.push(`refused ${code}`),
     leasesLost: ({ code, message }) => void events.push(`${code}: ${message}`),
     claimLost: ({ runId, token }) => void events.push(`lost ${runId} ${token}`),
-    strayed: (strays) => strays.forEach(({ runId }) => void events.push(`stray ${runId}`)),
-    runWished: (runId, wish) => void events.push(`${wish.kind} ${runId}`),
-    runMailed: (runId, inbox) => void events.push(`mail ${runId} ${inbox}`),
+    unknownLeasesFound: (unknownLeases) => unknownLeases.forEach(({ runId }) => void events.push(`stray ${runId}`)),
+    controlRequested: (runId, controlRequest) => void events.push(`${controlRequest.kind} ${runId}`),
+    messageArrived: (runId, inbox) => void events.push(`mail ${runId} ${inbox}`),
     runTimedOut: (runId) => void events.push(`timed out ${runId}`),
   }
   const heartbeat = new Heartbeat(engine as unknown as Engine, owner, { leaseMs, everyMs })
@@ -92,7 +100,7 @@ describe('a heartbeat', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(started).toBe(false)
     expect(happened()).toEqual(['beat first'])
-    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [], seeksStrays: false })
+    expect(requests[0]).toEqual({ session: 'first', leaseMs, held: [], seeksUnknownLeases: false })
   })
 
   it('that cannot open the session says so and leaves no timer', async () => {
@@ -109,16 +117,16 @@ describe('a heartbeat', () => {
     await heartbeat.start()
     await clock.advance(2 * everyMs)
     expect(happened()).toEqual(['beat first', 'beat first', 'beat first'])
-    expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksStrays: false })
+    expect(requests[2]).toEqual({ session: 'first', leaseMs, held, seeksUnknownLeases: false })
   })
 
   it('looks for strays with every sixth beat, and again with the next one as long as it is told of some', async () => {
     const { heartbeat, answers, clock, requests, happened } = setUp()
-    const told = { strays: [{ runId: 'stray', token: 1 }] }
+    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
     answers.push(...Array.from({ length: 6 }, () => ({})), told, told, {})
     await heartbeat.start()
     await clock.advance(14 * everyMs)
-    const seeking = requests.flatMap(({ seeksStrays }, index) => (seeksStrays === true ? [index] : []))
+    const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 14])
     expect(happened().filter((one) => one === 'stray stray')).toHaveLength(2)
   })
@@ -126,13 +134,13 @@ describe('a heartbeat', () => {
   it('looks for strays again with the next beat if the store could not, and forgets nothing that it had seen', async () => {
     const { heartbeat, owner, answers, clock, requests } = setUp()
     const looks: (readonly string[])[] = []
-    owner.strayed = (strays) => void looks.push(strays.map(({ runId }) => runId))
-    const told = { strays: [{ runId: 'stray', token: 1 }] }
-    const rests = { straysUnknown: true } as const
+    owner.unknownLeasesFound = (unknownLeases) => void looks.push(unknownLeases.map(({ runId }) => runId))
+    const told = { unknownLeases: [{ runId: 'stray', token: 1 }] }
+    const rests = { unknownLeasesSkipped: true } as const
     answers.push(...Array.from({ length: 6 }, () => ({})), rests, told, rests, rests, told, {})
     await heartbeat.start()
     await clock.advance(12 * everyMs)
-    const seeking = requests.flatMap(({ seeksStrays }, index) => (seeksStrays === true ? [index] : []))
+    const seeking = requests.flatMap(({ seeksUnknownLeases }, index) => (seeksUnknownLeases === true ? [index] : []))
     expect(seeking).toEqual([6, 7, 8, 9, 10, 11])
     expect(looks).toEqual([['stray'], ['stray'], []])
   })
@@ -140,12 +148,12 @@ describe('a heartbeat', () => {
   it('looks for strays at once when a call was not answered, also while such a look is on its way', async () => {
     const { heartbeat, answers, clock, requests } = setUp()
     await heartbeat.start()
-    heartbeat.seekStrays()
+    heartbeat.seekUnknownLeases()
     answers.push(100)
     await clock.advance(everyMs + 50)
-    heartbeat.seekStrays()
+    heartbeat.seekUnknownLeases()
     await clock.advance(3 * everyMs)
-    expect(requests.map(({ seeksStrays }) => seeksStrays)).toEqual([false, true, true, false])
+    expect(requests.map(({ seeksUnknownLeases }) => seeksUnknownLeases)).toEqual([false, true, true, false])
   })
 
   it('looks for strays after a beat that failed: others may have had no answer either', async () => {
@@ -153,7 +161,7 @@ describe('a heartbeat', () => {
     answers.push({}, gone)
     await heartbeat.start()
     await clock.advance(everyMs + 1_000)
-    expect(requests.map(({ seeksStrays }) => seeksStrays)).toEqual([false, false, true])
+    expect(requests.map(({ seeksUnknownLeases }) => seeksUnknownLeases)).toEqual([false, false, true])
   })
 
   it('that somebody was in the way of is a success, and comes again soon', async () => {
@@ -303,13 +311,18 @@ describe('a heartbeat', () => {
     ])
   })
 
-  it('tells which single claims were lost, what is wished, who got mail and which runs have used up their time', async () => {
+  it('tells which single claims were lost, what is requested, who got mail and which runs have used up their time', async () => {
     const { heartbeat, owner, answers, clock, happened } = setUp()
     owner.claims = () => ['a', 'b', 'c', 'd'].map((runId, index) => ({ runId, token: index + 1, extendMs: null }))
-    const wish = { kind: 'cancel', reason: null, at: 1 } as const
+    const controlRequest = { kind: 'cancel', reason: null, at: 1 } as const
     answers.push(
       {},
-      { lost: ['a', 'b'], wished: [{ runId: 'd', wish }], mail: [{ runId: 'd', inbox: 3 }], timedOut: ['c'] },
+      {
+        lost: ['a', 'b'],
+        controlRequests: [{ runId: 'd', controlRequest }],
+        mail: [{ runId: 'd', inbox: 3 }],
+        timedOut: ['c'],
+      },
     )
     await heartbeat.start()
     happened()

@@ -1,8 +1,8 @@
 // Who looks after dead holders, and what it tells. Time belongs to the test; the store is scripted.
 
 import { describe, expect, it } from 'vitest'
-import type { Definition } from '../../../src/core/definition.ts'
-import { Payloads } from '../../../src/core/payload.ts'
+import type { Definition } from '../../../src/core/definition/definition.ts'
+import { Payloads } from '../../../src/core/payload/payload.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import type { Rescued, RescueRequest } from '../../../src/store.ts'
 import { createRecordingLogger } from '../../../src/testing/logger.ts'
@@ -44,7 +44,7 @@ function setUp() {
     clock: { now: () => clock.now(), observe: () => undefined },
     pollMs: undefined,
     payloads: new Payloads(hexCodec),
-    endings: { hinted: (runId: string) => void hinted.push(runId) },
+    runEnds: { hinted: (runId: string) => void hinted.push(runId) },
     onReady: () => void (seen.ready += 1),
   }
   const suspects: (number | null)[] = []

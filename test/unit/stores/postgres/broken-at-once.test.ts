@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { Pool } from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
-import { listenAt } from '../../../../src/stores/postgres/listen-client.ts'
+import { listenAt } from '../../../../src/stores/postgres/hints/listen-client.ts'
 import { openPostgresStore } from '../../../../src/stores/postgres/open.ts'
 
 function message(type: string, body: Buffer): Buffer {
@@ -16,13 +16,13 @@ function message(type: string, body: Buffer): Buffer {
 
 const welcome = message('R', Buffer.alloc(4))
 const ready = message('Z', Buffer.from('I'))
-const farewell = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'))
+const lastCall = message('E', Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0'))
 
 /** Its address. */
 async function inhospitable(): Promise<string> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
-    socket.once('data', () => socket.end(Buffer.concat([welcome, ready, farewell])))
+    socket.once('data', () => socket.end(Buffer.concat([welcome, ready, lastCall])))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

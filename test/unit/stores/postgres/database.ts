@@ -2,9 +2,9 @@
 
 import { Pool } from 'pg'
 import { onTestFinished } from 'vitest'
-import type { PoolLike } from '../../../../src/stores/postgres/database.ts'
-import { migrate } from '../../../../src/stores/postgres/migrating.ts'
-import { quoteSchema } from '../../../../src/stores/postgres/schema-name.ts'
+import type { PoolLike } from '../../../../src/stores/postgres/connection/database.ts'
+import { migrate } from '../../../../src/stores/postgres/schema/migrate.ts'
+import { quoteSchema } from '../../../../src/stores/postgres/schema/schema-name.ts'
 import { patiently } from '../../../support/patiently.ts'
 import { freshSchema } from '../../../support/postgres-shared.ts'
 

@@ -15,9 +15,9 @@ vi.mock('../../../../src/stores/postgres/dialect.ts', async (original) => {
 })
 
 const { databaseClock } = await import('../../../../src/stores/postgres/dialect.ts')
-const { claimStatements } = await import('../../../../src/stores/postgres/claim-statements.ts')
-const { settingsFor, settingsSql } = await import('../../../../src/stores/postgres/pool.ts')
-const { timesFor, timesSql } = await import('../../../../src/stores/postgres/times.ts')
+const { claimStatements } = await import('../../../../src/stores/postgres/claim/claim-statements.ts')
+const { settingsFor, settingsSql } = await import('../../../../src/stores/postgres/connection/pool.ts')
+const { timesFor, timesSql } = await import('../../../../src/stores/postgres/connection/timeouts.ts')
 const { PostgresStore } = await import('../../../../src/stores/postgres/store.ts')
 
 const schema = '"holdfast"'
@@ -76,10 +76,10 @@ async function statements(): Promise<readonly string[]> {
       random: () => 0,
       migrate: () => Promise.resolve(),
       tokenKey: () => Promise.resolve(''),
-      hearing: {
+      hints: {
         hears: false,
         listen: () => Promise.resolve(() => undefined),
-        tellWithin: null,
+        notifyInTransaction: null,
         attend: () => undefined,
       },
       onClose: () => Promise.resolve(),
@@ -97,11 +97,20 @@ async function statements(): Promise<readonly string[]> {
     await store.deadLetters({ name: 'n', runId: id }, { limit: 10, after: `${id} letter` }).catch(() => undefined)
     const claims = claimStatements(dialect)
     for (const choice of [undefined, { keys: ['key'], without: [id] }]) {
-      claims.apart(choice !== undefined)
+      claims.isolated(choice !== undefined)
       claims.promote(choice !== undefined)
       for (const types of [1, 200]) {
         const wanted = Array.from({ length: types }, () => ({}) as never)
-        const request = { shard: 0, session: 's', limit: 1, reach: 1, again: false, wanted, choice, timed: {} as never }
+        const request = {
+          shard: 0,
+          session: 's',
+          limit: 1,
+          window: 1,
+          again: false,
+          wanted,
+          choice,
+          timed: {} as never,
+        }
         claims.lease(request)
       }
     }

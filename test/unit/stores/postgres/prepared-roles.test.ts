@@ -1,7 +1,7 @@
 // Schemas for views, and roles, that somebody else has prepared: they get no rights by their names.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { installPostgres } from '../../../../src/stores/postgres/installing.ts'
+import { installPostgres } from '../../../../src/stores/postgres/schema/install.ts'
 import { dropRoles, prepared } from './prepared.ts'
 
 describe('a schema for views that somebody else prepared', () => {

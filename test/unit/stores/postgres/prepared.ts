@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
-import { roleNames } from '../../../../src/stores/postgres/roles.ts'
+import { roleNames } from '../../../../src/stores/postgres/schema/roles.ts'
 import { emptyPlace, type Place } from './database.ts'
 
 export interface Prepared extends Place {

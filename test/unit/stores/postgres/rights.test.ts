@@ -4,9 +4,9 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import type * as Dialect from '../../../../src/stores/postgres/dialect.ts'
 import { openPostgresStore } from '../../../../src/stores/postgres/index.ts'
-import { needsOf } from '../../../../src/stores/postgres/missing-right.ts'
-import type { RoleKind } from '../../../../src/stores/postgres/roles.ts'
-import { installPostgres } from '../../../../src/stores/postgres/installing.ts'
+import { needsOf } from '../../../../src/stores/postgres/schema/missing-right.ts'
+import type { RoleKind } from '../../../../src/stores/postgres/schema/roles.ts'
+import { installPostgres } from '../../../../src/stores/postgres/schema/install.ts'
 import { createRoles } from '../../../support/postgres-roles.ts'
 import { emptyPlace } from './database.ts'
 

@@ -1,7 +1,7 @@
 // Views with the names of other designs: what holds for all of them.
 
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { quoteSchema } from '../../../../src/stores/postgres/schema-name.ts'
+import { quoteSchema } from '../../../../src/stores/postgres/schema/schema-name.ts'
 import { installViews, parseViews, viewNames, viewSchema } from '../../../../src/stores/postgres/views.ts'
 import { migratedPlace } from './database.ts'
 import { addEntries, addRun, idOf, installed, type EntryRow } from './views/place.ts'

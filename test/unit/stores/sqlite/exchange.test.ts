@@ -87,7 +87,7 @@ describe('one rescue that ends a parent', () => {
     const early = bench.newRun()
     const parent = await bench.hold({ timeoutMs: 100 })
     const start = bench.child(parent.runId, { timeoutMs: 100, ...(isChildFirst ? { id: early.id } : {}) })
-    await bench.park(parent, { reach: { ...nobody, starts: [start] } })
+    await bench.park(parent, { outbound: { ...nobody, starts: [start] } })
     await bench.clock.advance(300)
     const { ended } = await bench.rescue()
     expect((await bench.run(parent.runId)).status).toBe('failed')
@@ -105,7 +105,7 @@ describe('a transition that begins anew as another type and starts a child', () 
     const start = bench.child(parent.runId, { key: 'order-1' }, { awaited: false, onParentEnd: 'abandon' })
     const continues = { type: 'contract.other', version: 1, feed: false }
     const append = [{ kind: 'continued', name: null, meta: continues, data: '1' }] as const
-    await bench.commit(parent, { append, continues, reach: { ...nobody, starts: [start] } })
+    await bench.commit(parent, { append, continues, outbound: { ...nobody, starts: [start] } })
     expect(await bench.run(start.run.id)).toMatchObject({ type: bench.selector.type, key: 'order-1' })
     expect(await bench.run(parent.runId)).toMatchObject({ type: 'contract.other', inbox: 0 })
     expect(await broken(store)).toEqual([])
@@ -117,7 +117,7 @@ describe('the feed', () => {
     const { bench, store } = await open()
     const parent = await bench.hold({ feed: true })
     const start = bench.child(parent.runId, { feed: true })
-    await bench.commit(parent, { reach: { ...nobody, starts: [start] } })
+    await bench.commit(parent, { outbound: { ...nobody, starts: [start] } })
     const changes = await store.changes(0, 10)
     expect(changes.map(({ runId, entry }) => [runId, entry.seq])).toEqual([
       [parent.runId, 1],
@@ -158,13 +158,13 @@ describe('a broadcast whose id its topic has forgotten', () => {
     const topic = { name: 'news', delivery: 'all', retainMs: 0 } as const
     const watches = [{ kind: 'topic', ...topic }] as const
     const had = await bench.hold()
-    await bench.park(had, { reach: { ...nobody, watches } })
+    await bench.park(had, { outbound: { ...nobody, watches } })
     const sent = bench.broadcast({ topic })
     await bench.deliver(sent)
     await bench.clock.advance(25 * 3_600_000)
     await bench.deliver(bench.broadcast({ topic, id: 'what makes it forget' }))
     const fresh = await bench.hold()
-    await bench.park(fresh, { reach: { ...nobody, watches } })
+    await bench.park(fresh, { outbound: { ...nobody, watches } })
     expect((await bench.deliver(sent)).outcome).toBe('delivered')
     expect(await bench.mailbox(had.runId)).toHaveLength(3)
     expect(await bench.mailbox(fresh.runId)).toHaveLength(1)

@@ -3,9 +3,9 @@
 
 import Database from 'libsql'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { jsonCodec } from '../../../../src/core/codec.ts'
-import { createRunIds } from '../../../../src/core/id.ts'
-import { nowhere } from '../../../../src/core/place.ts'
+import { jsonCodec } from '../../../../src/core/payload/codec.ts'
+import { createRunIds } from '../../../../src/core/model/run-id.ts'
+import { nowhere } from '../../../../src/core/payload/place.ts'
 import { openSqliteStore, type SqliteStoreOptions } from '../../../../src/stores/sqlite/index.ts'
 import type { HeldClaim, NewRun, Store } from '../../../../src/store.ts'
 import { createSeededRandom } from '../../../../src/testing/index.ts'
@@ -96,15 +96,15 @@ describe('an idle worker', () => {
     expect(count() - before).toBe(20)
   })
 
-  // Begin, the session, commit; one more for all that it holds, one if deadlines move, and one for strays.
+  // Begin, the session, commit; one more for all that it holds, one if deadlines move, and one for unknown leases.
   it('asks three statements per heartbeat, and a few more however many runs it says it holds', async () => {
     const { store, count } = await openPair()
     const runs = Array.from({ length: 40 }, () => ({ ...newRun('type-1'), lease: { session: 'worker', token: 1 } }))
     await store.beat({ session: 'worker', leaseMs: 1_000 })
     await store.start(runs)
-    const cost = async (held: readonly HeldClaim[], seeksStrays: boolean): Promise<number> => {
+    const cost = async (held: readonly HeldClaim[], seeksUnknownLeases: boolean): Promise<number> => {
       const before = count()
-      await store.beat({ session: 'worker', leaseMs: 1_000, held, seeksStrays })
+      await store.beat({ session: 'worker', leaseMs: 1_000, held, seeksUnknownLeases })
       return count() - before
     }
     const held = runs.map(({ id }) => ({ runId: id, token: 1, extendMs: null }))

@@ -23,28 +23,28 @@ import {
   queueSql,
   retainedSql,
   waitsSql,
-} from '../../../../src/stores/sqlite/books.ts'
+} from '../../../../src/stores/sqlite/write/unit-of-work.ts'
 import {
-  apartSql,
-  keyedApartSql,
+  isolatedSql,
+  keyedIsolatedSql,
   keyedLookSql,
   keyedReadySql,
-  lookApartSql,
+  lookIsolatedSql,
   lookSql,
   promoteSql,
   readySql,
-} from '../../../../src/stores/sqlite/claiming.ts'
-import { otherKeysSql } from '../../../../src/stores/sqlite/payloads.ts'
-import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
-import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
-import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
-import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
-import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
-import { countQuery, findQuery } from '../../../../src/stores/sqlite/finding.ts'
-import { dueChoreSql } from '../../../../src/stores/sqlite/chores.ts'
-import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
-import { extendSql, listedSql, straysSql } from '../../../../src/stores/sqlite/sessions.ts'
-import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
+} from '../../../../src/stores/sqlite/write/claim.ts'
+import { otherKeysSql } from '../../../../src/stores/sqlite/read/payloads.ts'
+import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
+import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
+import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
+import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
+import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
+import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
+import { extendSql, listedSql, unknownLeasesSql } from '../../../../src/stores/sqlite/write/sessions.ts'
+import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/write/start.ts'
 import type { RunFilter } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
 
@@ -77,10 +77,10 @@ describe('the plan of', () => {
     ['a look for work', lookSql, ['runs_ready', 'runs_timed']],
     ['a look for work of some keys', keyedLookSql, ['runs_ready', 'runs_timed']],
     ['a claim of some keys', keyedReadySql, ['runs_ready']],
-    ['a claim of suspects of some keys', keyedApartSql, ['runs_apart']],
+    ['a claim of suspects of some keys', keyedIsolatedSql, ['runs_isolated']],
     ['promoting what came due', promoteSql, ['runs_timed']],
-    ['a look for suspects', lookApartSql, ['runs_apart']],
-    ['a claim of suspects', apartSql, ['runs_apart']],
+    ['a look for suspects', lookIsolatedSql, ['runs_isolated']],
+    ['a claim of suspects', isolatedSql, ['runs_isolated']],
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout']],
@@ -88,7 +88,7 @@ describe('the plan of', () => {
     [
       'the outlook of a rescue',
       nextSql,
-      ['sessions_alive', 'runs_deadline', 'runs_bound_timeout', 'runs_bound_expiry', 'runs_held', 'runs_apart'],
+      ['sessions_alive', 'runs_deadline', 'runs_bound_timeout', 'runs_bound_expiry', 'runs_held', 'runs_isolated'],
     ],
   ])('%s uses its indexes and sorts nothing', (_, sql, indexes) => {
     const plan = planOf(sql)
@@ -104,7 +104,7 @@ describe('the plan of', () => {
       'runs_idempotency (shard=? AND idempotency_key=? AND started_as=?)',
     ],
     ['the search for who has a key', keyHolderSql, 'runs_unique (shard=? AND unique_key=?)'],
-    ['the search for strays', straysSql, 'runs_held (shard=? AND session=?)'],
+    ['the search for strays', unknownLeasesSql, 'runs_held (shard=? AND session=?)'],
     ['what a beat tells of runs that it lists', listedSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
     ['the search for ids that are known', knownIdsSql, 'sqlite_autoindex_runs_1 (shard=? AND id=?)'],
   ])('%s looks up, and never walks', (_, sql, index) => {

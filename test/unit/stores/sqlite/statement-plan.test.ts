@@ -6,7 +6,7 @@ import Database from 'libsql'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { StoreAdmin, Store } from '../../../../src/store.ts'
 import { openSqliteStore } from '../../../../src/stores/sqlite/index.ts'
-import { statementPlan, type PlannedMethod, type PlannedStatement } from '../../../../src/stores/statement-plan.ts'
+import { statementPlan, type PlannedMethod, type PlannedStatement } from '../../../read-committed/statement-plan.ts'
 import { createVirtualClock } from '../../../../src/testing/index.ts'
 import { createContractBench, type ContractBench } from '../../../../src/testing/contract/index.ts'
 import { createPlannedStore } from '../../../support/planned-store.ts'
@@ -144,7 +144,7 @@ const end = {
 
 /** A life of one that nobody else knows of, told call by call. */
 async function liveAlone({ bench, writes }: Traced): Promise<Tale['told']> {
-  const { store, clock, start, take, commit, park, deliver, message, steer, beat, rescue, hold } = bench
+  const { store, clock, start, take, commit, park, deliver, message, control, beat, rescue, hold } = bench
   const tale = new Tale(writes)
   await tale.tell('a session opens', () => beat('me'))
   const { id } = await tale.tell('a start', () => start({ due: { at: null, afterMs: 5 } }))
@@ -157,7 +157,7 @@ async function liveAlone({ bench, writes }: Traced): Promise<Tale['told']> {
   await tale.tell('parking that must look again', () => park(held))
   await tale.tell('parking', () => park(held, { append: [], parkIf: { inbox: 1 }, takes: [first.id] }))
   await tale.tell('a message that wakes', () => deliver(message(id)))
-  await tale.tell('a pause', () => steer(id, { kind: 'pause', reason: 'operator', note: null }))
+  await tale.tell('a pause', () => control(id, { kind: 'pause', reason: 'operator', note: null }))
   const other = await hold({ lease: { session: 'me', token: 1 }, leaseMs: 100 })
   await tale.tell('a beat', () => beat('me', { held: [{ runId: other.runId, token: 1, extendMs: 900 }] }))
   await tale.tell('a lease that is given back', () => store.release([{ runId: other.runId, ...other.lease }]))
@@ -177,35 +177,35 @@ const onward = { onUnread: 'broadcast', delivery: 'one', retainMs: 0 } as const
 
 /** A life among others. */
 async function liveAmongOthers({ bench, writes }: Traced): Promise<Tale['told']> {
-  const { store, newRun, hold, commit, park, deliver, message, broadcast, child, steer, clock, beat, rescue } = bench
+  const { store, newRun, hold, commit, park, deliver, message, broadcast, child, control, clock, beat, rescue } = bench
   const tale = new Tale(writes)
-  const mailed = newRun()
-  await tale.tell('a start with mail', () => store.start([{ ...mailed, mail: [message(mailed.id)] }]))
+  const messageArrived = newRun()
+  await tale.tell('a start with mail', () => store.start([{ ...messageArrived, mail: [message(messageArrived.id)] }]))
   const parent = await hold()
   // SQLite looks before it inserts, so a refusal alone would be told otherwise.
-  const starts = [child(parent.runId), child(parent.runId, { id: mailed.id })]
+  const starts = [child(parent.runId), child(parent.runId, { id: messageArrived.id })]
   await tale.tell('a child that is started, and one that is refused', () =>
-    commit(parent, { reach: { ...nobody, starts } }),
+    commit(parent, { outbound: { ...nobody, starts } }),
   )
   const topic = { kind: 'topic', ...news } as const
   await tale.tell('a wait on a topic', () =>
-    park(parent, { parkIf: { inbox: 1 }, reach: { ...nobody, watches: [topic] } }),
+    park(parent, { parkIf: { inbox: 1 }, outbound: { ...nobody, watches: [topic] } }),
   )
   await tale.tell('a broadcast', () => deliver(broadcast({ topic: news })))
   await tale.tell('a broadcast that nobody waits for', () => deliver(broadcast({ topic: jobs })))
   const worker = await hold()
   const queue = { kind: 'topic', ...jobs } as const
-  await tale.tell('a wait that finds something', () => park(worker, { reach: { ...nobody, watches: [queue] } }))
+  await tale.tell('a wait that finds something', () => park(worker, { outbound: { ...nobody, watches: [queue] } }))
   const watched = { kind: 'run', runId: parent.runId } as const
-  await tale.tell('a wait for a run', () => commit(worker, { reach: { ...nobody, watches: [watched] } }))
+  await tale.tell('a wait for a run', () => commit(worker, { outbound: { ...nobody, watches: [watched] } }))
   const leaver = await hold()
-  await commit(leaver, { reach: { ...nobody, watches: [watched] } })
+  await commit(leaver, { outbound: { ...nobody, watches: [watched] } })
   // SQLite does so only for one that knows its mailbox.
   await tale.tell('a wait for a run that is given up', () =>
-    park(leaver, { reach: { ...nobody, unwatches: [watched] } }),
+    park(leaver, { outbound: { ...nobody, unwatches: [watched] } }),
   )
   await deliver(message(parent.runId, { policy: dead }))
-  await tale.tell('an end that is told', () => steer(parent.runId, { kind: 'cancel', mode: 'now', reason: null }))
+  await tale.tell('an end that is told', () => control(parent.runId, { kind: 'cancel', mode: 'now', reason: null }))
   const after = message(parent.runId, { name: 'jobs', policy: onward })
   await tale.tell('a message that comes too late and goes on', () => deliver(after))
   const [letter] = await store.deadLetters({}, { limit: 1 })

@@ -138,7 +138,7 @@ describe('while another process writes', { timeout: 60_000 }, () => {
     unlimit()
     // One batch may have less time than the others.
     const late = newRun()
-    await expect(store.start([late], { withinMs: 50 })).rejects.toMatchObject(refused.reason)
+    await expect(store.start([late], { timeoutMs: 50 })).rejects.toMatchObject(refused.reason)
     const waiting = store.start([newRun()])
     end()
     await ended
@@ -269,7 +269,7 @@ describe('while the application itself writes in this process', () => {
     other.exec('begin immediate')
     using.exec('begin')
     const run = newRun()
-    const starting = store.within(using).start([run])
+    const starting = store.inTransaction(using).start([run])
     const isSettled = watched(starting)
     await turns(100)
     expect(isSettled()).toBe(false)
@@ -286,7 +286,7 @@ describe('while the application itself writes in this process', () => {
     using.exec('begin')
     using.prepare('select count(*) from own').get([])
     other.exec('insert into own values (1)')
-    await expect(store.within(using).start([newRun()])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(store.inTransaction(using).start([newRun()])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
     using.exec('rollback')
   })
 })

@@ -18,18 +18,18 @@ import {
   subscribersSql,
   subscriptionSql,
   waitersSql,
-} from '../../../../src/stores/sqlite/books.ts'
-import { promoteSql, readySql } from '../../../../src/stores/sqlite/claiming.ts'
-import { takeSql } from '../../../../src/stores/sqlite/committing.ts'
-import { dueChoreSql } from '../../../../src/stores/sqlite/chores.ts'
-import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/dead-letters.ts'
-import { knownSql } from '../../../../src/stores/sqlite/delivering.ts'
-import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/reading.ts'
-import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/rescuing.ts'
-import { keyHolderSql } from '../../../../src/stores/sqlite/rewriting.ts'
-import { migrations } from '../../../../src/stores/sqlite/schema.ts'
-import { extendSql, listedSql, straysSql } from '../../../../src/stores/sqlite/sessions.ts'
-import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/starting.ts'
+} from '../../../../src/stores/sqlite/write/unit-of-work.ts'
+import { promoteSql, readySql } from '../../../../src/stores/sqlite/write/claim.ts'
+import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
+import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
+import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
+import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
+import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
+import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
+import { migrations } from '../../../../src/stores/sqlite/schema/schema.ts'
+import { extendSql, listedSql, unknownLeasesSql } from '../../../../src/stores/sqlite/write/sessions.ts'
+import { knownIdsSql, takenIdempotencySql, takenKeysSql } from '../../../../src/stores/sqlite/write/start.ts'
 
 const database = new Database(':memory:')
 for (const migration of migrations) database.exec(migration)
@@ -57,7 +57,7 @@ describe('on Turso', () => {
     ['the search for who has a key', keyHolderSql, ['runs_unique (shard=? AND unique_key=?)']],
     ['what a beat tells of runs that it lists', listedSql, [byId]],
     ['leasing and moving deadlines', extendSql, [byId, 'PRIMARY KEY']],
-    ['the search for strays', straysSql, ['runs_held (shard=? AND session=?)']],
+    ['the search for strays', unknownLeasesSql, ['runs_held (shard=? AND session=?)']],
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],

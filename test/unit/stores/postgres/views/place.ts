@@ -1,6 +1,6 @@
 // What the tests of the views begin with: a place with the views of a design, and rows in our tables by plain SQL.
 
-import { quoteSchema } from '../../../../../src/stores/postgres/schema-name.ts'
+import { quoteSchema } from '../../../../../src/stores/postgres/schema/schema-name.ts'
 import { installViews, viewSchema, type ViewName } from '../../../../../src/stores/postgres/views.ts'
 import { migratedPlace, type Place } from '../database.ts'
 

@@ -1,0 +1,60 @@
+// The one run that a command is about: by its id, or by its business key and type.
+
+import type { Command } from 'commander'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { isTerminal, runStatuses } from '../../core/model/run.ts'
+import type { Holdfast } from '../../holdfast.ts'
+import { type Call, type Need } from '../command-call.ts'
+import { checkRunId } from './run-filter.ts'
+import { quoted, usage } from '../usage.ts'
+
+export interface NameOptions {
+  readonly key?: string
+  readonly type?: string
+}
+
+export function addNameOptions(command: Command): Command {
+  return command
+    .argument('[run]', 'the id of the run')
+    .option('--key <key>', 'the business key of the run, instead of its id')
+    .option('--type <type>', 'with --key: the type of the run')
+}
+
+export interface NamedRun {
+  readonly holdfast: Holdfast
+  readonly id: string
+}
+
+/** Opens the store and finds the run. What is wrong with the arguments is said before anything is opened. */
+export async function openRun(
+  call: Call,
+  id: string | undefined,
+  options: NameOptions,
+  looks: Pick<Need, 'onlyLooks' | 'migrate'> = {},
+): Promise<NamedRun> {
+  const need = { store: 'existing', ...looks } as const
+  const { key, type } = options
+  if (id !== undefined && key !== undefined) throw usage('A run is named by its id or by --key, not by both.')
+  if (id !== undefined) return { id: checkRunId(id), ...(await call.open(need)) }
+  if (key === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
+  if (type === undefined) throw usage('A key alone names no run: say also of which --type <type> it is.')
+  const { holdfast } = await call.open(need)
+  return { holdfast, id: await idByKey(holdfast, key, type) }
+}
+
+/** The live run that has the key; if there is none, the one that had it last. */
+async function idByKey(holdfast: Holdfast, key: string, type: string): Promise<string> {
+  const live = await holdfast.find({ key, type, status: runStatuses.filter((status) => !isTerminal(status)), limit: 2 })
+  const [first, second] = live.runs.length > 0 ? live.runs : (await holdfast.find({ key, type, limit: 1 })).runs
+  if (first === undefined) {
+    const message = `There is no run of ${quoted(type)} with the key ${quoted(key)} in this store.`
+    throw new HoldfastError('RUN_NOT_FOUND', message, { details: { key, type } })
+  }
+  if (second !== undefined) {
+    const which = `${first.id} and ${second.id}`
+    throw usage(
+      `Several live runs of ${quoted(type)} have the key ${quoted(key)}, among them ${which}. Name one by its id.`,
+    )
+  }
+  return first.id
+}

@@ -1,0 +1,69 @@
+// Any decoded value as JSON for people and for jq: dates are ISO text, bigints and numbers that JSON lacks are text, maps
+// are lists of pairs, sets are lists, bytes are base64, errors are objects. Readable rather than exact: what the journal
+// holds is exact. Never throws, whatever a codec of the user's own has decoded.
+
+import { isError } from '../../core/payload/error-data.ts'
+import { harmlessJson } from '../../core/text/printable.ts'
+
+const deepest = 200
+
+/** One line of JSON that is safe to print. */
+export function jsonLine(value: unknown): string {
+  return harmlessJson(JSON.stringify(plain(value)) ?? 'null')
+}
+
+/** The value with nothing in it but what JSON has. */
+function plain(value: unknown, above: readonly object[] = []): unknown {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      return Number.isFinite(value) ? value : String(value)
+    case 'bigint':
+      return String(value)
+    case 'object':
+      break
+    default:
+      return value === undefined ? null : `[${typeof value}]`
+  }
+  if (value === null) return null
+  if (above.includes(value)) return '[cycle]'
+  if (above.length >= deepest) return '[deeper]'
+  try {
+    return plainObject(value, [...above, value])
+  } catch {
+    return '[unreadable]'
+  }
+}
+
+function plainObject(value: object, above: readonly object[]): unknown {
+  if (Array.isArray(value)) return Array.from(value, (item) => plain(item, above))
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'Invalid Date' : value.toISOString()
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  if (value instanceof Map) return Array.from(value, ([key, item]) => [plain(key, above), plain(item, above)])
+  if (value instanceof Set) return Array.from(value, (item) => plain(item, above))
+  if (isError(value)) return plainError(value, above)
+  return plainEntries(Object.entries(value), above)
+}
+
+function plainError(error: Error, above: readonly object[]): unknown {
+  const { name, message, cause } = error
+  const own = Object.entries(error).filter(([key]) => !['name', 'message', 'stack', 'cause'].includes(key))
+  const text = plainEntries([['name', name], ['message', message], ...own], above)
+  return cause === undefined ? text : { ...text, cause: plain(cause, above) }
+}
+
+function plainEntries(entries: readonly (readonly [string, unknown])[], above: readonly object[]): object {
+  // Not by assignment: a key may be `__proto__`.
+  return Object.fromEntries(entries.map(([key, item]) => [key, plain(item, above)]))
+}
+
+/** What went wrong, in one line: the message of an error, or whatever else was thrown, as JSON. */
+export function messageOf(error: unknown): string {
+  if (typeof error === 'object' && error !== null && isError(error)) {
+    const { name, message } = error
+    return message === '' ? name : message
+  }
+  return typeof error === 'string' ? error : jsonLine(error)
+}

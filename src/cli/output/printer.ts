@@ -1,0 +1,135 @@
+// Where a command's words go: answers to standard output, notes and errors to standard error. With --json every answer
+// is a JSON document on a line of its own. Nothing else writes: whatever a line holds, the terminal obeys only our colours.
+
+import { isHoldfastError } from '../../core/errors/error.ts'
+import type { Logger } from '../../core/runtime/ports.ts'
+import { visible } from '../../core/text/printable.ts'
+import type { Io } from '../io.ts'
+import { visibleLines } from './pause-lines.ts'
+import { jsonLine, messageOf } from './plain-json.ts'
+import { cut, displayed, padEnd, painter, type Paint } from './text.ts'
+
+/** A message may quote a megabyte of argument. */
+const longestMessage = 4_000
+
+export class Printer {
+  readonly isJson: boolean
+  readonly isVerbose: boolean
+  readonly paint: Paint
+  /** How wide a line of the answer may be. */
+  readonly columns: number
+  private readonly io: Io
+  private readonly paintNote: Paint
+
+  constructor(io: Io, options: { readonly isJson: boolean; readonly isVerbose: boolean }) {
+    this.io = io
+    this.isJson = options.isJson
+    this.isVerbose = options.isVerbose
+    this.paint = painter(io.stdout, io.env)
+    this.paintNote = painter(io.stderr, io.env)
+    this.columns = io.stdout.columns
+  }
+
+  /** Lines of an answer. One that holds several shows where they would break. */
+  async lines(lines: readonly string[]): Promise<void> {
+    if (lines.length > 0) await this.io.stdout.write(lines.map((line) => `${displayed(line)}\n`).join(''))
+  }
+
+  /** An answer for a program to read. */
+  json(document: unknown): Promise<void> {
+    return this.lines([jsonLine(document)])
+  }
+
+  /** Says the same to a program or to a person. */
+  async answer(document: unknown, ...lines: readonly string[]): Promise<void> {
+    await (this.isJson ? this.json(document) : this.lines(lines))
+  }
+
+  /** Something on the side, for a person only. */
+  async note(text: string): Promise<void> {
+    if (!this.isJson) await this.aside(this.paintNote('dim', text))
+  }
+
+  /** A question, or a line that must be seen. */
+  async aside(text: string): Promise<void> {
+    await this.io.stderr.write(`${displayed(text)}\n`)
+  }
+
+  /** In place of the line that was drawn last, of that many columns. */
+  async redraw(text: string, columns: number): Promise<void> {
+    await this.io.stderr.write(`\r${displayed(padEnd(text, columns))}${text === '' ? '\r' : ''}`)
+  }
+
+  async error(error: unknown): Promise<void> {
+    const { code, family, message, details } = describe(error)
+    if (this.isJson) {
+      await this.aside(jsonLine({ error: { code, family, message, details } }))
+    } else {
+      const [first = '', ...more] = linesOf(error, message)
+      const mark = this.paintNote('dim', `(${code})`)
+      await this.aside(`${this.paintNote('red', 'error:')} ${first}${more.length === 0 ? ` ${mark}` : ''}`)
+      for (const [at, line] of more.entries()) await this.aside(`  ${line}${at === more.length - 1 ? ` ${mark}` : ''}`)
+    }
+    if (this.isVerbose) for (const line of stacks(error)) await this.aside(this.paintNote('dim', line))
+  }
+
+  /** What the engine logs, on the side. Debug lines only for those who want all. */
+  logger(): Logger {
+    const log =
+      (level: keyof Logger) =>
+      (message: string, details: Readonly<Record<string, unknown>> = {}): void => {
+        const failed = 'error' in details && !message.includes(messageOf(details['error']))
+        const why = failed ? `: ${messageOf(details['error'])}` : ''
+        const [first = '', ...more] = this.isJson
+          ? [jsonLine({ level, message, details })]
+          : linesOf(details['error'], `${level}: ${message}${why}`)
+        for (const line of [first, ...more.map((line) => `  ${line}`)]) {
+          // Who cannot be told must not stop the work.
+          this.aside(level === 'error' || level === 'warn' ? this.warning(line) : line).catch(() => undefined)
+        }
+      }
+    const silent = (): void => undefined
+    return {
+      debug: this.isVerbose ? log('debug') : silent,
+      info: log('info'),
+      warn: log('warn'),
+      error: log('error'),
+    }
+  }
+
+  private warning(line: string): string {
+    return this.isJson ? line : this.paintNote('yellow', line)
+  }
+}
+
+interface Described {
+  readonly code: string
+  readonly family: string
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+function describe(error: unknown): Described {
+  if (isHoldfastError(error)) {
+    const { code, family, message, details } = error
+    return { code, family, message, details }
+  }
+  return { code: 'UNEXPECTED', family: 'unexpected', message: messageOf(error), details: {} }
+}
+
+/** The diff of a drift is told in lines of ours; any other message may quote anything, and is one line. */
+function linesOf(error: unknown, message: string): readonly string[] {
+  const text = cut(message, longestMessage)
+  return isHoldfastError(error, 'DRIFT') ? visibleLines(text) : [cut(visible(message), longestMessage)]
+}
+
+/** The stack of an error and of what caused it, without end in a circle. */
+function stacks(error: unknown): readonly string[] {
+  const lines: string[] = []
+  let next = error
+  for (let depth = 0; next instanceof Error && depth < 5; depth++) {
+    lines.push(...((depth === 0 ? '' : 'caused by: ') + (next.stack ?? messageOf(next))).split('\n'))
+    next = next.cause
+  }
+  return lines
+}

@@ -1,0 +1,295 @@
+// From a journal to the rows of a picture: one row for each step, wait, crash, pause and turn of a run, with the
+// stretches of time that it took. Nothing here knows how wide the picture will be.
+
+import type { JournalEntry, RunView } from '../../client/read/run-view.ts'
+import { formatMs } from '../../core/definition/duration.ts'
+import { isTerminal } from '../../core/model/run.ts'
+import type { WokenBy } from '../../core/model/entry.ts'
+import { tokenPrefix } from '../../core/model/token.ts'
+import type { RecordedCondition } from '../../core/model/wait-condition.ts'
+import { visible } from '../../core/text/printable.ts'
+import { pauseSummary } from './pause-lines.ts'
+import { jsonLine, messageOf } from './plain-json.ts'
+import { pointInTime, type Colour } from './text.ts'
+
+export interface Row {
+  readonly label: string
+  readonly stretches: Stretch[]
+  detail: string
+  /** Worth a look even where most are hidden. */
+  isNotable: boolean
+}
+
+export interface Stretch {
+  readonly from: number
+  to: number
+  readonly mark: string
+  readonly colour: Colour
+}
+
+type Of<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
+
+/** The rows of a run, in the order in which they began. All text in them is safe to print. */
+export function rowsOf(view: RunView, entries: readonly JournalEntry[], now: number): readonly Row[] {
+  const picture = new Rows()
+  for (const entry of entries) picture.add(entry)
+  picture.close(view, now)
+  // Steps are recorded when they end; in the picture they stand where they began.
+  return picture.rows.toSorted((one, other) => beganAt(one) - beganAt(other))
+}
+
+function beganAt({ stretches }: Row): number {
+  return stretches[0]?.from ?? 0
+}
+
+class Rows {
+  readonly rows: Row[] = []
+  /** Steps and waits of the present incarnation, which may get more stretches. */
+  private byName = new Map<string, Row>()
+  private openWaits = new Map<string, Row>()
+  private pause: Row | null = null
+  private lastAt: number | null = null
+
+  add(entry: JournalEntry): void {
+    const at = entry.at.getTime()
+    this.lastAt ??= at
+    if (entry.kind !== 'crashed' && entry.kind !== 'amended') this.endPause(at)
+    switch (entry.kind) {
+      case 'step-succeeded':
+      case 'step-failed':
+      case 'attempt-failed':
+        this.addAttempt(entry, at)
+        break
+      case 'abandoned':
+        this.addAbandoned(entry, at)
+        break
+      case 'begun':
+        // An attempt begins: the entry that tells what came of it says how long it took.
+        break
+      case 'undone':
+      case 'undo-failed':
+      case 'undo-attempt-failed':
+        this.addUndo(entry, at)
+        break
+      case 'waiting':
+        this.addWait(entry, at)
+        break
+      case 'woken':
+        this.endWait(entry, at)
+        break
+      case 'crashed':
+        // Nobody could write down when it died: all since the last entry may be lost.
+        this.point('crashed', { from: this.lastAt, to: at, mark: '╳', colour: 'yellow' }, crashTold(entry)).isNotable =
+          true
+        break
+      case 'paused':
+        this.pause = this.point('paused', { from: at, to: at, mark: '‖', colour: 'yellow' }, pauseTold(entry))
+        this.pause.isNotable = true
+        break
+      default:
+        this.addTurn(entry, at)
+    }
+    this.lastAt = at
+  }
+
+  /** What is not over yet lasts until now. */
+  close(view: RunView, now: number): void {
+    const end = view.endedAt?.getTime() ?? now
+    for (const row of [...this.openWaits.values(), ...(this.pause === null ? [] : [this.pause])]) {
+      const stretch = row.stretches.at(-1)
+      if (stretch !== undefined) stretch.to = Math.max(stretch.to, end)
+    }
+    if (isTerminal(view.status) || view.status === 'waiting' || view.status === 'paused') return
+    const { dueAt, controlRequest } = view
+    const isLater = dueAt !== null && dueAt.getTime() > now
+    const detail = isLater ? `goes on in ${formatMs(dueAt.getTime() - now)}` : liveText[view.status]
+    const asked = controlRequest === null ? '' : `, asked to ${controlRequest.kind}`
+    const from = Math.min(this.lastAt ?? end, end)
+    this.point(view.status, { from, to: end, mark: '▷', colour: 'cyan' }, detail + asked)
+  }
+
+  private addAttempt(entry: Of<'step-succeeded' | 'step-failed' | 'attempt-failed'>, at: number): void {
+    const { attempt, ms } = entry.meta
+    const row = this.named(entry.name ?? 'body')
+    const isGood = entry.kind === 'step-succeeded'
+    row.stretches.push({ from: at - ms, to: at, mark: isGood ? '█' : '░', colour: isGood ? 'green' : 'red' })
+    if (isGood) row.detail = formatMs(ms) + (attempt > 1 ? `, attempt ${attempt}` : '')
+    else {
+      const again = 'delayMs' in entry.meta ? `, again in ${formatMs(entry.meta.delayMs)}` : ''
+      const gaveUp = entry.kind === 'step-failed' ? 'gave up at' : 'failed at'
+      row.detail = `${gaveUp} attempt ${attempt}${again}: ${visible(messageOf(entry.data))}`
+    }
+    row.isNotable ||= !isGood
+  }
+
+  private addAbandoned({ name, meta: { attempt, ms, undo } }: Of<'abandoned'>, at: number): void {
+    const row = this.named(name)
+    row.stretches.push({ from: at - ms, to: at, mark: '░', colour: 'red' })
+    row.detail = `attempt ${attempt} was abandoned${undo === true ? ': its outcome is unknown' : ''}`
+    row.isNotable = true
+  }
+
+  private addUndo(entry: Of<'undone' | 'undo-failed' | 'undo-attempt-failed'>, at: number): void {
+    const { attempt, ms } = entry.meta
+    const row = this.named(`undo ${entry.name}`)
+    const isGood = entry.kind === 'undone'
+    row.stretches.push({ from: at - ms, to: at, mark: isGood ? '▒' : '░', colour: isGood ? 'yellow' : 'red' })
+    const which = attempt > 1 ? `, attempt ${attempt}` : ''
+    if (isGood) row.detail = formatMs(ms) + which
+    else {
+      const end = entry.kind === 'undo-failed' ? 'could not be undone' : 'failed, and is tried again'
+      row.detail = `${end}${which}: ${visible(messageOf(entry.data))}`
+    }
+    row.isNotable = true
+  }
+
+  private addWait({ name, meta }: Of<'waiting'>, at: number): void {
+    const row = this.named(name)
+    row.stretches.push({ from: at, to: at, mark: '·', colour: 'dim' })
+    row.detail = `waits ${meta.conditions.map(conditionText).join(', or ')}`
+    this.openWaits.set(name, row)
+  }
+
+  private endWait({ name, meta }: Of<'woken'>, at: number): void {
+    const row = this.openWaits.get(name) ?? this.named(name)
+    this.openWaits.delete(name)
+    const stretch = row.stretches.at(-1)
+    if (stretch !== undefined) stretch.to = at
+    const winner = meta.winner === '' || name.startsWith(meta.winner) ? '' : `: ${visible(meta.winner)} came first`
+    row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byTold(meta.by)}`
+  }
+
+  /** What is a moment only. */
+  private addTurn(entry: JournalEntry, at: number): void {
+    if (entry.kind === 'continued') {
+      // What comes now are other steps, even by the same names.
+      this.byName = new Map()
+      this.openWaits = new Map()
+    }
+    const { label, mark, colour, detail, isNotable } = turnOf(entry)
+    this.point(label, { from: at, to: at, mark, colour }, detail).isNotable = isNotable
+  }
+
+  private endPause(at: number): void {
+    const stretch = this.pause?.stretches.at(-1)
+    if (stretch !== undefined) stretch.to = at
+    this.pause = null
+  }
+
+  private named(name: string): Row {
+    const known = this.byName.get(name)
+    if (known !== undefined) return known
+    const row: Row = { label: visible(name), stretches: [], detail: '', isNotable: false }
+    this.byName.set(name, row)
+    this.rows.push(row)
+    return row
+  }
+
+  private point(label: string, stretch: Stretch, detail: string): Row {
+    const row: Row = { label, stretches: [stretch], detail, isNotable: false }
+    this.rows.push(row)
+    return row
+  }
+}
+
+const liveText: Readonly<Partial<Record<RunView['status'], string>>> & Record<string, string> = {
+  pending: 'a worker has yet to take it',
+  running: 'a worker holds it',
+  cancelling: 'a worker has yet to stop and undo it',
+}
+
+interface Turn {
+  readonly label: string
+  readonly mark: string
+  readonly colour: Colour
+  readonly detail: string
+  readonly isNotable: boolean
+}
+
+function turnOf(entry: JournalEntry): Turn {
+  const quiet = { label: visible(entry.name ?? entry.kind), mark: '○', colour: 'dim', detail: entry.kind } as const
+  const loud = { label: entry.kind, mark: '●', colour: 'bold', detail: '', isNotable: true } as const
+  switch (entry.kind) {
+    case 'started':
+      return { ...loud, isNotable: false }
+    case 'succeeded':
+      return { ...loud, colour: 'green' }
+    case 'failing':
+    case 'failed': {
+      const left = notUndone(entry.meta?.notUndone ?? [])
+      return { ...loud, mark: '✗', colour: 'red', detail: visible(messageOf(entry.data)) + left }
+    }
+    case 'cancelling':
+    case 'cancelled': {
+      const left = entry.kind === 'cancelled' ? notUndone(entry.meta.notUndone) : ''
+      return { ...loud, mark: '■', colour: 'yellow', detail: visible(entry.meta.reason ?? '') + left }
+    }
+    case 'continued':
+      return { ...loud, detail: `as ${visible(entry.meta.type)} v${entry.meta.version}` }
+    case 'resumed':
+    case 'retried':
+      return { ...loud, mark: '▶', detail: visible(entry.meta.note ?? '') }
+    case 'damaged':
+      return { ...loud, mark: '✗', colour: 'red', detail: visible(entry.meta.why) }
+    case 'amended': {
+      const detail = `entry ${entry.meta.seq} ${entry.meta.dropped ? 'counts no more' : 'has another result'}`
+      return { ...loud, mark: '✎', colour: 'yellow', detail }
+    }
+    case 'progressed': {
+      const text = entry.data === undefined ? '' : ` ${visible(messageOf(entry.data))}`
+      const detail = `${Math.round(entry.meta.fraction * 100)} %${text}`
+      return { ...quiet, label: 'progress', detail, isNotable: false }
+    }
+    case 'logged':
+      return { ...quiet, detail: visible(messageOf(entry.data)), isNotable: false }
+    case 'issued':
+      return { ...quiet, detail: 'a token was issued', isNotable: false }
+    case 'exposed':
+      return { ...quiet, detail: `exposed ${jsonLine(entry.data)}`, isNotable: false }
+    default:
+      return { ...quiet, isNotable: false }
+  }
+}
+
+function notUndone(names: readonly string[]): string {
+  return names.length === 0 ? '' : ` (not undone: ${names.map(visible).join(', ')})`
+}
+
+function crashTold({ meta }: Of<'crashed'>): string {
+  return `its process died; another took over${meta.crashes > 1 ? `: ${meta.crashes} times in a row by now` : ''}`
+}
+
+function pauseTold({ meta }: Of<'paused'>): string {
+  return pauseSummary(meta.reason, meta.reason === 'drift' ? meta.message : meta.note)
+}
+
+/** What ended a wait, if it was not time. */
+function byTold({ kind, name }: WokenBy): string {
+  switch (kind) {
+    case 'ended':
+      return `, until run ${visible(name)} ended`
+    case 'refused':
+      return `: run ${visible(name)} could not be started`
+    case 'broadcast':
+      return `, until the topic ${visible(name)} told it`
+    default:
+      return name.startsWith(tokenPrefix)
+        ? ', until its token was completed'
+        : `, until the signal ${visible(name)} came`
+  }
+}
+
+function conditionText(condition: RecordedCondition): string {
+  switch (condition.kind) {
+    case 'time':
+      return `until ${pointInTime(new Date(condition.at))}`
+    case 'delay':
+      return `for ${formatMs(condition.ms)}`
+    case 'signal':
+      return `for the ${condition.topic === undefined ? 'signal' : 'topic'} ${visible(condition.name)}`
+    case 'run':
+      return `for run ${visible(condition.runId)}`
+    case 'start':
+      return `for the start of run ${visible(condition.runId)}`
+  }
+}

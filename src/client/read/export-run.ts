@@ -1,0 +1,105 @@
+// A run as a file: its row and its whole journal, in a form that can be replayed anywhere. Payloads leave the codec and the
+// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens stay here,
+// wherever a run has left one: what a file completes nobody can take back.
+
+import { blankTokens, noSecret } from '../../core/text/blank-tokens.ts'
+import { jsonCodec } from '../../core/payload/codec.ts'
+import { isEntryKind, type Entry } from '../../core/model/entry.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { isRunId } from '../../core/model/run-id.ts'
+import { deepest, mostBigintDigits } from '../../core/payload/json-decode.ts'
+import type { Payloads } from '../../core/payload/payload.ts'
+import { nowhere } from '../../core/payload/place.ts'
+import { isPrintable } from '../../core/text/printable.ts'
+import type { Run } from '../../core/model/run.ts'
+import { shown } from '../../core/text/suggest.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { RunReference } from '../run-reference.ts'
+import { reading, type AbortOption } from '../abort-option.ts'
+import { readData } from './run-view.ts'
+import { wholeJournal } from './whole-journal.ts'
+
+/** A run with its journal, as data that JSON can hold. Its payloads are in plain text. */
+export interface ExportedRun {
+  readonly format: 1
+  readonly run: Run
+  readonly entries: readonly Entry[]
+}
+
+const format = 1
+// What another codec could hold must not be refused by this one.
+const codec = jsonCodec({ maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER, maxBigintDigits: mostBigintDigits })
+
+export async function exportRun(engine: Engine, reference: RunReference, options?: AbortOption): Promise<ExportedRun> {
+  engine.assertOpen()
+  const { run, entries } = await reading('export()', options, () =>
+    wholeJournal(engine, reference, 'first', options?.abortSignal),
+  )
+  const exported: Entry[] = []
+  for (const entry of entries) exported.push(await exportEntry(run.id, entry, engine.payloads))
+  // Whoever holds the run means nothing elsewhere.
+  return { format, run: withoutTokens({ ...run, session: null }), entries: exported }
+}
+
+async function exportEntry(runId: string, entry: Entry, payloads: Payloads): Promise<Entry> {
+  if (entry.data === null) return withoutTokens(entry)
+  const value = entry.kind === 'issued' ? noSecret : await readData(runId, entry, payloads)
+  return withoutTokens({ ...entry, data: codec.encode(value, nowhere) })
+}
+
+/** The same data with every token in it blanked: the body that is replayed is given such tokens, too. */
+function withoutTokens<Data>(data: Data): Data {
+  const text = JSON.stringify(data)
+  const blanked = blankTokens(text)
+  return blanked === text ? data : (JSON.parse(blanked) as Data)
+}
+
+/** The same value, if it is an exported run. Throws INVALID_OPTION otherwise. */
+export function checkExported(value: unknown): ExportedRun {
+  if (typeof value !== 'object' || value === null) throw notExported(`Got ${shown(value)}.`)
+  const { format: found, run, entries } = value as { readonly [Key in keyof ExportedRun]?: unknown }
+  if (found !== format) {
+    const newer = typeof found === 'number' && found > format
+    throw notExported(
+      newer ? `Its format is ${found}: a newer Holdfast wrote it, so update this one.` : 'It has no format.',
+    )
+  }
+  if (!isRow(run)) throw notExported('Its `run` is incomplete.')
+  if (!Array.isArray(entries) || entries.length === 0) throw notExported('It has no `entries`.')
+  const wrong = entries.findIndex((entry, at) => !isEntry(entry, at + 1))
+  if (wrong !== -1) throw notExported(`Entry ${wrong + 1} is incomplete, or an entry before it is missing.`)
+  return value as ExportedRun
+}
+
+/** What is shown of a run, or looked up by it, has the form that it has in every store. */
+function isRow(run: unknown): boolean {
+  if (typeof run !== 'object' || run === null) return false
+  const { id, type, version, seq, token } = run as { readonly [Key in keyof Run]?: unknown }
+  const areTexts = typeof id === 'string' && isRunId(id) && typeof type === 'string' && isPrintable(type)
+  return areTexts && [version, seq, token].every((number) => Number.isSafeInteger(number))
+}
+
+function isEntry(entry: unknown, place: number): boolean {
+  if (typeof entry !== 'object' || entry === null) return false
+  const { seq, at, kind, name, meta, data } = entry as { readonly [Key in keyof Entry]?: unknown }
+  const isFirst = place === 1
+  return (
+    seq === place &&
+    Number.isFinite(at) &&
+    typeof kind === 'string' &&
+    isEntryKind(kind) &&
+    (kind === 'started') === isFirst &&
+    (name === null || (typeof name === 'string' && isPrintable(name))) &&
+    (data === null || typeof data === 'string') &&
+    typeof meta === 'object' &&
+    !Array.isArray(meta)
+  )
+}
+
+function notExported(why: string): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    `This is not an exported run. ${why} Make one with \`holdfast export <run>\` or holdfast.export(run), and hand it over as ` +
+      'JSON.parse gives it back.',
+  )
+}

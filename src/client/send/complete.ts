@@ -1,0 +1,63 @@
+// Completing a wait from outside with a token that its run has issued. A token that is not one, or that was changed, tells
+// nothing about any run: not even whether there is one.
+
+import { bug } from '../../core/errors/error.ts'
+import { messagePlaceOf } from '../../core/payload/place.ts'
+import type { RunStatus } from '../../core/model/run.ts'
+import { isSecretOf, readToken, tokenSignal, type Token } from '../../core/model/token.ts'
+import { checkOptions } from '../../core/text/suggest.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { noMessages } from '../../engine/batch/mailer.ts'
+import { abortable, checkAbortSignal, type AbortOption } from '../abort-option.ts'
+import { readData } from '../read/run-view.ts'
+
+export type CompleteOptions = AbortOption
+
+/** What became of the completion of a token. */
+export type CompleteOutcome =
+  /** `delivered`: the run was waiting for it, and goes on. `queued`: it does when it comes to wait. */
+  | { readonly outcome: 'delivered' | 'queued'; readonly runId: string }
+  /** It was completed before; that value counts. */
+  | { readonly outcome: 'already-completed'; readonly runId: string }
+  | { readonly outcome: 'target-terminated'; readonly runId: string; readonly status: RunStatus }
+  /** No run has issued it, or its run has begun anew since. */
+  | { readonly outcome: 'invalid-token' }
+
+export async function completeToken(
+  engine: Engine,
+  text: string,
+  value: unknown,
+  options: CompleteOptions = {},
+): Promise<CompleteOutcome> {
+  engine.assertOpen()
+  checkOptions(options, ['abortSignal'], 'complete()')
+  const abortSignal = checkAbortSignal(options.abortSignal)
+  const token = readToken(text)
+  if (token === null || !(await abortable('complete()', abortSignal, () => isIssued(engine, token)))) {
+    return { outcome: 'invalid-token' }
+  }
+  const { runId, seq } = token
+  const { payloads } = engine
+  const name = tokenSignal(seq)
+  const place = messagePlaceOf(payloads.namespace, { kind: 'signal', runId, name, id: name })
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
+  if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
+  // Tokens are as many as the run has issued: whoever fills its mailbox with signals keeps nobody from completing one.
+  if (delivered.outcome === 'full') throw bug('A completion was refused that has no bound', { runId })
+  if (delivered.repeated === true) return { outcome: 'already-completed', runId }
+  if (delivered.outcome !== 'target-terminated') return { outcome: delivered.outcome, runId }
+  return { outcome: 'target-terminated', runId, status: delivered.status }
+}
+
+async function isIssued({ store, payloads, ports }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
+  const [[run], [page]] = await Promise.all([
+    store.get([runId]),
+    store.load([{ runId, after: seq - 1, limit: 1, mail: noMessages }]),
+  ])
+  const entry = page?.entries[0]
+  // What a run did before it began anew is over.
+  if (run === undefined || entry?.kind !== 'issued' || entry.seq !== seq || seq < run.base) return false
+  const kept = await readData(runId, entry, payloads)
+  return typeof kept === 'string' && isSecretOf(ports.digest, kept, secret)
+}

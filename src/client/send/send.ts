@@ -1,0 +1,241 @@
+// Signals to runs and broadcasts to topics: what is sent is checked and encoded here, and the store's answer becomes an
+// outcome. Nothing that was sent is lost: it lies in a mailbox or in its topic, or the outcome says why not.
+
+import { isTopic, checkSignalName, type Topic } from '../../core/definition/declared-topic.ts'
+import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { checkKey } from '../../core/model/key.ts'
+import { atMost, type Limits } from '../../core/definition/limits.ts'
+import { isPassedOnId } from '../../core/model/message.ts'
+import { messagePlaceOf, topicPlace } from '../../core/payload/place.ts'
+import type { RunStatus } from '../../core/model/run.ts'
+import { checkOptions, shown } from '../../core/text/suggest.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { OutgoingMessage } from '../../engine/batch/mailer.ts'
+import type { Delivered, NewBroadcast, NewMessage } from '../../store.ts'
+import { abortable, checkAbortSignal, type AbortOption } from '../abort-option.ts'
+import { knownId, resolve, type Target } from './signal-target.ts'
+
+export interface SignalOptions extends AbortOption {
+  /** Makes a repeated signal harmless: a run takes each id once, and answers as the first time. @default a new one */
+  readonly id?: string
+}
+
+export interface BroadcastOptions extends SignalOptions {
+  /** Nobody gets it after that. @default never */
+  readonly expiresIn?: Duration
+}
+
+/** What became of a signal. `repeated`: its id was known, and nothing has changed. */
+export type SignalOutcome =
+  /** The run was waiting, and goes on. */
+  | { readonly outcome: 'delivered'; readonly runId: string; readonly repeated?: true }
+  /** It lies in the mailbox, for when the run waits for it. */
+  | { readonly outcome: 'queued'; readonly runId: string; readonly signalId: string; readonly repeated?: true }
+  /** The run is over. Sent in the name of a topic, it does what that says: `onUnread`. */
+  | {
+      readonly outcome: 'target-terminated'
+      readonly runId: string
+      readonly status: RunStatus
+      readonly repeated?: true
+    }
+  | { readonly outcome: 'target-not-found' }
+
+/** What became of a broadcast. `repeated`: its id was known, and nothing has changed. */
+export type BroadcastOutcome =
+  /** So many runs were waiting for it. */
+  | { readonly outcome: 'delivered'; readonly runs: number; readonly repeated?: true }
+  /** Nobody was. Who comes later gets it, as far as its topic keeps it. */
+  | { readonly outcome: 'queued'; readonly signalId: string; readonly repeated?: true }
+
+/** Something that is about to be sent: it has been checked, and waits for a place. */
+export interface SignalContent {
+  readonly id: string
+  readonly name: string
+  readonly topic: Topic | null
+  readonly value: unknown
+}
+
+/** What can go to the store as it is, and what its answer means. */
+export interface PreparedSend<Outcome> {
+  /** Null if there is nobody to send it to. */
+  readonly mail: OutgoingMessage | null
+  readonly abortSignal: AbortSignal | undefined
+  readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
+}
+
+/** Ids that begin like this are made by the engine, for what else comes into a mailbox. */
+const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
+
+/** Checks what is to be sent. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
+export async function signalContentOf(
+  engine: Engine,
+  named: string | Topic,
+  payload: unknown,
+  id: string | undefined,
+): Promise<SignalContent> {
+  const topic = isTopic(named) ? named : null
+  const name = checkSignalName(topic === null ? named : topic.name, 'A signal')
+  const checked = id === undefined ? engine.transitionId() : checkSignalId(id)
+  return { id: checked, name, topic, value: topic === null ? payload : await topic.validate(payload) }
+}
+
+/** The content as a message to that run. */
+export async function messageTo(
+  { payloads, limits }: Engine,
+  runId: string,
+  content: SignalContent,
+): Promise<NewMessage> {
+  const { id, name, topic, value } = content
+  const kind = topic === null ? 'signal' : 'topic-signal'
+  const place = messagePlaceOf(payloads.namespace, { kind, runId, name, id })
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  return { id, runId, kind, name, data, policy: topic?.policy ?? null, mostUnread: limits.mailbox }
+}
+
+async function readySignal(
+  engine: Engine,
+  target: Target,
+  content: SignalContent,
+  abortSignal: AbortSignal | undefined,
+): Promise<PreparedSend<SignalOutcome>> {
+  const runId = await abortable('signal()', abortSignal, () => resolve(engine, target))
+  if (runId === null) return { mail: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
+  const mail = await messageTo(engine, runId, content)
+  // What has a policy was taken care of where it arrived. Nothing else remembers a signal that came too late.
+  const mayLookAgain = knownId(target) === null && mail.policy === null
+  return {
+    mail,
+    abortSignal,
+    outcome: async (delivered) => {
+      const told = (id: string, of: Delivered): SignalOutcome => signalOutcome(engine.limits, id, content.id, of)
+      if (delivered.outcome !== 'target-terminated' || !mayLookAgain) return told(runId, delivered)
+      const now = await abortable('signal()', abortSignal, () => resolve(engine, target))
+      if (now === null || now === runId) return told(runId, delivered)
+      return told(now, await engine.send(await messageTo(engine, now, content), abortSignal))
+    },
+  }
+}
+
+export async function readyBroadcast(
+  engine: Engine,
+  topic: Topic,
+  payload: unknown,
+  options: BroadcastOptions = {},
+): Promise<PreparedSend<BroadcastOutcome>> {
+  const mail = await broadcastOf(engine, topic, payload, options)
+  const { abortSignal } = options
+  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, mail, delivered) }
+}
+
+export async function broadcastOf(
+  engine: Engine,
+  topic: Topic,
+  payload: unknown,
+  options: BroadcastOptions,
+): Promise<NewBroadcast> {
+  checkOptions(options, ['id', 'expiresIn', 'abortSignal'], 'broadcast()')
+  checkAbortSignal(options.abortSignal)
+  if (!isTopic(topic)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `A broadcast goes to a topic that was declared: const priceChanged = topic('price-changed'). Got ${shown(topic)}.`,
+    )
+  }
+  const { id, value } = await signalContentOf(engine, topic, payload, options.id)
+  const expiresInMs =
+    options.expiresIn === undefined ? null : toMs(options.expiresIn, 'broadcast(…, { expiresIn })', someTime)
+  const { payloads, limits } = engine
+  const place = topicPlace(payloads.namespace, topic.name, id)
+  const data = await payloads.keep(payloads.encode(value, place), place)
+  return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs, mostKept: limits.retained }
+}
+
+/** Sends what is ready. Called for several in one turn, they go to the store together, in that order. */
+export async function send<Outcome>(
+  engine: Engine,
+  { mail, abortSignal, outcome }: PreparedSend<Outcome>,
+): Promise<Outcome> {
+  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail, abortSignal))
+}
+
+export async function signalRun(
+  engine: Engine,
+  target: Target,
+  named: string | Topic,
+  payload?: unknown,
+  options: SignalOptions = {},
+): Promise<SignalOutcome> {
+  return send(engine, await checkedSignal(engine, target, named, payload, options))
+}
+
+/** A signal that has been checked, all of it. */
+export async function checkedSignal(
+  engine: Engine,
+  target: Target,
+  named: string | Topic,
+  payload: unknown,
+  options: SignalOptions = {},
+): Promise<PreparedSend<SignalOutcome>> {
+  engine.assertOpen()
+  checkOptions(options, ['id', 'abortSignal'], 'signal()')
+  const abortSignal = checkAbortSignal(options.abortSignal)
+  knownId(target)
+  return readySignal(engine, target, await signalContentOf(engine, named, payload, options.id), abortSignal)
+}
+
+/** Throws MAILBOX_FULL if it was not accepted. */
+export function signalOutcome(limits: Limits, runId: string, signalId: string, delivered: Delivered): SignalOutcome {
+  if (delivered.outcome === 'target-not-found') return { outcome: 'target-not-found' }
+  if (delivered.outcome === 'full') throw mailboxFull(limits, runId, signalId)
+  const repeated = delivered.repeated === true ? ({ repeated: true } as const) : {}
+  if (delivered.outcome === 'target-terminated') {
+    return { outcome: 'target-terminated', runId, status: delivered.status, ...repeated }
+  }
+  if (delivered.outcome === 'delivered') return { outcome: 'delivered', runId, ...repeated }
+  return { outcome: 'queued', runId, signalId, ...repeated }
+}
+
+/** Throws TOPIC_FULL if it was not accepted. */
+export function broadcastOutcome(
+  limits: Limits,
+  { id: signalId, topic }: Pick<NewBroadcast, 'id' | 'topic'>,
+  delivered: Delivered,
+): BroadcastOutcome {
+  if (delivered.outcome === 'full') throw topicFull(limits, topic.name, signalId)
+  const repeated = 'repeated' in delivered && delivered.repeated ? ({ repeated: true } as const) : {}
+  if (delivered.outcome !== 'delivered') return { outcome: 'queued', signalId, ...repeated }
+  return { outcome: 'delivered', runs: delivered.runs ?? 0, ...repeated }
+}
+
+function mailboxFull(limits: Limits, runId: string, signalId: string): HoldfastError {
+  return new HoldfastError(
+    'MAILBOX_FULL',
+    `The mailbox of run ${runId} is full: it takes ${atMost(limits, 'mailbox')} unread messages. Send it again once the run has ` +
+      'read some of them, or raise the limit.',
+    { details: { runId, signalId, limit: 'mailbox', most: limits.mailbox } },
+  )
+}
+
+function topicFull(limits: Limits, topic: string, signalId: string): HoldfastError {
+  return new HoldfastError(
+    'TOPIC_FULL',
+    `The topic "${topic}" is full: it keeps ${atMost(limits, 'retained')} broadcasts for those who come later. Send it again once ` +
+      'some of them were taken or have aged, or raise the limit.',
+    { details: { topic, signalId, limit: 'retained', most: limits.retained } },
+  )
+}
+
+function checkSignalId(id: string): string {
+  checkKey(id, 'The id of a signal')
+  const reserved = reservedIds.find((prefix) => id.startsWith(prefix))
+  if (isPassedOnId(id)) {
+    const message = `The id of a signal cannot end like that of one that was passed on to a topic. Got ${shown(id)}.`
+    throw new HoldfastError('INVALID_NAME', message)
+  }
+  if (reserved === undefined) return id
+  throw new HoldfastError(
+    'INVALID_NAME',
+    `The id of a signal cannot begin with "${reserved}": ids of the engine do. Got ${shown(id)}.`,
+  )
+}

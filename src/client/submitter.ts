@@ -1,0 +1,225 @@
+// Performs operations. Of a batch, neighbours of the same sort go to the store together (sends as one delivery, starts as
+// one insert), and everything else one after the other: its end state is that of submitting one by one, its answers are in the
+// order of the operations, and a failing one harms no other.
+
+import { HoldfastError } from '../core/errors/error.ts'
+import { checkBatch } from '../core/definition/limits.ts'
+import { checkOptions, didYouMean, shown } from '../core/text/suggest.ts'
+import type { Engine } from '../engine/engine.ts'
+import { checkAbortSignal, type AbortOption } from './abort-option.ts'
+import type { Client, PreparedStart } from './client.ts'
+import { completeToken } from './send/complete.ts'
+import { operationFields, type Operation, type OperationKind, type SettledOperation } from './operation.ts'
+import { idOf } from './run-reference.ts'
+import { sendOrStart } from './start/send-or-start.ts'
+import { checkedSignal, readyBroadcast, send, type PreparedSend } from './send/send.ts'
+import { cancelRun, pauseRun, removeRun, resumeRun, retryRun } from './control/run-control.ts'
+
+type Sending = Extract<Operation, { kind: 'signal' | 'broadcast' }>
+type Starting = Extract<Operation, { kind: 'start' }>
+
+export class Submitter {
+  private readonly engine: Engine
+  private readonly client: Client
+
+  constructor(engine: Engine, client: Client) {
+    this.engine = engine
+    this.client = client
+  }
+
+  async submit(operation: Operation): Promise<unknown> {
+    checkOperation(operation)
+    const { engine, client } = this
+    switch (operation.kind) {
+      case 'start':
+        return client.start(operation.workflow, operation.input, operation.options)
+      case 'signal':
+      case 'broadcast':
+        return send(engine, await this.ready(operation))
+      case 'sendOrStart':
+        return sendOrStart(engine, client, operation)
+      case 'complete':
+        return completeToken(engine, operation.token, operation.value, operation.options)
+      case 'cancel':
+        return cancelRun(engine, idOf(operation.run), operation.options)
+      case 'pause':
+        return pauseRun(engine, idOf(operation.run), operation.options)
+      case 'resume':
+        return resumeRun(engine, idOf(operation.run), operation.options)
+      case 'retry':
+        return retryRun(engine, idOf(operation.run), operation.options)
+      case 'remove':
+        return removeRun(engine, idOf(operation.run), operation.options)
+    }
+  }
+
+  /** Submits operations of one kind, given without it. */
+  async submitAll(
+    kind: 'signal' | 'start',
+    given: readonly object[],
+    options?: AbortOption,
+  ): Promise<readonly SettledOperation<unknown>[]> {
+    const where = kind === 'signal' ? 'signals()' : 'startMany()'
+    this.checkList(given, where)
+    // A text has a member for each of its letters, and what is no operation is refused as it is.
+    const operations = given.map((one) => (typeof one === 'object' ? { ...one, kind } : one) as Operation)
+    return heeding(operations, options, where, (heedful) => this.perform(heedful))
+  }
+
+  async submitBatch(
+    operations: readonly Operation[],
+    options?: AbortOption,
+  ): Promise<readonly SettledOperation<unknown>[]> {
+    this.checkList(operations, 'submitBatch()')
+    return heeding(operations, options, 'submitBatch()', (heedful) => this.perform(heedful))
+  }
+
+  private async perform(operations: readonly Operation[]): Promise<readonly SettledOperation<unknown>[]> {
+    const answers: SettledOperation<unknown>[] = []
+    while (answers.length < operations.length) {
+      const from = answers.length
+      const sends = neighbours(operations, from, isSending)
+      const starts = neighbours(operations, from, isStarting)
+      if (sends.length > 0) for (const answer of await this.sendAll(sends)) answers.push(answer)
+      else if (starts.length > 0) for (const answer of await this.startAll(starts)) answers.push(answer)
+      else answers.push(await settled(this.submit(operations[from] as Operation)))
+    }
+    return answers
+  }
+
+  private checkList(given: unknown, where: string): void {
+    if (Array.isArray(given)) return checkBatch(given, this.engine.limits, where)
+    throw new HoldfastError('INVALID_OPTION', `${where} takes a list of operations. Got ${shown(given)}.`)
+  }
+
+  private async ready(operation: Sending): Promise<PreparedSend<unknown>> {
+    const { engine } = this
+    engine.assertOpen()
+    const { payload, options } = operation
+    if (operation.kind === 'broadcast') return readyBroadcast(engine, operation.topic, payload, options)
+    return checkedSignal(engine, operation.to, operation.name, payload, options)
+  }
+
+  private readyStart({ workflow, input, options }: Starting): PreparedStart | Promise<PreparedStart> {
+    return this.client.ready(workflow, input, options)
+  }
+
+  private async sendAll(operations: readonly Sending[]): Promise<readonly SettledOperation<unknown>[]> {
+    const ready = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, () => this.ready(operation)))),
+    )
+    // In one turn, so that they go together.
+    return Promise.all(ready.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
+  }
+
+  private async startAll(operations: readonly Starting[]): Promise<readonly SettledOperation<unknown>[]> {
+    const ready = await Promise.all(
+      operations.map((operation) => settled(attempt(operation, async () => this.readyStart(operation)))),
+    )
+    const answers: SettledOperation<unknown>[] = []
+    // Of two that want the same for themselves the first must have got it, or not, before the second asks.
+    while (answers.length < ready.length) {
+      const together = withoutRivals(ready.slice(answers.length))
+      const launched = together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one))
+      for (const answer of await Promise.all(launched)) answers.push(answer)
+    }
+    return answers
+  }
+}
+
+/**
+ * Lets every operation that has no signal of its own end with that of the batch: each is answered, with what was sent of it. Each
+ * has a signal of its own, because one that a hundred thousand listen to takes longer to be listened to than the store.
+ */
+async function heeding(
+  operations: readonly Operation[],
+  options: AbortOption | undefined,
+  where: string,
+  perform: (operations: readonly Operation[]) => Promise<readonly SettledOperation<unknown>[]>,
+): Promise<readonly SettledOperation<unknown>[]> {
+  if (options !== undefined) checkOptions(options, ['abortSignal'], where)
+  const signal = checkAbortSignal(options?.abortSignal)
+  if (signal === undefined) return perform(operations)
+  const controllers: AbortController[] = []
+  const abort = (): void => controllers.forEach((controller) => controller.abort(signal.reason))
+  const heedful = operations.map((operation) => {
+    if (typeof operation !== 'object' || operation === null || operation.options?.abortSignal !== undefined) {
+      return operation
+    }
+    const controller = new AbortController()
+    controllers.push(controller)
+    return { ...operation, options: { ...operation.options, abortSignal: controller.signal } } as Operation
+  })
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await perform(heedful)
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+async function attempt<Value>(operation: Operation, work: () => Promise<Value>): Promise<Value> {
+  checkOperation(operation)
+  return work()
+}
+
+async function settled<Value>(promise: Promise<Value>): Promise<SettledOperation<Value>> {
+  try {
+    return { ok: true, value: await promise }
+  } catch (error) {
+    return { ok: false, error }
+  }
+}
+
+function isSending(operation: Operation): operation is Sending {
+  return operation?.kind === 'signal' || operation?.kind === 'broadcast'
+}
+
+function isStarting(operation: Operation): operation is Starting {
+  return operation?.kind === 'start'
+}
+
+/** Those from there on that are of one sort. */
+function neighbours<Part extends Operation>(
+  operations: readonly Operation[],
+  from: number,
+  is: (operation: Operation) => operation is Part,
+): readonly Part[] {
+  const found: Part[] = []
+  for (let at = from; at < operations.length; at += 1) {
+    const operation = operations[at] as Operation
+    if (!is(operation)) break
+    found.push(operation)
+  }
+  return found
+}
+
+/** The foremost of which no two want the same id, key or idempotency key; at least one. */
+function withoutRivals(starts: readonly SettledOperation<PreparedStart>[]): readonly SettledOperation<PreparedStart>[] {
+  const wanted = new Set<string>()
+  for (const [at, start] of starts.entries()) {
+    if (!start.ok) continue
+    const { id, described } = start.value
+    const wakeNames = [`id ${id}`]
+    if (described.key !== null) wakeNames.push(`key ${described.key}`)
+    if (described.idempotencyKey !== null) wakeNames.push(`idempotency key ${described.idempotencyKey}`)
+    if (wakeNames.some((want) => wanted.has(want))) return starts.slice(0, at)
+    for (const want of wakeNames) wanted.add(want)
+  }
+  return starts
+}
+
+const kinds = Object.keys(operationFields)
+
+/** Throws INVALID_OPTION at what is no operation. What its fields hold is checked by what it does. */
+function checkOperation(operation: Operation): void {
+  const kind: unknown = (operation as Operation | null | undefined)?.kind
+  if (typeof kind !== 'string' || !kinds.includes(kind)) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `There is no operation of kind ${shown(kind)}.${didYouMean(kind, kinds)} Known: ${kinds.join(', ')}.`,
+    )
+  }
+  checkOptions(operation, ['kind', ...operationFields[kind as OperationKind]], `The operation "${kind}"`)
+}

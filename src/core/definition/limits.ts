@@ -1,0 +1,83 @@
+// How much callers may ask for at once. The defaults are such that nobody meets them by accident: whoever does is told the
+// number and the option that raises it.
+
+import { HoldfastError } from '../errors/error.ts'
+import { checkOptions, shown } from '../text/suggest.ts'
+
+export interface Limits {
+  /** How many operations, signals or starts one call takes, and how many members a list in a filter has. @default 100_000 */
+  readonly batch: number
+  /** How many tags a run may have, those of its workflow among them. @default 50 */
+  readonly tags: number
+  /** How far the priority of a run may be from 0, either way; at most 2,147,483,647. @default 1_000_000 */
+  readonly priority: number
+  /**
+   * How many messages may lie unread in the mailbox of a run before signals to it are refused: MAILBOX_FULL. What the engine
+   * itself tells a run, and what a topic passes on to it, always has a place. @default 100_000
+   */
+  readonly mailbox: number
+  /** How many runs may wait on one topic before another that would is refused: TOPIC_FULL. @default 100_000 */
+  readonly subscribers: number
+  /** How many broadcasts a topic may keep for those who come later before more are refused: TOPIC_FULL. @default 100_000 */
+  readonly retained: number
+}
+
+export const defaultLimits: Limits = {
+  batch: 100_000,
+  tags: 50,
+  priority: 1_000_000,
+  mailbox: 100_000,
+  subscribers: 100_000,
+  retained: 100_000,
+}
+
+/** What a database keeps a priority, or the position of a message, in. */
+const largest = 2 ** 31 - 1
+const highest: Limits = {
+  batch: Number.MAX_SAFE_INTEGER,
+  tags: 10_000,
+  priority: largest,
+  mailbox: largest,
+  subscribers: largest,
+  retained: largest,
+}
+const names = Object.keys(defaultLimits) as readonly (keyof Limits)[]
+
+/** The limits that are given, and the default ones for the others. Throws INVALID_OPTION. */
+export function checkLimits(given: Partial<Limits>): Limits {
+  checkOptions(given, names, 'createHoldfast({ limits })')
+  const limits = { ...defaultLimits }
+  for (const name of names) {
+    const value: unknown = given[name]
+    if (value === undefined) continue
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= highest[name]) {
+      limits[name] = value
+      continue
+    }
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `limits.${name} of createHoldfast() is a whole number from 1 to ${digits(highest[name])}. Got ${shown(value)}.`,
+    )
+  }
+  return limits
+}
+
+/** `at most 50 (limits.tags of createHoldfast())`, for the errors of whoever asks for more. */
+export function atMost<Name extends keyof Limits>(limits: Pick<Limits, Name>, name: Name): string {
+  return `at most ${digits(limits[name])} (limits.${name} of createHoldfast())`
+}
+
+/** Throws INVALID_OPTION if a list is longer than one call takes. */
+export function checkBatch(list: readonly unknown[], limits: Limits, what: string): void {
+  if (list.length <= limits.batch) return
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `${what} takes ${atMost(limits, 'batch')}. Got ${digits(list.length)}: make several calls of it.`,
+    { details: { limit: 'batch', most: limits.batch, got: list.length } },
+  )
+}
+
+/** A number as people read it: 100,000. */
+export function digits(count: number): string {
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
+}

@@ -1,0 +1,179 @@
+// The one error class of Holdfast and the closed set of its codes.
+// A code belongs to a family, and the family says who must act: STYLE and docs/errors.md hold the list.
+// Errors are recognised by a brand, not by class identity, because two copies of a package in one process happen.
+
+/** Who must act on an error. */
+export type ErrorFamily =
+  | 'usage' // the programmer, at definition or call
+  | 'not-found' // the caller named something that is not there
+  | 'conflict' // the caller may look again and retry
+  | 'failure' // a workflow failed: data in its journal
+  | 'drift' // the deployer: code and journal disagree
+  | 'unavailable' // nobody, or the operator: it is retried, or may be
+  | 'bug' // us
+
+const families = {
+  INVALID_OPTION: 'usage',
+  INVALID_INPUT: 'usage',
+  INVALID_DURATION: 'usage',
+  INVALID_NAME: 'usage',
+  NOT_STORABLE: 'usage',
+  WORKFLOW_EXISTS: 'usage',
+  WORKFLOW_UNKNOWN: 'usage',
+  STORE_UNKNOWN: 'usage',
+  SCHEMA_TOO_NEW: 'usage',
+  CLOSED: 'usage',
+  CRASH_UNSAFE: 'usage',
+  BODY_UNSAFE: 'usage',
+  STEP_UNKNOWN: 'usage',
+  RUN_NOT_FOUND: 'not-found',
+  RUN_EXISTS: 'conflict',
+  INPUT_CONFLICT: 'conflict',
+  WRONG_STATUS: 'conflict',
+  RUN_CANCELLING: 'conflict',
+  RUN_RESUMED: 'conflict',
+  CHILD_REFUSED: 'conflict',
+  MAILBOX_FULL: 'conflict',
+  TOPIC_FULL: 'conflict',
+  STALE_WRITE: 'conflict',
+  LEASE_LOST: 'conflict',
+  RUN_FAILED: 'failure',
+  RUN_CANCELLED: 'failure',
+  RUN_CRASHED: 'failure',
+  RUN_TIMEOUT: 'failure',
+  RUN_EXPIRED: 'failure',
+  CHILD_FAILED: 'failure',
+  CHILD_CANCELLED: 'failure',
+  STEP_TIMEOUT: 'failure',
+  PAYLOAD_CORRUPT: 'failure',
+  ENTRY_REJECTED: 'failure',
+  DRIFT: 'drift',
+  RESULT_TIMEOUT: 'unavailable',
+  STORE_UNAVAILABLE: 'unavailable',
+  STORE_REFUSED: 'unavailable',
+  BUG: 'bug',
+} as const satisfies Record<string, ErrorFamily>
+
+/** Every code that Holdfast raises. The set is closed; `docs/errors.md` explains each. */
+export type ErrorCode = keyof typeof families
+
+export const errorCodes = Object.keys(families) as ErrorCode[]
+
+const brand = Symbol.for('holdfast.error')
+
+export interface HoldfastErrorOptions {
+  readonly cause?: unknown
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+/**
+ * An error raised by Holdfast: what happened, why, and what to do, with a stable `code`.
+ *
+ * @example
+ * try { await run.result() } catch (error) {
+ *   if (isHoldfastError(error, 'RUN_FAILED')) console.error(error.cause)
+ * }
+ */
+export class HoldfastError extends Error {
+  override readonly name = 'HoldfastError'
+  readonly code: ErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(code: ErrorCode, message: string, options: HoldfastErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.details = echoes.has(code) ? (cut(options.details ?? {}) as Record<string, unknown>) : (options.details ?? {})
+    Object.defineProperty(this, brand, { value: true })
+  }
+
+  get family(): ErrorFamily {
+    return families[this.code]
+  }
+
+  /** For `JSON.stringify`, which leaves out what an error has: its name, its message and its cause. */
+  toJSON(): Record<string, unknown> {
+    const { name, code, message, details, cause } = this
+    return { name, code, message, details, ...(cause === undefined ? {} : { cause: inShort(cause) }) }
+  }
+}
+
+/** So many causes are told, one under the other: they may go in a circle. */
+const mostCauses = 5
+
+/** What lay underneath, and what lay under that. */
+function inShort(cause: unknown, nth = 1): unknown {
+  if (!(cause instanceof Error)) return messageOf(cause)
+  const { name, code, cause: deeper } = cause as Error & { readonly code?: unknown }
+  const text = { name, ...(typeof code === 'string' ? { code } : {}), message: messageOf(cause) }
+  return deeper === undefined || nth === mostCauses ? text : { ...text, cause: inShort(deeper, nth + 1) }
+}
+
+/**
+ * The codes that say what was given. It may have come from anywhere and be of any size, and errors are logged and stored: as
+ * much of it is kept as tells what it was.
+ */
+const echoes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'INVALID_OPTION',
+  'INVALID_INPUT',
+  'INVALID_DURATION',
+  'INVALID_NAME',
+  'WORKFLOW_UNKNOWN',
+  'STEP_UNKNOWN',
+  'STORE_UNKNOWN',
+  'RUN_NOT_FOUND',
+])
+const longestEcho = 200
+const mostEchoes = 50
+
+function cut(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return value.length > longestEcho ? `${value.slice(0, longestEcho)}…` : value
+  if (typeof value !== 'object' || value === null) return value
+  // Nothing of ours is deeper, and what others gave need not be walked through.
+  if (depth === 3) return Array.isArray(value) ? 'an array' : 'an object'
+  if (Array.isArray(value)) return value.slice(0, mostEchoes).map((one) => cut(one, depth + 1))
+  if (Object.getPrototypeOf(value) !== Object.prototype) return value
+  const entries = Object.entries(value).slice(0, mostEchoes)
+  return Object.fromEntries(entries.map(([name, one]) => [name.slice(0, longestEcho), cut(one, depth + 1)]))
+}
+
+/** Tells whether a value is an error of Holdfast, and, when given, of that code. Never throws. */
+export function isHoldfastError(value: unknown, code?: ErrorCode): value is HoldfastError {
+  if (typeof value !== 'object' || value === null) return false
+  try {
+    return brand in value && (code === undefined || (value as { readonly code?: unknown }).code === code)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Tells whether nothing is wrong with what was asked: the store is away, or refuses everything of this kind until somebody
+ * repairs it. The work of a run is kept then and sent again.
+ */
+export function isStoreAway(error: unknown): error is HoldfastError {
+  return isHoldfastError(error, 'STORE_UNAVAILABLE') || isHoldfastError(error, 'STORE_REFUSED')
+}
+
+/** Tells whether the store refuses one row, by a policy of its own, and takes others. */
+export function isOfOneRow(error: unknown): boolean {
+  return isStoreAway(error) && error.details['row'] === true
+}
+
+/** Tells whether the same would be said to anything else that is asked of this store now. */
+export function isAboutStore(error: unknown): error is HoldfastError {
+  return (isHoldfastError(error, 'STORE_REFUSED') && !isOfOneRow(error)) || isHoldfastError(error, 'SCHEMA_TOO_NEW')
+}
+
+/** An assertion about ourselves: what it reports can only be a defect of Holdfast. */
+export function bug(message: string, details: Record<string, unknown> = {}): HoldfastError {
+  return new HoldfastError('BUG', `${message}. This is a defect of Holdfast: please report it.`, { details })
+}
+
+/** What was thrown, in words. Anything can be thrown, so this never throws itself. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  } catch {
+    return 'something that cannot be put into words'
+  }
+}

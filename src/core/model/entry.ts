@@ -1,0 +1,369 @@
+// The journal's entries. An entry says what happened to a run, once; it never changes.
+// `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
+// itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
+
+import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
+import type { PauseReason, UndoState } from './run.ts'
+import type { RecordedCondition } from './wait-condition.ts'
+
+/** What a transition appends: an entry that does not yet have its place and time. */
+export type Draft =
+  /** The run exists. `data` is its input. */
+  | { readonly kind: 'started'; readonly name: null; readonly meta: StartedMeta | null; readonly data: string }
+  /** The run begins anew under the same id. `data` is the input; nothing before this entry is read again. */
+  | { readonly kind: 'continued'; readonly name: null; readonly meta: ContinuedMeta; readonly data: string }
+  /** A step returned. `data` is its result, and the only one that this step will ever have. */
+  | { readonly kind: 'step-succeeded'; readonly name: string; readonly meta: StepMeta; readonly data: string }
+  /** A step gave up. `data` is the error of its last attempt. */
+  | { readonly kind: 'step-failed'; readonly name: string; readonly meta: StepMeta; readonly data: string }
+  /**
+   * An attempt of a step that can be undone begins: it does not before this is durable. Should its process die in it, the run
+   * still knows that the step may have happened, whichever way its body goes and whoever ends it.
+   */
+  | { readonly kind: 'begun'; readonly name: string; readonly meta: null; readonly data: null }
+  /**
+   * Nobody knows what an attempt did: it outlived the time that its run had left for it, or was told to stop and threw, and its
+   * step can be undone. Or it was named by `begun` and did not begin, because its run was about to stop: then there is no `undo`.
+   */
+  | { readonly kind: 'abandoned'; readonly name: string; readonly meta: StepMeta; readonly data: null }
+  /** An attempt of a step or effect, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
+  | { readonly kind: 'attempt-failed'; readonly name: string | null; readonly meta: RetryMeta; readonly data: string }
+  /** A value that must be the same on replay: the time, a random number, an id. */
+  | { readonly kind: 'recorded'; readonly name: string; readonly meta: null; readonly data: string }
+  /** The code that came with a change took effect in this run: `name` is the id of the change. */
+  | { readonly kind: 'patched'; readonly name: string; readonly meta: null; readonly data: null }
+  /** The body waits, or has made a wait that it may await later. Relative times count from the time of this entry. */
+  | { readonly kind: 'waiting'; readonly name: string; readonly meta: WaitingMeta; readonly data: null }
+  /** A wait is over. `data` is what the message brought that ended it; null if it was time. */
+  | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
+  /**
+   * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
+   * `data` the input; null if the run was started with it, or if it cannot be read.
+   */
+  | { readonly kind: 'input'; readonly name: string | null; readonly meta: InputMeta; readonly data: string | null }
+  /** What happened, as its decider sees it: its state is the fold of these. `name` is the type of the event. */
+  | { readonly kind: 'event'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A decider asks for a side effect: `charge`, `charge#2` is its type and occurrence. `data` is the effect. */
+  | { readonly kind: 'effect'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A side effect was performed. What it returned is the input that follows; none if it returned nothing. */
+  | { readonly kind: 'effect-succeeded'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
+  /** A side effect gave up. `data` is the error of its last attempt. */
+  | { readonly kind: 'effect-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  /** An input is due later: `data`. `name` is the key of the timer; it replaces the one that has that key. */
+  | { readonly kind: 'timer'; readonly name: string; readonly meta: TimerMeta; readonly data: string }
+  /** The timer of that key will not fire. */
+  | { readonly kind: 'timer-cancelled'; readonly name: string; readonly meta: null; readonly data: null }
+  /** A line of the run's own log. */
+  | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A secret that lets somebody outside complete a wait: `data`. */
+  | { readonly kind: 'issued'; readonly name: string; readonly meta: null; readonly data: string }
+  /** A value that the run shows to others: `name` is what they ask for, `data` the value. The last one counts. */
+  | { readonly kind: 'exposed'; readonly name: string; readonly meta: ExposedMeta; readonly data: string }
+  /** How far the run says it is. `data` is what it says about that, if anything. */
+  | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: string | null }
+  /** Its holder died, or held it past its deadline: the run was taken from it. */
+  | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
+  /** The run was stopped until someone acts. `data` is the note of who stopped it, if a codec has encrypted that. */
+  | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: string | null }
+  /**
+   * Somebody lets a paused run go on. `data` is their note, as with a pause. Or a process that was counted as dead says that it
+   * lives, and the run has one crash less, whether it was paused for that or not: the engine's own note says so.
+   */
+  | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
+  /** Somebody lets a failed run go on: its attempts are counted anew from here. `data` is their note, as with a pause. */
+  | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
+  /** Somebody repaired the journal: an earlier outcome is dropped, or `data` takes the place of its result. */
+  | { readonly kind: 'amended'; readonly name: string | null; readonly meta: AmendedMeta; readonly data: string | null }
+  /** The run will fail, but has something to undo first. `data` is the error. */
+  | { readonly kind: 'failing'; readonly name: null; readonly meta: FailedMeta | null; readonly data: string }
+  /** The run will be cancelled, but has something to undo first. */
+  | { readonly kind: 'cancelling'; readonly name: null; readonly meta: CancelMeta; readonly data: null }
+  /** What a step did was undone. */
+  | { readonly kind: 'undone'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
+  /** An attempt to undo a step failed and will be repeated after `delayMs`. */
+  | { readonly kind: 'undo-attempt-failed'; readonly name: string; readonly meta: RetryMeta; readonly data: string }
+  /** What a step did could not be undone. `data` is the error of the last attempt. */
+  | { readonly kind: 'undo-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
+  /** The body returned. `data` is the output. */
+  | { readonly kind: 'succeeded'; readonly name: null; readonly meta: null; readonly data: string }
+  /** The run gave up. `data` is the error. */
+  | { readonly kind: 'failed'; readonly name: null; readonly meta: FailedMeta | null; readonly data: string }
+  /** The run was cancelled. */
+  | { readonly kind: 'cancelled'; readonly name: null; readonly meta: CancelledMeta; readonly data: null }
+
+export type EntryKind = Draft['kind'] | Damaged['kind']
+
+const kinds: Readonly<Record<Draft['kind'], true>> = {
+  started: true,
+  continued: true,
+  'step-succeeded': true,
+  'step-failed': true,
+  begun: true,
+  abandoned: true,
+  'attempt-failed': true,
+  recorded: true,
+  patched: true,
+  waiting: true,
+  woken: true,
+  input: true,
+  event: true,
+  effect: true,
+  'effect-succeeded': true,
+  'effect-failed': true,
+  timer: true,
+  'timer-cancelled': true,
+  logged: true,
+  issued: true,
+  exposed: true,
+  progressed: true,
+  crashed: true,
+  paused: true,
+  resumed: true,
+  retried: true,
+  amended: true,
+  failing: true,
+  cancelling: true,
+  undone: true,
+  'undo-attempt-failed': true,
+  'undo-failed': true,
+  succeeded: true,
+  failed: true,
+  cancelled: true,
+}
+
+/** The kinds of entries that transitions append. */
+export const entryKinds = Object.keys(kinds) as readonly Draft['kind'][]
+
+/** Tells whether a text is the kind of an entry that a transition can have appended. */
+export function isEntryKind(text: string): text is Draft['kind'] {
+  return Object.hasOwn(kinds, text)
+}
+
+/**
+ * A row of a journal that is no entry: the engine did not write it, or somebody has changed it since. No transition appends one;
+ * a store hands it out where it stands, so that it harms nobody but its run.
+ */
+export interface Damaged {
+  readonly kind: 'damaged'
+  readonly name: string | null
+  readonly meta: DamagedMeta
+  readonly data: null
+}
+
+export interface DamagedMeta {
+  /** The kind that the row has. */
+  readonly kind: string
+  /** What is wrong with it. */
+  readonly why: string
+}
+
+export type Entry = (Draft | Damaged) & {
+  /** 1, 2, 3 … without a gap. */
+  readonly seq: number
+  /** Store time of the commit. */
+  readonly at: number
+  /** The id of the transition that appended it, on the first entry of that transition. */
+  readonly transition: string | null
+}
+
+export interface StartedMeta {
+  /** How often the body is tried, in place of what its workflow says. */
+  readonly maxAttempts: number
+}
+
+export interface ContinuedMeta {
+  /** What the run is from here on. */
+  readonly type: string
+  readonly version: number
+}
+
+export interface AttemptMeta {
+  /** 1 for the first. */
+  readonly attempt: number
+  /** How long that attempt took. */
+  readonly ms: number
+}
+
+export interface StepMeta extends AttemptMeta {
+  /** The step says how it is undone, and may have happened: it succeeded, or nobody knows. */
+  readonly undo?: true
+  /** The event with which a step of a graph has ended. */
+  readonly event?: string
+}
+
+export interface InputMeta {
+  readonly from: InputSource
+  /** `already-completed`: the run had come to its end before, and the input changed nothing. */
+  readonly outcome: 'accepted' | 'rejected' | 'already-completed'
+  /** Why it was rejected. */
+  readonly reason: string | null
+}
+
+export type InputSource =
+  /** The run was started with it: it is the data of its first entry. */
+  | { readonly kind: 'start' }
+  /** Somebody left it in the mailbox: this is the id of that message. */
+  | { readonly kind: 'message'; readonly id: string }
+  /** A side effect returned it, or gave up. */
+  | { readonly kind: 'effect'; readonly name: string }
+  /** A timer of that key was due, at that time. */
+  | { readonly kind: 'timer'; readonly name: string; readonly dueAt: number }
+
+/** When a timer is due: at a point in time, or so long after the commit of its entry. */
+export interface TimerMeta {
+  readonly at: number | null
+  readonly afterMs: number | null
+}
+
+export interface RetryMeta extends AttemptMeta {
+  readonly delayMs: number
+  /** How many attempts so far failed only because other transactions were in the way: they do not count. Left out if none. */
+  readonly conflicts?: number
+}
+
+export interface WaitingMeta {
+  readonly conditions: readonly RecordedCondition[]
+  /** The body had made it and did not await it, or not yet. */
+  readonly unawaited?: true
+  /** Runs that were started with it, by their ids. */
+  readonly started?: Readonly<Record<string, StartedChild>>
+}
+
+export interface StartedChild {
+  readonly type: string
+  /** The run does not end before this one has. */
+  readonly outlasted?: true
+}
+
+export interface ExposedMeta {
+  /** The identity of the call. */
+  readonly call: string
+}
+
+export interface WokenMeta {
+  /** The tag of the condition that came true first. */
+  readonly winner: string
+  /** When it came true. */
+  readonly trueAt: number
+  /** When the holder saw it. */
+  readonly seenAt: number
+  /** What ended it; left out if it was time. */
+  readonly by?: WokenBy
+}
+
+/** The message that ended a wait. Its payload is the data of the entry, written anew for it. */
+export interface WokenBy {
+  readonly id: string
+  readonly kind: MessageKind
+  readonly name: string
+  /** How that run has ended, if its end was waited for; its last payload is the data. */
+  readonly ended?: { readonly status: Ended['status']; readonly reason: string | null }
+  /** Why that run could not be started. */
+  readonly refused?: Refused
+  /** Why the run could not subscribe to that topic. */
+  readonly crowded?: Crowded
+}
+
+export interface ProgressMeta {
+  readonly fraction: number
+}
+
+export interface CrashedMeta {
+  /** The session that held the run. */
+  readonly session: string
+  /** How many holders in a row died before they committed anything, this one included. */
+  readonly crashes: number
+}
+
+export interface NoteMeta {
+  readonly note: string | null
+}
+
+export interface AmendedMeta {
+  /** The entry that is repaired. */
+  readonly seq: number
+  /** True if it counts no more; otherwise `data` is its result. */
+  readonly dropped: boolean
+}
+
+export interface FailedMeta {
+  /** The `step-failed` entry whose error ended the body; null if it was something else. */
+  readonly cause: number | null
+  /** Steps with an `undo` that did not take place. */
+  readonly notUndone: readonly string[]
+}
+
+export interface CancelMeta {
+  readonly reason: string | null
+}
+
+export interface CancelledMeta extends CancelMeta {
+  /** Steps with an `undo` that did not take place. */
+  readonly notUndone: readonly string[]
+}
+
+export type PausedMeta = Drift | Unreadable | StoppedMeta
+
+export interface StoppedMeta extends NoteMeta {
+  readonly reason: PauseReason
+  /** The number for which the note was encrypted, if that is not the number of this entry: see `Note`. */
+  readonly sealedFor?: number
+}
+
+/** A payload that the run needs to go on cannot be read: its key is missing, or the text is damaged. Nothing was undone. */
+export interface Unreadable {
+  readonly reason: 'unreadable'
+  /** The entry whose payload it is. */
+  readonly entry: { readonly seq: number; readonly name: string | null }
+  /** The id of the key that is missing; null if another reason keeps the payload from being read. */
+  readonly key: string | null
+  /** Why it cannot be read. */
+  readonly why: string
+  /** The row that the engine did not write so; left out if it is the payload of the entry. */
+  readonly damaged?: string
+  readonly note: string
+}
+
+export interface Drift {
+  readonly reason: 'drift'
+  /** What the journal has and the body did not ask for. */
+  readonly recorded: { readonly seq: number; readonly kind: EntryKind; readonly name: string | null }
+  /** What the body asks for instead. */
+  readonly found: readonly FoundCall[]
+  readonly message: string
+}
+
+export interface FoundCall {
+  readonly kind: 'step' | 'wait'
+  readonly name: string
+  /** The file, line and column of the call; null if they are not known. */
+  readonly place: string | null
+}
+
+/**
+ * Tells whether the run has something to do before it may fail or be cancelled: a step to undo, or a child that it must
+ * outlast. So nobody who does not hold it can end it.
+ */
+export function delaysEnd(draft: Draft | Damaged): boolean {
+  if (draft.kind === 'begun') return true
+  if (isUndoable(draft)) return draft.meta.undo === true
+  if (draft.kind !== 'waiting' || draft.meta.started === undefined) return false
+  return Object.values(draft.meta.started).some(({ outlasted }) => outlasted === true)
+}
+
+/** Tells whether it is an entry of a step that may have to be undone. */
+function isUndoable(
+  draft: Draft | Damaged,
+): draft is Extract<Draft, { kind: 'step-succeeded' | 'step-failed' | 'abandoned' }> {
+  return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
+}
+
+/** What the run has to undo after these entries; null if they say nothing of that. */
+export function undoOf(append: readonly Draft[]): UndoState | null {
+  let undo: UndoState | null = null
+  for (const draft of append) {
+    if (draft.kind === 'failing') return 'due'
+    if (delaysEnd(draft)) undo = 'possible'
+  }
+  return undo
+}

@@ -1,0 +1,42 @@
+// Payloads that lie elsewhere. Where they are kept may be down for a while: that is waited for, never taken for an answer.
+
+import type { Host } from '../definition/definition.ts'
+import { isHoldfastError } from '../errors/error.ts'
+import { createBackoff, type BackoffBounds } from '../runtime/backoff.ts'
+import type { Place } from './place.ts'
+
+/** A port that answers with what it does not accept keeps an object for each try. */
+const keepPauses: BackoffBounds = { firstMs: 10, longestMs: 10_000 }
+
+/** Asks again until the text is there, or until nobody wants it any more: then it rejects. */
+export async function fetchPatiently(
+  host: Host,
+  first: Promise<string>,
+  kept: string,
+  isWanted: () => boolean,
+): Promise<string> {
+  const pause = createBackoff(host.ports)
+  for (let text: string | Promise<string> = first; ; text = host.payloads.fetch(kept)) {
+    try {
+      return await text
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      await pause()
+    }
+  }
+}
+
+/** Tries again until the text is kept where it belongs, and says once that it could not be; rejects if nobody wants it any more. */
+export async function keepPatiently(host: Host, text: string, place: Place, isWanted: () => boolean): Promise<string> {
+  const pause = createBackoff(host.ports, keepPauses)
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await host.payloads.keep(text, place)
+    } catch (error) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE') || !isWanted()) throw error
+      if (isFirst) host.ports.logger.error(error.message, { run: place.runId, error })
+      await pause()
+      if (!isWanted()) throw error
+    }
+  }
+}

@@ -1,0 +1,47 @@
+// How the codec says no: the place inside a value as a path, the reason as a word, and what the author can do.
+// A message never shows the value itself, only names of properties and classes, each cut to a readable length.
+
+import { HoldfastError } from '../errors/error.ts'
+
+/** Why a value was refused: `details.reason` of NOT_STORABLE. */
+export type RefusalReason =
+  | 'function'
+  | 'symbol'
+  | 'promise'
+  | 'class-instance'
+  | 'sparse-array'
+  | 'array-property'
+  | 'cycle'
+  | 'too-deep'
+  | 'too-large'
+  | 'invalid-date'
+  | 'threw'
+
+/** One step of a path: a property, an index, or a piece of path as it stands. */
+export type Segment = string | number | { readonly piece: string }
+
+const longestName = 80
+
+/** A path like `$.items[3].price`. */
+export function renderPath(segments: readonly (Segment | null)[]): string {
+  let path = '$'
+  for (const segment of segments) {
+    if (segment === null) continue
+    if (typeof segment === 'number') path += `[${segment}]`
+    else if (typeof segment === 'object') path += segment.piece
+    else path += /^[\p{ID_Start}_$][\p{ID_Continue}$]{0,79}$/u.test(segment) ? `.${segment}` : `[${renderKey(segment)}]`
+  }
+  return path
+}
+
+export function renderKey(key: string): string {
+  return JSON.stringify(key.length > longestName ? `${key.slice(0, longestName)}…` : key)
+}
+
+export function refusal(path: string, reason: RefusalReason, text: string, advice: string, cause?: unknown) {
+  const message = `The value at ${path} cannot be stored: ${text}. ${advice}.`
+  return new HoldfastError('NOT_STORABLE', message, {
+    details: { path, reason },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}

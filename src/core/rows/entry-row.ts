@@ -1,0 +1,189 @@
+// Makes an entry of a row of a journal. Stores keep kind, name and meta without looking in, and whoever can write to the database
+// can change them, so this is where they are looked at, once: what the engine cannot have written is handed on as `damaged`, and
+// whoever reads an entry of another kind may rely on its form.
+//
+// Only what code reads is looked at, so that entries of older and newer versions pass.
+
+import { asCrowded, asRefused, isEndedMeta, isMessageKind } from './engine-message.ts'
+import { isEntryKind, type Draft, type Entry } from '../model/entry.ts'
+import { areNumbers, areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../payload/json-form.ts'
+
+export interface EntryRow {
+  readonly seq: number
+  readonly at: number
+  readonly kind: unknown
+  readonly name: unknown
+  /** As its text. */
+  readonly meta: string | null
+  readonly data: unknown
+  readonly transition: string | null
+}
+
+export function entryOfRow({ seq, at, kind, name, meta: text, data, transition }: EntryRow): Entry {
+  const meta = text === null ? null : parsedJson(text)
+  const why = wrongWith({ kind, name, meta, data })
+  if (why === null) return { kind, name, meta, data, seq, at, transition } as Entry
+  const damage = { kind: String(kind), why }
+  return {
+    kind: 'damaged',
+    name: typeof name === 'string' ? name : null,
+    meta: damage,
+    data: null,
+    seq,
+    at,
+    transition,
+  }
+}
+
+type Fields = Readonly<Record<'kind' | 'name' | 'meta' | 'data', unknown>>
+
+/** What is wrong with an entry, in words that show nothing of its content; null if nothing is. */
+function wrongWith({ kind, name, meta, data }: Fields): string | null {
+  if (typeof kind !== 'string' || !isEntryKind(kind)) return 'its kind is none that the engine writes'
+  const form = forms[kind]
+  if (!isThere(name, form.name)) return 'its name is not what its kind has'
+  if (!form.meta(meta, data)) return 'its meta is not what the engine writes'
+  return isThere(data, form.data) ? null : 'its data is not what its kind has'
+}
+
+type Presence = 'always' | 'never' | 'maybe'
+
+interface Form {
+  readonly name: Presence
+  readonly data: Presence
+  readonly meta: (meta: unknown, data: unknown) => boolean
+}
+
+function isThere(value: unknown, presence: Presence): boolean {
+  if (value === null) return presence !== 'always'
+  return typeof value === 'string' && presence !== 'never'
+}
+
+const isAnything = (meta: unknown): boolean => meta !== undefined
+const isAttempt = (meta: unknown): boolean => areNumbers(meta, 'attempt', 'ms')
+const isRetry = (meta: unknown): boolean => areNumbers(meta, 'attempt', 'ms', 'delayMs') && hasConflicts(meta)
+const isNote = (meta: unknown): boolean => isTextOrNull(membersOf(meta)['note'])
+
+const ofStep: Form = { name: 'always', data: 'always', meta: isAttempt }
+const ofCall: Form = { name: 'always', data: 'always', meta: isAnything }
+const ofNote: Form = { name: 'never', data: 'maybe', meta: isNote }
+const ofFailure: Form = { name: 'never', data: 'always', meta: isFailure }
+const other: Form = { name: 'maybe', data: 'maybe', meta: isAnything }
+
+const forms: Readonly<Record<Draft['kind'], Form>> = {
+  started: { name: 'never', data: 'always', meta: (meta) => meta === null || areNumbers(meta, 'maxAttempts') },
+  continued: { name: 'never', data: 'always', meta: isContinued },
+  'step-succeeded': ofStep,
+  'step-failed': ofStep,
+  begun: { name: 'always', data: 'never', meta: isAnything },
+  abandoned: { name: 'always', data: 'never', meta: isAttempt },
+  'attempt-failed': { name: 'maybe', data: 'always', meta: isRetry },
+  recorded: ofCall,
+  patched: { name: 'always', data: 'never', meta: isAnything },
+  waiting: { name: 'always', data: 'never', meta: isWaiting },
+  woken: { name: 'always', data: 'maybe', meta: isWoken },
+  input: other,
+  event: other,
+  effect: other,
+  'effect-succeeded': other,
+  'effect-failed': other,
+  timer: other,
+  'timer-cancelled': other,
+  logged: ofCall,
+  issued: ofCall,
+  exposed: { ...ofCall, meta: (meta) => typeof membersOf(meta)['call'] === 'string' },
+  progressed: { name: 'always', data: 'maybe', meta: (meta) => areNumbers(meta, 'fraction') },
+  crashed: { name: 'never', data: 'never', meta: isCrash },
+  paused: { name: 'never', data: 'maybe', meta: isPause },
+  resumed: ofNote,
+  retried: ofNote,
+  amended: { name: 'maybe', data: 'maybe', meta: isAmended },
+  failing: ofFailure,
+  cancelling: { name: 'never', data: 'never', meta: (meta) => isTextOrNull(membersOf(meta)['reason']) },
+  undone: { name: 'always', data: 'never', meta: isAttempt },
+  'undo-attempt-failed': { name: 'always', data: 'always', meta: isRetry },
+  'undo-failed': ofStep,
+  succeeded: { name: 'never', data: 'always', meta: isAnything },
+  failed: ofFailure,
+  cancelled: { name: 'never', data: 'never', meta: isCancelled },
+}
+
+function hasConflicts(meta: unknown): boolean {
+  const { conflicts } = membersOf(meta)
+  return conflicts === undefined || isWhole(conflicts)
+}
+
+function isContinued(meta: unknown): boolean {
+  return typeof membersOf(meta)['type'] === 'string' && areNumbers(meta, 'version')
+}
+
+function isCrash(meta: unknown): boolean {
+  return typeof membersOf(meta)['session'] === 'string' && areNumbers(meta, 'crashes')
+}
+
+function isFailure(meta: unknown): boolean {
+  if (meta === null) return true
+  const { cause, notUndone } = membersOf(meta)
+  return (cause === null || isWhole(cause)) && areTexts(notUndone)
+}
+
+function isCancelled(meta: unknown): boolean {
+  const { reason, notUndone } = membersOf(meta)
+  return isTextOrNull(reason) && areTexts(notUndone)
+}
+
+/** What is dropped has no result; what is not has one. */
+function isAmended(meta: unknown, data: unknown): boolean {
+  const { seq, dropped } = membersOf(meta)
+  return isWhole(seq) && (dropped === true ? data === null : dropped === false && typeof data === 'string')
+}
+
+function isPause(meta: unknown): boolean {
+  const { reason, note, message, recorded, found, entry, why, sealedFor } = membersOf(meta)
+  if (reason === 'drift') return typeof message === 'string' && Array.isArray(found) && isPlaced(recorded)
+  if (reason === 'unreadable') return typeof note === 'string' && typeof why === 'string' && isPlaced(entry)
+  return typeof reason === 'string' && isTextOrNull(note) && (sealedFor === undefined || isWhole(sealedFor))
+}
+
+function isPlaced(value: unknown): boolean {
+  const { seq, name } = membersOf(value)
+  return isWhole(seq) && isTextOrNull(name)
+}
+
+function isWaiting(meta: unknown): boolean {
+  const { conditions, started } = membersOf(meta)
+  if (!Array.isArray(conditions) || !conditions.every(isCondition)) return false
+  return started === undefined || (typeof started === 'object' && Object.values(started ?? {}).every(isObject))
+}
+
+function isCondition(value: unknown): boolean {
+  const { tag, kind, name, runId, topic } = membersOf(value)
+  if (typeof tag !== 'string') return false
+  switch (kind) {
+    case 'time':
+      return areNumbers(value, 'at')
+    case 'delay':
+      return areNumbers(value, 'ms')
+    case 'signal':
+      return typeof name === 'string' && (topic === undefined || isObject(topic))
+    case 'run':
+    case 'start':
+      return typeof runId === 'string'
+    default:
+      return false
+  }
+}
+
+/** A signal, a broadcast and the end of a run that succeeded or failed bring a payload; nothing else does. */
+function isWoken(meta: unknown, data: unknown): boolean {
+  const { winner, by } = membersOf(meta)
+  if (typeof winner !== 'string' || !areNumbers(meta, 'trueAt', 'seenAt')) return false
+  if (by === undefined) return data === null
+  const { id, kind, name, ended, refused, crowded } = membersOf(by)
+  if (typeof id !== 'string' || typeof name !== 'string' || !isMessageKind(kind)) return false
+  if (kind === 'refused') return data === null && (asRefused(refused) !== null || asCrowded(crowded) !== null)
+  if (refused !== undefined || crowded !== undefined) return false
+  if (kind !== 'ended') return ended === undefined && data !== null
+  const { status } = membersOf(ended)
+  return isEndedMeta(ended) && (data !== null) === (status === 'succeeded' || status === 'failed')
+}

@@ -1,0 +1,32 @@
+// Wakes a frame at a point in store time while its run cannot park. One alarm at a time; setting it anew moves it.
+
+import type { Host } from '../definition/definition.ts'
+import type { Cancel } from './ports.ts'
+
+interface AlarmDeps {
+  readonly host: Host
+  scheduleTurn(): void
+}
+
+export class Alarm {
+  private readonly deps: AlarmDeps
+  private at: number | null = null
+  private cancel: Cancel | null = null
+
+  constructor(deps: AlarmDeps) {
+    this.deps = deps
+  }
+
+  /** Rings at that time, or never. */
+  set(at: number | null): void {
+    if (at === this.at) return
+    this.cancel?.()
+    this.at = at
+    if (at === null) return
+    const { host } = this.deps
+    this.cancel = host.ports.clock.after(Math.max(0, at - host.now()), () => {
+      this.at = null
+      this.deps.scheduleTurn()
+    })
+  }
+}

@@ -1,0 +1,224 @@
+// One attempt of one step, or to undo one: what its function is given, its abort signal and its timeout. An attempt is
+// closed once, by its result, its timeout, the loss of its run, or because nobody waits for it any longer; whatever its function
+// does afterwards is ignored. The cancellation or failure of its run does not close it: its function is told to stop, and its
+// result still counts.
+// One whose result is being committed together with the user's own writes is sealed: only the answer closes it.
+
+import type { Host } from '../definition/definition.ts'
+import { formatMs } from '../definition/duration.ts'
+import { HoldfastError } from '../errors/error.ts'
+import type { Cancel, Scopes } from './ports.ts'
+import type { Run } from '../model/run.ts'
+import { inspected } from '../text/inspect.ts'
+import { LazyAbortSignal } from './lazy-abort-signal.ts'
+
+/** What a step's function is given. */
+export interface StepTools {
+  /** The same on every attempt of this step, and safe in an HTTP header: give it to whatever you call. */
+  readonly idempotencyKey: string
+  /** 1 for the first. */
+  readonly attempt: number
+  readonly isRetry: boolean
+  /** Aborts on timeout, on cancellation or failure of the run, at the end of the shutdown timeout, and on loss of the lease. */
+  readonly abortSignal: AbortSignal
+  /** True once the run is being cancelled. What the function returns all the same is recorded, and undone if it says how. */
+  isCancelled(): boolean
+  /** Says that the attempt is alive: its timeout and the run's lease count anew. Throws if the attempt was aborted. */
+  heartbeat(): void
+}
+
+interface AttemptDeps {
+  readonly host: Host
+  readonly runId: string
+  readonly run: Pick<Run, 'type'>
+  /** The entry that the run began with, or began anew with. */
+  readonly history: { readonly input: { readonly seq: number } }
+  readonly isCancelled: boolean
+}
+
+/** Who takes the outcome of an attempt, and of which call it is. */
+export interface AttemptListener<Task> {
+  succeeded(task: Task, attempt: Attempt, value: unknown): void
+  failed(task: Task, attempt: Attempt, error: unknown): void
+}
+
+export class Attempt extends LazyAbortSignal implements StepTools {
+  readonly attempt: number
+  /** Called when it is aborted. */
+  onAbort: (() => void) | null = null
+  /** It was aborted because it took too long. */
+  hasTimedOut = false
+  private readonly deps: AttemptDeps
+  private readonly step: string
+  private readonly calledAs: string
+  private readonly startedAt: number
+  private readonly suffix: string
+  private state: 'running' | 'sealed' | 'closed' | 'aborted' = 'running'
+  private timeout: Timeout | null = null
+
+  constructor(deps: AttemptDeps, step: string, number: number, suffix: '' | ':undo' = '', calledAs = step) {
+    super()
+    this.deps = deps
+    this.step = step
+    this.calledAs = calledAs
+    this.suffix = suffix
+    this.attempt = number
+    this.startedAt = deps.host.ports.clock.monotonic()
+  }
+
+  get idempotencyKey(): string {
+    const { runId, history } = this.deps
+    return `${runId}:${history.input.seq}:${encodeURIComponent(this.step)}${this.suffix}`
+  }
+
+  get isRetry(): boolean {
+    return this.attempt > 1
+  }
+
+  toJSON(): object {
+    const { idempotencyKey, attempt, isRetry } = this
+    return { idempotencyKey, attempt, isRetry }
+  }
+
+  [inspected](): object {
+    return this.toJSON()
+  }
+
+  get isCancelled(): () => boolean {
+    return () => this.suffix === '' && this.deps.isCancelled
+  }
+
+  get heartbeat(): () => void {
+    return () => this.beat()
+  }
+
+  /** How long the attempt has taken so far. */
+  get ms(): number {
+    return Math.round(this.deps.host.ports.clock.monotonic() - this.startedAt)
+  }
+
+  /** Its function runs, and what it gives back counts. */
+  get isOpen(): boolean {
+    return this.state === 'running' || this.state === 'sealed'
+  }
+
+  /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
+  run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: AttemptListener<Task>): void {
+    void this.stepOfHoldfast(this.outcomeOf(perform), task, by)
+  }
+
+  /** An async function whose name (`stepMark`) the runtime shows in the trace of awaits of all that the step's function awaits. */
+  private async stepOfHoldfast<Task>(outcome: Promise<unknown>, task: Task, by: AttemptListener<Task>): Promise<void> {
+    let value: unknown
+    try {
+      value = await outcome
+    } catch (error) {
+      if (this.close()) by.failed(task, this, error)
+      return
+    }
+    if (this.close()) by.succeeded(task, this, value)
+  }
+
+  /** A function that throws at once fails like one that rejects: later, when whatever else begins now has begun. */
+  private outcomeOf(perform: (tools: StepTools) => unknown): Promise<unknown> {
+    try {
+      return Promise.resolve(this.call(perform))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  /** Calls the function, through the effects port if there is one. Its outcome is the caller's to tell. */
+  call(perform: (tools: StepTools) => unknown): unknown {
+    const { scopes } = this.deps.host.ports
+    if (scopes?.follows(this.deps.run.type, this.calledAs) !== true) return this.perform(perform)
+    return this.followed(scopes, perform)
+  }
+
+  /** Apart from `call`, which would make a scope for the closure with each of the many calls that nobody follows. */
+  private followed(scopes: Scopes, perform: (tools: StepTools) => unknown): unknown {
+    return scopes.run(this, () => this.perform(perform))
+  }
+
+  private perform(perform: (tools: StepTools) => unknown): unknown {
+    const { effects } = this.deps.host.ports
+    if (effects === undefined) return perform(this)
+    const { step, attempt, idempotencyKey } = this
+    const isUndo = this.suffix !== ''
+    return effects.perform<StepTools>({ runId: this.deps.runId, step, attempt, idempotencyKey, isUndo }, this, perform)
+  }
+
+  /** The step, if it is one of that run. */
+  stepOf(deps: object): string | null {
+    return this.deps === deps ? this.step : null
+  }
+
+  /** The attempt has its outcome. False if it had one before. */
+  close(): boolean {
+    if (!this.isOpen) return false
+    this.state = 'closed'
+    this.timeout?.cancel()
+    return true
+  }
+
+  /** Its function is done, and its outcome is on its way: from here on it cannot be aborted. False if it has one. */
+  seal(): boolean {
+    if (this.state !== 'running') return false
+    this.state = 'sealed'
+    this.timeout?.cancel()
+    return true
+  }
+
+  /** Closes the attempt and tells its function to stop. */
+  abort(reason: unknown): void {
+    if (this.state === 'sealed' || !this.close()) return
+    this.state = 'aborted'
+    this.signalAbort(reason)
+    this.onAbort?.()
+  }
+
+  /** Aborts the attempt when it takes longer than this without a heartbeat. */
+  limit(ms: number, onTimeout: (error: HoldfastError) => void): void {
+    const cancel = this.deps.host.ports.clock.after(ms, () => {
+      if (this.state !== 'running') return
+      const error = timeoutError(this.step, this.attempt, ms)
+      this.hasTimedOut = true
+      this.abort(error)
+      onTimeout(error)
+    })
+    this.timeout = { ms, onTimeout, cancel }
+  }
+
+  private beat(): void {
+    if (this.isAborted) throw this.abortReason
+    if (this.state !== 'running') return
+    this.deps.host.heartbeat(this.deps.runId)
+    if (this.timeout === null) return
+    this.timeout.cancel()
+    this.limit(this.timeout.ms, this.timeout.onTimeout)
+  }
+}
+
+/** The name of the functions that await those of steps and transactions: whatever has it among its awaiters is inside of one. */
+export const stepMark = 'stepOfHoldfast'
+
+/** The step of that run from inside which code runs now, as far as that is known; null if it is none. */
+export function stepAround(deps: Pick<AttemptDeps, 'host'>): string | null {
+  const scope = deps.host.ports.scopes?.current()
+  return scope instanceof Attempt ? scope.stepOf(deps) : null
+}
+
+interface Timeout {
+  readonly ms: number
+  readonly onTimeout: (error: HoldfastError) => void
+  readonly cancel: Cancel
+}
+
+function timeoutError(step: string, attempt: number, timeoutMs: number): HoldfastError {
+  return new HoldfastError(
+    'STEP_TIMEOUT',
+    `Attempt ${attempt} of step "${step}" took longer than ${formatMs(timeoutMs)} and was aborted. ` +
+      'Pass its abortSignal on to what it calls, or give the step a longer timeout.',
+    { details: { step, attempt, timeoutMs } },
+  )
+}

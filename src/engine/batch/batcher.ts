@@ -1,0 +1,382 @@
+// Gathers items while a flush is on its way and sends them together with the next; when nothing is on its way, an item
+// goes at once. There is no timer in it, so batching adds no latency. Which items go together is told in lanes.ts.
+//
+// A flush that is refused as a whole is tried again as it was if the store is unavailable (a lost answer is harmless:
+// every item carries an id that makes its repetition a no-op), and split in half otherwise, until the item that the
+// store cannot take stands alone. That one is rejected; nothing else is harmed. What somebody else has locked, and a flush
+// that takes the store too long or that it leaves unanswered while it answers others, leave the way of the others: see
+// slow-path.ts.
+
+import { Deferred } from '../../core/runtime/deferred.ts'
+import { bug, HoldfastError, isHoldfastError, isOfOneRow } from '../../core/errors/error.ts'
+import { createBackoff } from '../../core/runtime/backoff.ts'
+import type { Ports } from '../../core/runtime/ports.ts'
+import { isTooSlow } from '../../core/errors/too-slow.ts'
+import type { BatchOptions } from '../../store.ts'
+import { SlowPath, unitsOf, type Remainder } from './slow-path.ts'
+import { isUnanswered } from '../store/bounded-store.ts'
+import { Lanes, type LaneOptions, type QueuedItem, type Taker, type Unit } from './lanes.ts'
+
+export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> {
+  /** Sends a batch; one answer per item, in order. */
+  readonly flush: (items: readonly Item[], options: BatchOptions) => Promise<readonly Answer[]>
+  /** Called with what a flush answered, before anybody else knows of it. */
+  readonly onAnswers?: (answers: readonly Answer[]) => void
+  /** What the error of a flush is taken for. @default itself */
+  readonly errorOf?: (error: unknown) => unknown
+  /** Whether the store answers anything at all now. @default it does not if it leaves a flush unanswered */
+  readonly isAnswering?: (() => Promise<boolean>) | undefined
+  /** How long the store may take for a flush. @default 15 s */
+  readonly limitMs?: (() => number) | undefined
+  /** Nothing was done for this item, because somebody else has it for now: it is sent again apart from the others. */
+  readonly isBusy?: (answer: Answer) => boolean
+  /** What a warning calls an item: the run, or the topic. */
+  readonly nameOf: (item: Item) => string
+  /** What a submitter gets for its item; `last` is false if a later one was merged into it. May throw to reject. */
+  readonly resultOf: (item: Item, answer: Answer, last: boolean) => Result
+  /** From this many waiting items on, `room()` makes producers wait. @default 10,000 */
+  readonly highWater?: number
+}
+
+/** While this many flushes are on their way, items gather. */
+const maxInFlight = 2
+
+/** How long a flush may take if nobody says so. */
+const usualLimitMs = 15_000
+
+/** One of the usual flushes. */
+const common: BatchOptions = {}
+
+const atOnce = Promise.resolve()
+
+/** Somebody who waits until what was submitted before `upTo` is settled. */
+interface Drain {
+  readonly upTo: number
+  readonly done: () => void
+  left: number
+}
+
+export class Batcher<Item, Answer, Result> {
+  private readonly ports: Ports
+  private readonly flush: BatcherOptions<Item, Answer, Result>['flush']
+  private readonly onAnswers: (answers: readonly Answer[]) => void
+  private readonly errorOf: (error: unknown) => unknown
+  private readonly isBusy: (answer: Answer) => boolean
+  private readonly isAnswering: () => Promise<boolean>
+  private readonly resultOf: BatcherOptions<Item, Answer, Result>['resultOf']
+  private readonly highWater: number
+  private readonly lanes: Lanes<Item, Result>
+  private readonly slowPath: SlowPath<Item, Result>
+  private submitted = 0
+  private settled = 0
+  private inFlight = 0
+  private pumping = false
+  private closed = false
+  private roomWaiters: (() => void)[] = []
+  private drains: Drain[] = []
+  private readonly endBackoff = new Set<() => void>()
+
+  constructor(ports: Ports, options: BatcherOptions<Item, Answer, Result>) {
+    this.ports = ports
+    this.flush = options.flush
+    this.onAnswers = options.onAnswers ?? (() => undefined)
+    this.errorOf = options.errorOf ?? ((error) => error)
+    this.isBusy = options.isBusy ?? (() => false)
+    this.isAnswering = options.isAnswering ?? (() => Promise.resolve(false))
+    this.resultOf = options.resultOf
+    this.highWater = options.highWater ?? 10_000
+    this.lanes = new Lanes(options)
+    const { maxItems, maxBytes } = this.lanes
+    this.slowPath = new SlowPath({
+      ports,
+      maxItems,
+      maxBytes,
+      nameOf: options.nameOf,
+      limitMs: options.limitMs ?? (() => usualLimitMs),
+      send: (units, how) => this.send(units, how),
+      land: (units) => this.land(units),
+      halve: (unit) => this.lanes.halve(unit),
+      isClosed: () => this.closed,
+      giveUp: (units) => failAll(units, closedError()),
+    })
+  }
+
+  /** Takes an item; settles when the store has answered for it. */
+  submit(item: Item): Promise<Result> {
+    const answered = new Deferred<Result>()
+    this.enter(item, answered)
+    return answered.promise
+  }
+
+  /** The same for somebody who has no use for a promise. */
+  enter(item: Item, taker: Taker<Result>): void {
+    if (this.closed) return taker.reject(closedError())
+    const order = this.submitted++
+    this.lanes.add({ item, order, taker, outcome: undefined, error: undefined, failed: false })
+    this.pumpSoon()
+  }
+
+  /** More is waiting than the store keeps up with. */
+  get isFull(): boolean {
+    return this.lanes.waiting >= this.highWater
+  }
+
+  /** Settles when there is room for more: what keeps a producer from outrunning the store. */
+  async room(): Promise<void> {
+    while (this.isFull && !this.closed) {
+      await new Promise<void>((resolve) => this.roomWaiters.push(resolve))
+    }
+  }
+
+  /** Settles when everything submitted so far has been answered, whatever is submitted meanwhile. */
+  drain(): Promise<void> {
+    const left = this.submitted - this.settled
+    if (left === 0) return Promise.resolve()
+    return new Promise((done) => this.drains.push({ upTo: this.submitted, left, done }))
+  }
+
+  /** Refuses new items, rejects those that wait, and sends nothing again that an unavailable store did not take. */
+  close(): void {
+    this.closed = true
+    const waiting = this.lanes.clear()
+    fail(waiting, closedError())
+    this.settle(inOrder(waiting))
+    for (const end of this.endBackoff) end()
+    this.slowPath.wake()
+    this.makeRoom()
+  }
+
+  /** Whatever is submitted in one wave of microtasks goes together. */
+  private pumpSoon(): void {
+    if (this.pumping) return
+    this.pumping = true
+    void atOnce.then(this.pump)
+  }
+
+  private readonly pump = (): void => {
+    this.pumping = false
+    while (this.inFlight < maxInFlight && this.lanes.hasReady) this.fly(this.lanes.take())
+    this.makeRoom()
+  }
+
+  /**
+   * Nearly every flush is answered the first time: no async function is made for it, of which three were a quarter of what a step
+   * allocates in memory.
+   */
+  private fly(units: readonly Unit<Item, Result>[]): void {
+    this.inFlight += 1
+    const items = itemsOf(units)
+    this.tryToFlush(items, common).then(
+      (answers) => this.flown(units, this.answered(units, answers, common)),
+      (error: unknown) => this.flown(units, this.sendAgain(units, items, common, error)),
+    )
+  }
+
+  private flown(
+    units: readonly Unit<Item, Result>[],
+    left: Remainder<Item, Result> | Promise<Remainder<Item, Result>>,
+  ): void {
+    if (left instanceof Promise) return void left.then((settled) => this.flown(units, settled))
+    this.inFlight -= 1
+    if (isNone(left)) return this.land(units)
+    const slowPath = unitsOf(left)
+    this.land(units.filter((unit) => !slowPath.has(unit)))
+    this.slowPath.add(left)
+  }
+
+  private land(units: readonly Unit<Item, Result>[]): void {
+    this.lanes.land(units)
+    if (this.lanes.hasReady) this.pumpSoon()
+    const [only] = units
+    // The members of one unit are in order.
+    if (only !== undefined && units.length === 1) return this.settle(only.members)
+    const landed: QueuedItem<Item, Result>[] = []
+    for (const { members } of units) for (const member of members) landed.push(member)
+    this.settle(inOrder(landed))
+  }
+
+  /** Sends units until each has an outcome, but for what is left. Never rejects. */
+  private send(units: readonly Unit<Item, Result>[], options: BatchOptions): Promise<Remainder<Item, Result>> {
+    const items = itemsOf(units)
+    return this.tryToFlush(items, options).then(
+      (answers) => this.answered(units, answers, options),
+      (error: unknown) => this.sendAgain(units, items, options, error),
+    )
+  }
+
+  private tryToFlush(items: readonly Item[], options: BatchOptions): Promise<readonly Answer[]> {
+    try {
+      return this.flush(items, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  private answered(
+    units: readonly Unit<Item, Result>[],
+    answers: readonly Answer[],
+    options: BatchOptions,
+  ): Remainder<Item, Result> | Promise<Remainder<Item, Result>> {
+    try {
+      this.onAnswers(answers)
+      if (answers.length !== units.length) throw bug(`${units.length} items got ${answers.length} answers`)
+      return this.noteAll(units, answers)
+    } catch (error) {
+      return this.isolate(units, error, options)
+    }
+  }
+
+  /** The same, when the first try has failed. */
+  private async sendAgain(
+    units: readonly Unit<Item, Result>[],
+    items: readonly Item[],
+    options: BatchOptions,
+    firstError: unknown,
+  ): Promise<Remainder<Item, Result>> {
+    const pause = createBackoff(this.ports)
+    for (let error = this.errorOf(firstError); ;) {
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error, options)
+      // Until somebody changes the policy, the one row is refused again and again: as what takes too long, it goes alone.
+      const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
+      if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
+      if (!this.closed) {
+        this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
+        await this.endable(pause())
+      }
+      if (this.closed) {
+        failAll(units, closedError(error))
+        return nothingLeft
+      }
+      try {
+        return await this.answered(units, await this.flush(items, options), options)
+      } catch (again) {
+        error = this.errorOf(again)
+      }
+    }
+  }
+
+  /** Finds the item that the store cannot take, and sends the others without it. */
+  private async isolate(
+    units: readonly Unit<Item, Result>[],
+    error: unknown,
+    options: BatchOptions,
+  ): Promise<Remainder<Item, Result>> {
+    const [only] = units as readonly [Unit<Item, Result>]
+    if (units.length > 1) {
+      const half = units.length >> 1
+      const first = await this.send(units.slice(0, half), options)
+      const second = await this.send(units.slice(half), options)
+      return {
+        locked: [...first.locked, ...second.locked],
+        slow: [...first.slow, ...second.slow],
+        inParts: [...first.inParts, ...second.inParts],
+      }
+    }
+    if (only.members.length === 1) {
+      fail(only.members, error)
+      return nothingLeft
+    }
+    // One after the other, because they belong to one run: what is left when one cannot be settled goes apart.
+    const [first, second] = this.lanes.halve(only)
+    const left = partsOf(await this.send([first], options))
+    if (left.length > 0) return { ...nothingLeft, inParts: [{ unit: only, parts: [...left, second] }] }
+    const rest = partsOf(await this.send([second], options))
+    return rest.length === 0 ? nothingLeft : { ...nothingLeft, inParts: [{ unit: only, parts: rest }] }
+  }
+
+  /** What somebody else has locked is left. */
+  private noteAll(units: readonly Unit<Item, Result>[], answers: readonly Answer[]): Remainder<Item, Result> {
+    let locked: Unit<Item, Result>[] | null = null
+    for (let at = 0; at < units.length; at += 1) {
+      const unit = units[at] as Unit<Item, Result>
+      const answer = answers[at] as Answer
+      if (this.isBusy(answer)) (locked ??= []).push(unit)
+      else this.note(unit, answer)
+    }
+    return locked === null ? nothingLeft : { ...nothingLeft, locked }
+  }
+
+  private note({ members }: Unit<Item, Result>, answer: Answer): void {
+    const last = members.length - 1
+    for (let at = 0; at <= last; at += 1) {
+      const member = members[at] as QueuedItem<Item, Result>
+      try {
+        member.outcome = this.resultOf(member.item, answer, at === last)
+      } catch (error) {
+        fail([member], error)
+      }
+    }
+  }
+
+  /** Tells submitters, in this order. */
+  private settle(submissions: readonly QueuedItem<Item, Result>[]): void {
+    this.settled += submissions.length
+    for (const { failed, error, outcome, taker } of submissions) {
+      if (failed) taker.reject(error)
+      else taker.resolve(outcome as Result)
+    }
+    if (this.drains.length === 0) return
+    for (const drain of this.drains) {
+      for (const { order } of submissions) if (order < drain.upTo) drain.left -= 1
+      if (drain.left === 0) drain.done()
+    }
+    this.drains = this.drains.filter((drain) => drain.left > 0)
+  }
+
+  private makeRoom(): void {
+    if (this.roomWaiters.length === 0 || (this.lanes.waiting >= this.highWater && !this.closed)) return
+    for (const wake of this.roomWaiters.splice(0)) wake()
+  }
+
+  /** A pause that `close()` ends. */
+  private endable(pause: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        this.endBackoff.delete(end)
+        resolve()
+      }
+      this.endBackoff.add(end)
+      void pause.then(end)
+    })
+  }
+}
+
+function itemsOf<Item, Result>(units: readonly Unit<Item, Result>[]): readonly Item[] {
+  return units.map(({ item }) => item)
+}
+
+/** Submitters are told in the order in which they came: that in which lanes became ready may be another. */
+function inOrder<Item, Result>(submissions: QueuedItem<Item, Result>[]): readonly QueuedItem<Item, Result>[] {
+  return submissions.sort((a, b) => a.order - b.order)
+}
+
+function fail<Item, Result>(submissions: readonly QueuedItem<Item, Result>[], error: unknown): void {
+  for (const submission of submissions) {
+    submission.error = error
+    submission.failed = true
+  }
+}
+
+function failAll<Item, Result>(units: readonly Unit<Item, Result>[], error: unknown): void {
+  for (const { members } of units) fail(members, error)
+}
+
+const none: readonly never[] = []
+
+/** Everything is settled. */
+const nothingLeft = { locked: none, slow: none, inParts: none }
+
+function isNone<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): boolean {
+  return locked.length + slow.length + inParts.length === 0
+}
+
+/** What is left of one unit. */
+function partsOf<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): readonly Unit<Item, Result>[] {
+  return [...locked, ...slow.flat(), ...inParts.flatMap(({ parts }) => parts)]
+}
+
+function closedError(cause?: unknown): HoldfastError {
+  return new HoldfastError('CLOSED', 'This Holdfast is closed: it takes no more work. Create a new one to go on.', {
+    cause,
+  })
+}

@@ -1,0 +1,123 @@
+// The way in which everything that this process sends reaches the store: gathered, in the order in which it was sent, with
+// one call for each flush. What goes to one run, or to one topic, is in at most one flush at a time, so that its order is kept
+// also while two of them are on their way.
+
+import type { Ports } from '../../core/runtime/ports.ts'
+import type { BatchOptions, Busy, Delivered, MailboxRequest, NewBroadcast, NewMessage, Store } from '../../store.ts'
+import { Batcher } from './batcher.ts'
+import { done, NotDone, CallerTimeouts, type Called, type Caller } from './caller-timeouts.ts'
+
+/** What can be sent: to a run, or to a topic. */
+export type OutgoingMessage = NewMessage | NewBroadcast
+
+/** For those who read a journal and do not care what lies in the mailbox. */
+export const noMessages: MailboxRequest = { names: [], limit: 0 }
+
+/** A message, the how-manieth it was, and what the store has answered; null as long as it has not. */
+interface Numbered {
+  readonly order: number
+  readonly mail: OutgoingMessage
+  answer: Delivered | NotDone | null
+}
+
+/** A message, whose sender waits. */
+type Sent = Caller<Numbered>
+
+/** What a message costs besides its payload: it keeps a flush to a few thousand of them. */
+const overheadBytes = 1_000
+
+export interface MailerOptions {
+  /** How long a sender waits for an answer. */
+  readonly limitMs: () => number
+  readonly isAnswering?: (() => Promise<boolean>) | undefined
+  /** Learns of every answer before its sender does. */
+  readonly noteDelivered: (mail: readonly OutgoingMessage[], answers: readonly Delivered[]) => void
+}
+
+export class MessageSender {
+  private readonly batcher: Batcher<readonly Sent[], readonly Sent[], Delivered>
+  private readonly callerTimeouts: CallerTimeouts<Numbered>
+  private sent = 0
+
+  constructor(store: Pick<Store, 'deliver'>, ports: Ports, { limitMs, isAnswering, noteDelivered }: MailerOptions) {
+    this.callerTimeouts = new CallerTimeouts({ clock: ports.clock, limitMs, called: ({ mail }) => calledMessage(mail) })
+    const deliver = async (
+      wanted: readonly Numbered[],
+      options: BatchOptions,
+    ): Promise<readonly (Delivered | Busy)[]> => {
+      const answers = await store.deliver(
+        wanted.map((one) => one.mail),
+        options,
+      )
+      const mail: OutgoingMessage[] = []
+      const answered: Delivered[] = []
+      answers.forEach((answer, at) => {
+        if (answer.outcome === 'busy') return
+        mail.push((wanted[at] as Numbered).mail)
+        answered.push(answer)
+      })
+      noteDelivered(mail, answered)
+      return answers
+    }
+    this.batcher = new Batcher(ports, {
+      isAnswering,
+      limitMs,
+      flush: async (units, options) => {
+        // Of a unit that is sent again because one of it was busy, the others have their answers.
+        const open = units.flat().filter(({ given }) => given.answer === null)
+        const all = open.sort((one, other) => one.given.order - other.given.order)
+        const answers = await this.callerTimeouts.flush(all, (wanted) => deliver(wanted, options), options)
+        all.forEach((one, at) => {
+          const answer = answers[at] as Delivered | Busy | NotDone
+          if (answer instanceof NotDone || answer.outcome !== 'busy') one.given.answer = answer
+        })
+        return units
+      },
+      isBusy: (unit) => unit.some(({ given }) => given.answer === null),
+      nameOf: ([first]) => nameOf((first as Sent).given.mail),
+      keyOf: ([first]) => addressOf((first as Sent).given.mail),
+      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + given.mail.data.length, 0),
+      resultOf: ([only]) => done((only as Sent).given.answer as Delivered | NotDone),
+      merge: { may: () => true, both: (first, second) => [...first, ...second] },
+    })
+  }
+
+  /** Sends a message; waits when too many are on their way already. */
+  send(mail: OutgoingMessage, abortSignal?: AbortSignal): Promise<Delivered> {
+    const item: Numbered = { order: this.sent, mail, answer: null }
+    this.sent += 1
+    return this.callerTimeouts.submit(this.batcher, item, alone, abortSignal)
+  }
+
+  drain(): Promise<void> {
+    return this.batcher.drain()
+  }
+
+  close(): void {
+    this.batcher.close()
+  }
+}
+
+function alone(sent: Sent): readonly Sent[] {
+  return [sent]
+}
+
+/** A run and a topic never have the same: the id of a run has no space. */
+function addressOf(mail: OutgoingMessage): string {
+  return 'topic' in mail ? `topic ${mail.topic.name}` : mail.runId
+}
+
+function nameOf(mail: OutgoingMessage): string {
+  return 'topic' in mail ? `what is sent to the topic "${mail.topic.name}"` : `the messages to run ${mail.runId}`
+}
+
+/** How something that was sent is called in errors. The completion of a token is known by the token itself. */
+function calledMessage(mail: OutgoingMessage): Called {
+  const what = 'topic' in mail ? `Broadcast ${mail.id}` : `Signal ${mail.id} to run ${mail.runId}`
+  const isToken = !('topic' in mail) && mail.id === mail.name
+  const again = isToken
+    ? 'Complete the token again: the first completion counts.'
+    : `Send it again with { id: '${mail.id}' }: it is taken once.`
+  const details = 'topic' in mail ? { signalId: mail.id } : { signalId: mail.id, runId: mail.runId }
+  return { what, again, details }
+}

@@ -1,0 +1,87 @@
+// Reads mailboxes of runs that are held here. Those that are asked for in the same turn are read together: a topic may wake
+// thousands at once. So many bytes are read at a time; who has got nothing of a name by then is read for again, because a wait
+// for that name must know whether there is something, but not all of it.
+
+import type { MailboxRead } from '../../core/definition/definition.ts'
+import { messagesAtOnce, type Message } from '../../core/model/message.ts'
+import type { Ports } from '../../core/runtime/ports.ts'
+import type { Loaded, LoadRequest, Store } from '../../store.ts'
+import { kept } from '../store/bounded-store.ts'
+
+/** How many bytes of entries, and of messages, are read at once for all runs that are read together. */
+export const bytesAtOnce = 16 * 1024 * 1024
+
+interface Asked {
+  readonly runId: string
+  /** What is left to be asked for; null if that is any name. */
+  readonly names: readonly string[] | null
+  readonly messages: readonly Message[]
+  readonly isCut: boolean
+  readonly resolve: (read: MailboxRead) => void
+  readonly reject: (error: unknown) => void
+}
+
+const nothing: Loaded = { entries: [], messages: [] }
+
+export class MailboxReader {
+  private readonly store: Pick<Store, 'load'>
+  private readonly ports: Pick<Ports, 'turns'>
+  private asked: Asked[] = []
+
+  constructor(store: Pick<Store, 'load'>, ports: Pick<Ports, 'turns'>) {
+    this.store = store
+    this.ports = ports
+  }
+
+  read(runId: string, names: readonly string[] | null): Promise<MailboxRead> {
+    return new Promise((resolve, reject) => {
+      const first: Asked = { runId, names, messages: [], isCut: false, resolve, reject }
+      if (this.asked.push(first) === 1) this.ports.turns.next(() => void this.load())
+    })
+  }
+
+  private async load(): Promise<void> {
+    let left = this.asked
+    this.asked = []
+    while (left.length > 0) {
+      let loaded: readonly Loaded[]
+      try {
+        loaded = await this.store.load(
+          left.map(({ runId, names }) => mailRequest(runId, names)),
+          bytesAtOnce,
+        )
+      } catch (error) {
+        for (const { reject } of left) reject(kept(error))
+        return
+      }
+      left = left.map((one, at) => learn(one, loaded[at] ?? nothing, at === 0)).filter((more) => more !== null)
+    }
+  }
+}
+
+/** Takes in what was read; null if that is enough. The first of a load gets at least one message, if there is one. */
+function learn(asked: Asked, { messages: found, cut }: Loaded, isFirst: boolean): Asked | null {
+  const messages = asked.messages.length === 0 ? found : [...asked.messages, ...found]
+  const isCut = cut === true && (found.length > 0 || !isFirst)
+  const names = isCut ? unknownOf(asked.names, found) : []
+  if (names?.length !== 0) return { ...asked, names, messages, isCut: true }
+  asked.resolve({ messages: asked.isCut ? inOrder(messages) : messages, isCut: isCut || asked.isCut })
+  return null
+}
+
+/** The names of which nothing is known yet. */
+function unknownOf(names: readonly string[] | null, found: readonly Message[]): readonly string[] | null {
+  if (names === null) return found.length === 0 ? null : []
+  const known = new Set(found.map(({ name }) => name))
+  return names.filter((name) => !known.has(name))
+}
+
+function inOrder(messages: readonly Message[]): readonly Message[] {
+  return messages.toSorted((one, other) => one.position - other.position)
+}
+
+/** Asks for messages under these names, or under any, and for no entries. */
+export function mailRequest(runId: string, names: readonly string[] | null): LoadRequest {
+  const request = { runId, after: 0, limit: 0 }
+  return names === null ? request : { ...request, mail: { names, limit: messagesAtOnce } }
+}

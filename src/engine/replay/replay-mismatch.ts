@@ -1,0 +1,66 @@
+// What a replay found, as an error that says what is different and what to do.
+
+import { jsonCodec } from '../../core/payload/codec.ts'
+import { HoldfastError, isHoldfastError, messageOf, type ErrorCode } from '../../core/errors/error.ts'
+import { nowhere } from '../../core/payload/place.ts'
+import type { Run } from '../../core/model/run.ts'
+import type { BodyOutcome, ReplayResult, UnfinishedBody } from './replay-run.ts'
+
+/** These are no errors of the body, and say themselves what to do. */
+const shownAsTheyAre: readonly ErrorCode[] = ['DRIFT', 'PAYLOAD_CORRUPT', 'STORE_UNAVAILABLE']
+
+/** Null if code and journal agree. */
+export function disagreementOf(
+  { id, type, version }: Pick<Run, 'id' | 'type' | 'version'>,
+  replayed: ReplayResult,
+): HoldfastError | null {
+  const details = { runId: id, type, version }
+  switch (replayed.outcome) {
+    case 'same':
+      return null
+    case 'drift': {
+      const { drift } = replayed
+      return new HoldfastError('DRIFT', drift.message, { details: { ...details, ...drift } })
+    }
+    case 'ends-otherwise': {
+      const { recorded, now } = replayed
+      const message =
+        `The code ends otherwise than run ${id} of "${type}" did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
+        'Whatever an end depends on must come from the input, a step or ctx.now, ctx.random and ctx.uuid.'
+      return new HoldfastError('DRIFT', message, { details: { ...details, recorded, now } })
+    }
+    case 'throws': {
+      const { error } = replayed
+      if (isHoldfastError(error) && shownAsTheyAre.includes(error.code)) return error
+      const message =
+        `The body of "${type}" throws where it did not when run ${id} was recorded: ${messageOf(error)}. A run at this point ` +
+        'would fail, or be tried again, with this code.'
+      return new HoldfastError('DRIFT', message, { cause: error, details })
+    }
+  }
+}
+
+function endText(end: BodyOutcome | UnfinishedBody): string {
+  switch (end.status) {
+    case 'succeeded':
+      return `it returned ${briefly(end.output)}`
+    case 'failed':
+      return `it failed: ${messageOf(end.error)}`
+    case 'waiting':
+      return 'it asks for more'
+    case 'continued':
+      return 'it begins anew'
+  }
+}
+
+const codec = jsonCodec()
+const longest = 200
+
+function briefly(value: unknown): string {
+  try {
+    const text = codec.encode(value, nowhere)
+    return text.length > longest ? `${text.slice(0, longest)}…` : text
+  } catch {
+    return 'something that the default codec cannot write'
+  }
+}

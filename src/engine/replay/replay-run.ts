@@ -1,0 +1,178 @@
+// Shows a body its recorded journal and tells whether the two agree. Nothing is begun, written or sent.
+//
+// What the end of a run brought about is taken out before, so that no undo work is ever begun: the body is asked anew, and how
+// it ends is compared with how it did. A cancellation, a time that was over and a process that died are not the body's doing,
+// and mean nothing here.
+
+import { blankTokens } from '../../core/text/blank-tokens.ts'
+import { jsonCodec } from '../../core/payload/codec.ts'
+import type { Definition } from '../../core/definition/definition.ts'
+import type { Drift, Entry } from '../../core/model/entry.ts'
+import { isHoldfastError, type ErrorCode } from '../../core/errors/error.ts'
+import type { Payloads } from '../../core/payload/payload.ts'
+import { nowhere } from '../../core/payload/place.ts'
+import type { Run } from '../../core/model/run.ts'
+import { isSameValue } from '../../core/payload/same-value.ts'
+import { replayDry, type Lent, type DryReplay } from './dry-replay.ts'
+
+export type { Lent } from './dry-replay.ts'
+
+export type ReplayResult =
+  /** The body asked for all that was recorded and, if it came to an end of its own then, comes to the same. */
+  | { readonly outcome: 'same' }
+  | { readonly outcome: 'drift'; readonly drift: Drift }
+  /** The body came to an end, and would come to another one now. */
+  | { readonly outcome: 'ends-otherwise'; readonly recorded: BodyOutcome; readonly now: BodyOutcome | UnfinishedBody }
+  /** The body throws where it did not throw before or does not come to rest, or a payload cannot be read. */
+  | { readonly outcome: 'throws'; readonly error: unknown }
+
+/** How a body ended. Errors count as equal: what their messages say may differ from one attempt to the next. */
+export type BodyOutcome =
+  { readonly status: 'succeeded'; readonly output: unknown } | { readonly status: 'failed'; readonly error: unknown }
+
+/** The body goes on where it had ended: it asks for more, or begins anew. */
+export interface UnfinishedBody {
+  readonly status: 'waiting' | 'continued'
+}
+
+/**
+ * Replays a run against a definition of its type. `entries` is its whole journal, or all of it from its `base` on. What the
+ * body does outside of steps takes place, and its resources are acquired and released.
+ */
+export async function replayRun(
+  definition: Definition,
+  run: Run,
+  entries: readonly Entry[],
+  lent: Lent,
+): Promise<ReplayResult> {
+  const payloads = lent.payloads.inline()
+  try {
+    const journal = await fetched(run.id, presentIncarnation(entries), lent.payloads, payloads)
+    const before = await readPast(run.id, journal, payloads)
+    const shown = journal.filter(({ kind }) => !ofEnds.has(kind))
+    const now = await replayDry(definition, run, shown, { ...lent, payloads })
+    const isSame = typeof lent.tokenKey === 'string' ? isSameValue : isSameButForTokens
+    return compare(before, now, isSame)
+  } catch (error) {
+    return { outcome: 'throws', error }
+  }
+}
+
+function presentIncarnation(entries: readonly Entry[]): readonly Entry[] {
+  const first = entries.findLastIndex(({ kind }) => kind === 'started' || kind === 'continued')
+  return entries.slice(Math.max(first, 0))
+}
+
+/** What an end leaves behind: the body that is replayed has not come to it. */
+const ofEnds: ReadonlySet<Entry['kind']> = new Set([
+  'failing',
+  'cancelling',
+  'undone',
+  'undo-attempt-failed',
+  'undo-failed',
+  'succeeded',
+  'failed',
+  'cancelled',
+])
+
+/** These are never kept elsewhere, and are read as they stand. */
+const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued'])
+
+/** The same entries with every payload at hand, so that nothing but the body can keep the replay waiting. */
+async function fetched(
+  runId: string,
+  entries: readonly Entry[],
+  from: Payloads,
+  to: Payloads,
+): Promise<readonly Entry[]> {
+  const all: Entry[] = []
+  for (const entry of entries) {
+    const { kind, seq, name, data } = entry
+    if (data === null || staysInline.has(kind)) all.push(entry)
+    else all.push({ ...entry, data: await to.keep(await from.fetch(data), to.place(runId, seq, kind, name)) })
+  }
+  return all
+}
+
+/** What a journal says of how far the body came. */
+interface Past {
+  /** How the body ended; null if it did not, or if the run ended for another reason. */
+  readonly end: BodyOutcome | null
+  /** The last thing that the body did was to throw. */
+  readonly hasThrown: boolean
+  /** The last outcome that the body was shown. */
+  readonly lastOutcome: number | null
+}
+
+/** The engine itself ends a run with these. */
+const notOfBodies: readonly ErrorCode[] = [
+  'RUN_TIMEOUT',
+  'RUN_EXPIRED',
+  'RUN_CRASHED',
+  'RUN_EXISTS',
+  'ENTRY_REJECTED',
+  'PAYLOAD_CORRUPT',
+  'BUG',
+]
+
+/** What others do to a run, or happens to it, while its body stays where it is. */
+const beside: ReadonlySet<Entry['kind']> = new Set([
+  'begun',
+  'abandoned',
+  'crashed',
+  'paused',
+  'resumed',
+  'retried',
+  'amended',
+  'cancelling',
+  'cancelled',
+  'undone',
+  'undo-attempt-failed',
+  'undo-failed',
+])
+
+async function readPast(runId: string, journal: readonly Entry[], payloads: Payloads): Promise<Past> {
+  let [end, hasThrown, lastOutcome]: [Past['end'], boolean, Past['lastOutcome']] = [null, false, null]
+  for (const entry of journal) {
+    const { kind, seq, name, data } = entry
+    const place = payloads.place(runId, seq, kind, name)
+    const read = async (): Promise<unknown> => payloads.decode(await payloads.fetch(data ?? ''), place)
+    if (kind === 'retried') end = null
+    if (beside.has(kind)) continue
+    hasThrown = kind === 'attempt-failed' && name === null
+    if (kind === 'step-succeeded' || kind === 'step-failed' || kind === 'woken') lastOutcome = seq
+    if (kind === 'succeeded') end = { status: 'succeeded', output: await read() }
+    if (kind !== 'failed' && kind !== 'failing') continue
+    const error = await read()
+    const isOfBody = !isHoldfastError(error) || !notOfBodies.includes(error.code)
+    end = isOfBody ? { status: 'failed', error } : null
+    hasThrown = isOfBody
+  }
+  return { end, hasThrown, lastOutcome }
+}
+
+function compare({ end, hasThrown, lastOutcome }: Past, now: DryReplay, isSame: typeof isSameValue): ReplayResult {
+  if (now.status === 'drifted') return { outcome: 'drift', drift: now.drift }
+  if (now.status === 'failed' && isHoldfastError(now.error, 'PAYLOAD_CORRUPT')) {
+    return { outcome: 'throws', error: now.error }
+  }
+  if (end !== null) {
+    if (end.status === 'succeeded' && now.status === 'succeeded' && isSame(end.output, now.output)) return same
+    if (end.status === 'failed' && now.status === 'failed') return same
+    return { outcome: 'ends-otherwise', recorded: end, now }
+  }
+  if (now.status !== 'failed') return same
+  // The step has just failed for good, and its run was about to: that is no news of this code.
+  const isExpected = now.cause !== null && now.cause === lastOutcome
+  return hasThrown || isExpected ? same : { outcome: 'throws', error: now.error }
+}
+
+/** Without the key of the tokens, a body is given others than those that stand in what it has returned. */
+function isSameButForTokens(one: unknown, other: unknown): boolean {
+  if (isSameValue(one, other)) return true
+  const codec = jsonCodec()
+  const blanked = (value: unknown): string => blankTokens(codec.encode(value, nowhere))
+  return blanked(one) === blanked(other)
+}
+
+const same: ReplayResult = { outcome: 'same' }

@@ -1,0 +1,159 @@
+// Who in this process waits for which run to end. A run that ends here is told at once; one that ends elsewhere is
+// found by a hint of the store, or at the latest by looking.
+
+import { isTerminal, type Run, type TerminalStatus } from '../core/model/run.ts'
+import type { Cancel, Ports } from '../core/runtime/ports.ts'
+import type { Store } from '../store.ts'
+import { noMessages } from './batch/mailer.ts'
+
+/** How a run ended. `data` is the payload of its last entry, as it stands in the journal. */
+export interface RunEnd {
+  readonly runId: string
+  readonly status: TerminalStatus
+  readonly seq: number
+  readonly data: string | null
+  /** Why it was cancelled, if somebody said so. */
+  readonly reason: string | null
+}
+
+/** Somebody who waits for a run to end. Exactly one of these is called, once. */
+export interface Watcher {
+  ended(ending: RunEnd): void
+  /** It was removed, and nobody holds it who could still end it. */
+  removed(run: Run): void
+  /** Nobody will look any more. */
+  closed(): void
+}
+
+/** How often a watched run is looked at; less often when thousands are watched. */
+const lookEveryMs = 1_000
+const shortestPauseMs = 50
+const lookAtOnce = 500
+
+export class RunEnds {
+  private readonly store: Pick<Store, 'get' | 'load'>
+  private readonly ports: Ports
+  private readonly watched = new Map<string, readonly Watcher[]>()
+  private readonly hints = new Set<string>()
+  private cancelLook: Cancel | null = null
+  private readonly everyMs: number
+
+  constructor(store: Pick<Store, 'get' | 'load'>, ports: Ports, everyMs: number = lookEveryMs) {
+    this.store = store
+    this.ports = ports
+    this.everyMs = everyMs
+  }
+
+  /** Tells the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
+  watch(runId: string, watcher: Watcher): void {
+    const others = this.watched.get(runId)
+    this.watched.set(runId, others === undefined ? [watcher] : [...others, watcher])
+    this.lookLater()
+  }
+
+  unwatch(runId: string, watcher: Watcher): void {
+    const others = this.watched.get(runId)?.filter((other) => other !== watcher) ?? []
+    if (others.length > 0) this.watched.set(runId, others)
+    else this.watched.delete(runId)
+    this.rest()
+  }
+
+  /** The run has ended. */
+  ended(ending: RunEnd): void {
+    const watchers = this.watched.get(ending.runId)
+    if (watchers === undefined) return
+    this.watched.delete(ending.runId)
+    this.rest()
+    for (const watcher of watchers) watcher.ended(ending)
+  }
+
+  private removed(run: Run): void {
+    const watchers = this.watched.get(run.id) ?? []
+    this.watched.delete(run.id)
+    this.rest()
+    for (const watcher of watchers) watcher.removed(run)
+  }
+
+  /** The store says that a run has ended, or somebody has removed it. If it ended here, its ending is on its way already and gets there first. */
+  hinted(runId: string): void {
+    if (!this.watched.has(runId)) return
+    this.hints.add(runId)
+    if (this.hints.size === 1) this.ports.turns.next(this.lookAtHinted)
+  }
+
+  /** Reads runs, and tells of those that have ended, or never will. */
+  async look(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
+    const runs = await this.store.get(runIds)
+    for (const run of runs) if (run !== undefined && isGone(run)) this.removed(run)
+    const over = runs.filter((run) => run !== undefined && isTerminal(run.status)) as Run[]
+    if (over.length === 0) return runs
+    const loaded = await this.store.load(
+      over.map((run) => ({ runId: run.id, after: run.seq - 1, limit: 1, mail: noMessages })),
+    )
+    over.forEach((run, index) => {
+      const last = loaded[index]?.entries[0]
+      const reason = last?.kind === 'cancelled' ? last.meta.reason : null
+      this.ended({
+        runId: run.id,
+        status: run.status as TerminalStatus,
+        seq: run.seq,
+        data: last?.data ?? null,
+        reason,
+      })
+    })
+    return runs
+  }
+
+  /** Looks no more, and tells everyone who waits. */
+  close(): void {
+    const waiting = [...this.watched.values()].flat()
+    this.watched.clear()
+    this.rest()
+    for (const watcher of waiting) watcher.closed()
+  }
+
+  private readonly lookAtHinted = (): void => {
+    const ids = [...this.hints].filter((id) => this.watched.has(id))
+    this.hints.clear()
+    for (let from = 0; from < ids.length; from += lookAtOnce) void this.tryToLook(ids.slice(from, from + lookAtOnce))
+  }
+
+  /** The regular look at what is watched: hints may be lost. */
+  private readonly lookAround = async (): Promise<void> => {
+    this.cancelLook = null
+    const ids = [...this.watched.keys()].slice(0, lookAtOnce)
+    await this.tryToLook(ids)
+    // Those that still run go to the back, so that everyone's turn comes.
+    for (const id of ids) {
+      const watchers = this.watched.get(id)
+      if (watchers !== undefined && this.watched.delete(id)) this.watched.set(id, watchers)
+    }
+    this.lookLater()
+  }
+
+  /** A look that fails loses nothing: what is watched will be looked at again. */
+  private async tryToLook(runIds: readonly string[]): Promise<void> {
+    try {
+      await this.look(runIds)
+    } catch (error) {
+      this.ports.logger.warn('Could not look whether runs have ended; looking again soon.', { error })
+    }
+  }
+
+  private lookLater(): void {
+    if (this.watched.size === 0 || this.cancelLook !== null) return
+    const ms = Math.max(shortestPauseMs, this.everyMs * Math.min(1, lookAtOnce / this.watched.size))
+    this.cancelLook = this.ports.clock.after(ms, () => void this.lookAround())
+  }
+
+  private rest(): void {
+    if (this.watched.size > 0) return
+    this.cancelLook?.()
+    this.cancelLook = null
+  }
+}
+
+/** A removed run is leased no more: once nobody holds it, it stays as it is for ever. */
+function isGone({ status, deletedAt, session }: Run): boolean {
+  return deletedAt !== null && session === null && !isTerminal(status)
+}

@@ -1,0 +1,49 @@
+// Store time as this process knows it: the last time that the store told, plus a little less than what has passed here
+// since. An answer takes time to arrive, and a local clock may run fast; this is never ahead of the store's own clock all the
+// same, and nothing that waits for it happens too early. Every answer counts anew, so that it does not fall far behind.
+//
+// It never steps back. Of two answers the older may arrive last: then this clock stands still until the time that follows from
+// it has caught up, which is no later than the next answer.
+
+import type { Clock } from '../../core/runtime/ports.ts'
+
+/**
+ * What part of the time that passes here may not have passed in the store. Real clocks differ by a hundredth of this, also
+ * while they are being corrected. What waits here is later by as much: 50 ms between two heartbeats of ten seconds.
+ */
+const usualDrift = 0.005
+
+/**
+ * No answer is this old when it arrives. A store that tells a time so far back was set back itself, and has to be followed:
+ * whatever it counts from now on would be due too early for a clock that stood still.
+ */
+const setBackMs = 60_000
+
+export class StoreClock {
+  private readonly clock: Clock
+  private storeTime: number
+  private heardAt: number
+  /** The latest time that anybody was given. */
+  private given: number
+
+  constructor(clock: Clock) {
+    this.clock = clock
+    this.storeTime = Number.NEGATIVE_INFINITY
+    this.heardAt = 0
+    this.given = Number.NEGATIVE_INFINITY
+  }
+
+  /** Takes note of a time that the store has just told. */
+  observe(storeNow: number): void {
+    this.storeTime = storeNow
+    this.heardAt = this.clock.monotonic()
+    if (storeNow < this.given - setBackMs) this.given = storeNow
+  }
+
+  now(): number {
+    const { drift = usualDrift } = this.clock
+    const estimate = Math.floor(this.storeTime + (1 - drift) * (this.clock.monotonic() - this.heardAt))
+    if (estimate > this.given) this.given = estimate
+    return this.given
+  }
+}

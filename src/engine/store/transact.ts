@@ -1,0 +1,232 @@
+// Transactions of users, as the engine lends them to a worker: begun by the store, or by the user's own library. It says of
+// each what became of it, and never more than is certain: once COMMIT was sent, an error leaves that open unless the
+// database itself says that nothing happened.
+
+import type {
+  Acknowledged,
+  Isolation,
+  Transact,
+  Transacted,
+  TransactionOptions,
+  TransactionWork,
+} from '../../core/definition/definition.ts'
+import { HoldfastError, isHoldfastError, isStoreAway, messageOf } from '../../core/errors/error.ts'
+import { createBackoff } from '../../core/runtime/backoff.ts'
+import type { Ports } from '../../core/runtime/ports.ts'
+import type { Transition } from '../../core/model/transition.ts'
+import { fatal } from '../../core/definition/retry-mark.ts'
+import type { Committed, Store, StoreTransactions, TransactionStore } from '../../store.ts'
+import { acknowledge } from '../batch/committer.ts'
+import { Semaphore } from './semaphore.ts'
+
+/**
+ * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It is told
+ * which isolation a transaction asks for, and when nobody waits for it any longer.
+ */
+export type TransactionRunner = (
+  work: (tx: unknown) => Promise<unknown>,
+  options: { readonly isolation?: Isolation; readonly signal: AbortSignal },
+) => PromiseLike<unknown>
+
+export interface TransactOptions {
+  readonly store: Store
+  /** The user's own way, if they brought one. */
+  readonly own: TransactionRunner | undefined
+  /** How many of those may be open at once. @default as many as the store has places for, or 10 */
+  readonly mostOwn?: number | undefined
+  readonly ports: Ports
+  readonly onTime: (at: number) => void
+}
+
+/** The part of a store that takes place in transactions of users; null if it has none. */
+export function transactionsOf(store: Store): StoreTransactions | null {
+  return 'inTransaction' in store && 'transact' in store ? (store as Store & StoreTransactions) : null
+}
+
+/** Pools of most libraries have ten connections unless they are told otherwise. */
+const usualMostOwn = 10
+
+export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
+  const transactions = transactionsOf(store)
+  if (transactions === null) return null
+  const begin = own === undefined ? byStore(transactions) : byLibrary(transactions, own, mostOwn)
+
+  return async (work, options) => {
+    const pause = createBackoff(ports)
+    for (;;) {
+      const attempt = new OneTransaction(work, options, onTime)
+      try {
+        await begin(attempt)
+        if (attempt.state === 'fulfilled') return { outcome: 'committed' }
+        return attempt.undecided()
+      } catch (error) {
+        const isAway = attempt.state === 'not-begun' && isStoreAway(error)
+        if (!isAway || options.signal.aborted) return attempt.failed(error, own !== undefined)
+        ports.logger.warn('The store is unavailable; the transaction of a step is begun again soon.', { error })
+        await pause()
+      }
+    }
+  }
+}
+
+type Begin = (transaction: OneTransaction) => Promise<unknown>
+
+function byStore(store: StoreTransactions): Begin {
+  return (transaction) => {
+    const { signal, isolation } = transaction.options
+    const options = isolation === undefined ? { signal } : { signal, isolation }
+    return store.transact((tx, transactionStore) => transaction.perform(tx, transactionStore), options)
+  }
+}
+
+/**
+ * A library opens as many as it is asked for, and whoever finds its pool empty waits there, heartbeats too if the store has the same
+ * pool. So each waits for a place before it is begun, as those of the store do.
+ */
+function byLibrary(store: StoreTransactions, own: TransactionRunner, mostOwn: number | undefined): Begin {
+  const limit = mostOwn ?? (store.reserve === undefined ? usualMostOwn : Number.POSITIVE_INFINITY)
+  const semaphore = new Semaphore(limit)
+  const begin = openByLibrary(store, own)
+  return async (transaction) => {
+    const { signal } = transaction.options
+    const leave = await semaphore.enter(signal)
+    try {
+      const giveBack = await store.reserve?.(signal)
+      try {
+        await begin(transaction)
+      } finally {
+        giveBack?.()
+      }
+    } finally {
+      leave()
+    }
+  }
+}
+
+function openByLibrary(store: StoreTransactions, own: TransactionRunner): Begin {
+  return async (transaction) => {
+    const { signal, isolation } = transaction.options
+    const work = async (tx: unknown): Promise<void> => {
+      const transactionStore = transactionStoreOf(store, tx)
+      // A library has no idea of our entry: whether it goes into the same transaction is ours to see.
+      await transactionStore.mark?.()
+      const check = (): Promise<void> | undefined => transactionStore.assertMarked?.(isolation)
+      return untilAborted(transaction.perform(tx, transactionStore, check), signal)
+    }
+    await own(work, isolation === undefined ? { signal } : { signal, isolation })
+  }
+}
+
+/** A library rolls back, and lets go of its connection, when the work in it is rejected, and not before. */
+function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => reject(signal.reason as Error)
+    signal.addEventListener('abort', onAbort)
+    if (signal.aborted) onAbort()
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
+
+function transactionStoreOf(store: StoreTransactions, tx: unknown): TransactionStore {
+  try {
+    return store.inTransaction(tx)
+  } catch (error) {
+    // Another attempt would get the same from the same library.
+    throw error instanceof Error ? fatal(error) : error
+  }
+}
+
+/** One transaction: how far the work in it has come, which decides what its end means. */
+class OneTransaction {
+  state: 'not-begun' | 'running' | 'fulfilled' | 'rejected' = 'not-begun'
+  private error: unknown
+  readonly options: TransactionOptions
+  private readonly work: TransactionWork
+  private readonly onTime: (at: number) => void
+
+  constructor(work: TransactionWork, options: TransactionOptions, onTime: (at: number) => void) {
+    this.work = work
+    this.options = options
+    this.onTime = onTime
+  }
+
+  async perform(
+    tx: unknown,
+    transactionStore: TransactionStore,
+    check: () => Promise<void> | undefined = () => undefined,
+  ): Promise<void> {
+    try {
+      if (this.state !== 'not-begun') throw calledAgain()
+      this.state = 'running'
+      let at: number | null = null
+      await this.work(tx, async (transition) => {
+        await check()
+        const answer = await commitWithin(transactionStore, transition)
+        at = answer.at
+        return answer
+      })
+      this.state = 'fulfilled'
+      if (at !== null) this.onTime(at)
+    } catch (error) {
+      this.state = 'rejected'
+      this.error = error
+      throw error
+    }
+  }
+
+  /** It ended with an error. */
+  failed(error: unknown, isOwn: boolean): Transacted {
+    if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
+    if (this.state !== 'fulfilled') return { outcome: 'rolled-back', error }
+    const isCertain = isRefusedBySql(error) || (!isOwn && !isHoldfastError(error, 'STORE_UNAVAILABLE'))
+    return isCertain ? { outcome: 'rolled-back', error } : { outcome: 'in-doubt', error: inDoubt(error) }
+  }
+
+  /** It ended well, though the work in it did not. */
+  undecided(): Transacted {
+    if (this.state === 'rejected') return { outcome: 'rolled-back', error: this.error }
+    return { outcome: 'in-doubt', error: notAwaited() }
+  }
+}
+
+async function commitWithin(transactionStore: TransactionStore, transition: Transition): Promise<Acknowledged> {
+  const [answer] = await transactionStore.commit([transition])
+  return acknowledge(transition, answer as Committed, true)
+}
+
+/** SQLSTATE classes with which a COMMIT says that it rolled back: constraints, serialization, and what triggers raise. */
+const certainStates = /^(?:23...|40(?!003)...|44...|P0...)$/
+
+/** Tells whether the database itself has said that nothing was committed, whatever the library made of its error. */
+function isRefusedBySql(error: unknown): boolean {
+  let one: unknown = error
+  for (let depth = 0; depth < 5 && typeof one === 'object' && one !== null; depth += 1) {
+    const { code, cause, driverError } = one as { code?: unknown; cause?: unknown; driverError?: unknown }
+    if (typeof code === 'string' && (certainStates.test(code) || code.startsWith('SQLITE_CONSTRAINT'))) return true
+    one = cause ?? driverError
+  }
+  return false
+}
+
+function inDoubt(cause: unknown): HoldfastError {
+  return new HoldfastError(
+    'STORE_UNAVAILABLE',
+    'The answer to the COMMIT of a transaction is missing, so it may have happened or not. The run is given back; its journal ' +
+      `will tell. ${messageOf(cause)}`,
+    { cause },
+  )
+}
+
+function calledAgain(): Error {
+  const message =
+    'createHoldfast({ transaction }) called its work a second time. A transaction is tried once: leave it to the retry ' +
+    'policy of the step to try it again.'
+  return fatal(new HoldfastError('INVALID_OPTION', message))
+}
+
+function notAwaited(): HoldfastError {
+  const message =
+    'createHoldfast({ transaction }) settled before its work was done. Return the promise of your transaction: ' +
+    '(work) => db.transaction(work).'
+  return new HoldfastError('INVALID_OPTION', message)
+}

@@ -1,0 +1,66 @@
+// A forgotten `work()`, or a workflow that no worker has, would be silence: runs are stored, and nothing happens. A process
+// that cannot perform what it started, or what a run of its own went on as, looks after a while whether a worker has taken it,
+// and says so in one line if not.
+//
+// Once for each type, and with one timer for each type at most: the first run that is started speaks for those that follow.
+
+import type { Ports } from '../core/runtime/ports.ts'
+import type { Run } from '../core/model/run.ts'
+import type { Store } from '../store.ts'
+
+/** Longer than any worker that is up and idle takes to look for work. */
+const patienceMs = 5_000
+
+/** Tells whether no worker has ever taken a run that was to be begun at once, or none has for a while since it was due again. */
+export function isUnclaimed(run: Run, now: number): boolean {
+  const { status, session, token, due, createdAt, deletedAt } = run
+  if (session !== null || deletedAt !== null || (status !== 'pending' && status !== 'waiting')) return false
+  const isNew = token === 0 && status === 'pending'
+  if (isNew && (due === null || due <= createdAt)) return true
+  // Half of the time: the clocks of the timer and of the store are not the same one.
+  return due !== null && now - due >= patienceMs / 2
+}
+
+export class UnclaimedWarning {
+  private readonly store: Pick<Store, 'get'>
+  private readonly ports: Ports
+  private readonly now: () => number
+  /** The types that are being looked after, and those that a line was written about. */
+  private readonly cancels = new Map<string, () => void>()
+
+  /** `now` is the store's time, as far as this process knows it. */
+  constructor(store: Pick<Store, 'get'>, ports: Ports, now: () => number) {
+    this.store = store
+    this.ports = ports
+    this.now = now
+  }
+
+  /** A run waits to be taken that nobody here performs. */
+  expect(type: string, runId: string): void {
+    const { clock } = this.ports
+    if (this.cancels.has(type) || clock.background === undefined) return
+    this.cancels.set(
+      type,
+      clock.background(patienceMs, () => void this.look(type, runId)),
+    )
+  }
+
+  close(): void {
+    for (const cancel of this.cancels.values()) cancel()
+  }
+
+  private async look(type: string, runId: string): Promise<void> {
+    const run = await this.store.get([runId]).then(
+      ([found]) => found,
+      () => undefined,
+    )
+    // If somebody performs runs of this type, the next start may look again.
+    if (run === undefined || !isUnclaimed(run, this.now())) return void this.cancels.delete(type)
+    this.ports.logger.warn(
+      `Runs of "${type}" wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +
+        `them: call holdfast.work() here, or start a worker elsewhere that has "${type}" among its workflows. If one is up, it is ` +
+        `busy, or lacks version ${run.version}. This is said once.`,
+      { type, version: run.version, run: runId },
+    )
+  }
+}

@@ -1,0 +1,298 @@
+// What the body of a function is given. Every call here is recorded under its identity, so that a replay of the body
+// finds what it found before; a call that was not recorded yet happens now.
+
+import type { Topic } from '../../core/definition/declared-topic.ts'
+import type { Isolation, TypedDefinition } from '../../core/definition/definition.ts'
+import type { Duration } from '../../core/definition/duration.ts'
+import type { KeyScope } from '../../core/model/key.ts'
+import type { Retry } from '../../core/definition/retry.ts'
+import type { Schema } from '../../core/definition/schema.ts'
+import type { StepTools } from '../../core/runtime/attempt.ts'
+import type { AllResult, Raceable, RaceResult, TokenWait, Wait } from '../waits/wait.ts'
+import type { OnParentEnd, RunOutcome, SleepResult } from '../waits/wait-case.ts'
+
+/** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
+export interface Services {}
+
+/** `Known` is what an undo gets: nobody may know what a step returned, but a transaction was committed or it was not. */
+export interface StepOptions<Result = unknown, Known = Result | undefined> {
+  /** How often, and after which delays, a failing step is tried again. @default the workflow's */
+  readonly retry?: Retry
+  /** How long one attempt may take. @default no limit */
+  readonly timeout?: Duration
+  /**
+   * Undoes what the step did, if the run fails or is cancelled later. It gets what the step returned, and is tried as often
+   * and as long as the step. The undos of a run happen in the reverse order of its steps, each at least once until it has
+   * succeeded or given up.
+   *
+   * A step whose outcome nobody knows is undone, too, with `undefined`: its last attempt timed out, or was told to stop and then
+   * threw or did not end within `abortGrace`. Undo it by what you gave it: `step.idempotencyKey` is its own followed by `:undo`.
+   * The undo of a transaction always gets the result.
+   *
+   * @example
+   * await ctx.step('book', (step) => book(42, { key: step.idempotencyKey }), { undo: (booking) => unbook(booking?.id ?? 42) })
+   */
+  readonly undo?: (result: Known, step: StepTools) => unknown
+}
+
+/** The options of a step that is a transaction. Its `timeout` counts from when the transaction has begun. */
+export interface TransactionStepOptions<Result = unknown> extends StepOptions<Result, Result> {
+  /**
+   * `serializable`: as if no other transaction of this isolation took place at the same time. One that others got in the way
+   * of (SQLSTATE 40001 or 40P01) is rolled back and tried again soon, up to 50 times, and does not count against `retry`.
+   * @default what your database has as its default
+   */
+  readonly isolation?: Isolation
+}
+
+/**
+ * What your transactions are. Declare it once, and `ctx.transaction` knows: with `createHoldfast({ transaction })` it is what
+ * your library hands to its callback; without, what the store's driver calls a connection.
+ *
+ * @example
+ * declare module 'holdfast' {
+ *   interface Transactions { tx: import('pg').PoolClient }
+ * }
+ */
+export interface Transactions {}
+
+/** A transaction, as far as it was declared. */
+export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : unknown
+
+/** An input that may be left out need not be given. */
+export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
+
+export interface ReceiveOptions<Payload> {
+  /** Checks what was sent when it is received; what does not fit is INVALID_INPUT. Any Standard Schema library. */
+  readonly schema?: Schema<unknown, Payload>
+}
+
+export interface ChildOptions {
+  /**
+   * What becomes of it when this run ends first: it is cancelled, or left alone, or this run does not end before it has.
+   * @default 'cancel' for `ctx.child`, 'abandon' for `ctx.start`
+   */
+  readonly onParentEnd?: OnParentEnd
+  /** The business key: a live run that has it keeps this one from starting (CHILD_REFUSED). */
+  readonly key?: string
+  readonly scope?: KeyScope
+  readonly idempotencyKey?: string
+  /** Which version of the workflow. @default the one that is given */
+  readonly version?: number
+  readonly tags?: readonly string[]
+  readonly metadata?: Readonly<Record<string, unknown>>
+  readonly maxAttempts?: number
+  /** Higher goes first. @default 0 */
+  readonly priority?: number
+  /** Not begun before this point in time. @default at once */
+  readonly runAt?: Date
+  /** Not begun before this much time has passed, by the store's clock. Not together with `runAt`. @default none */
+  readonly delay?: Duration
+  readonly timeout?: Duration
+  readonly expiresIn?: Duration
+}
+
+export interface UntilOptions {
+  /** How long to wait between two checks. @default `untilInterval` of `createHoldfast`, 1 h */
+  readonly every?: Duration
+}
+
+export type Falsy = false | 0 | 0n | '' | null | undefined
+
+/**
+ * What the body of a run is given. `Input` is the input of its workflow, as `start` takes it. Inside a step only `run`,
+ * `services`, `abortSignal` and `isCancelled` may be used: a replay does not call the functions of recorded steps, and would
+ * miss anything else.
+ */
+export interface Context<Input = unknown> {
+  /** The run that this is. */
+  readonly run: { readonly id: string; readonly type: string; readonly version: number }
+  readonly services: Services
+  /** Aborts when the run is being cancelled, fails or has no time left, when it has ended, and when it goes on elsewhere. */
+  readonly abortSignal: AbortSignal
+  /** True once the run is being cancelled: for bodies that do their work without steps. */
+  isCancelled(): boolean
+
+  /**
+   * Runs `perform` once and records what it returns; later, and on every replay, that is what this call returns.
+   *
+   * @example
+   * const payment = await ctx.step('charge', (step) => pay(99, { key: step.idempotencyKey }), { timeout: '30s' })
+   */
+  step<Result>(
+    name: string,
+    perform: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result>
+
+  /**
+   * A step whose writes to your own tables and whose result are committed together, exactly once: `tx` is a transaction of the
+   * database that holds the runs. It is committed when the function has returned, and rolled back when it throws; then it
+   * is tried again like any step. Await everything that is done with `tx`, and leave its end to Holdfast. When its timeout is over
+   * it is rolled back and its connection closed, whatever the function is doing.
+   *
+   * @example
+   * await ctx.transaction('book', async (tx) => {
+   *   await tx.query('insert into bookings (order_id) values ($1)', [order.id])
+   * })
+   */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- who declares nothing may still name a type here
+  transaction<Result, Tx = Transaction>(
+    name: string,
+    perform: (tx: Tx, step: StepTools) => Result | PromiseLike<Result>,
+    options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result>
+
+  /** Runs part of the body in a scope of its own, so that its calls keep their identity whatever happens beside it. */
+  branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result>
+
+  /**
+   * Waits for a time, which counts from when this was called, whether it is awaited at once or later. The run holds no slot
+   * and no lease meanwhile, and survives any restart.
+   */
+  sleep(duration: Duration): Wait<SleepResult>
+  sleepUntil(time: Date | number): Wait<SleepResult>
+
+  /**
+   * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
+   * was sent to this run, and otherwise the first that the topic passed on. Nothing is taken before this is awaited.
+   *
+   * @example
+   * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
+   */
+  receive<Payload = unknown>(sender: string, options?: ReceiveOptions<Payload>): Wait<Payload>
+  receive<Sent>(sender: Topic<Sent>): Wait<Sent>
+  receive<Payload>(sender: Topic, options: ReceiveOptions<Payload>): Wait<Payload>
+
+  /**
+   * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
+   * go to the one that is named first. The others are withdrawn: what was sent to them stays for the next wait, and a child
+   * goes on. Steps cannot be raced, because they run to their end.
+   *
+   * @example
+   * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
+   */
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>>
+
+  /** Waits for all of these, and fails with the first that does. */
+  all<const Waits extends readonly Wait<unknown>[]>(waits: Waits): Promise<AllResult<Waits>>
+  all<const Waits extends Readonly<Record<string, Wait<unknown>>>>(waits: Waits): Promise<AllResult<Waits>>
+
+  /** Waits for the end of a run of any workflow, and tells how it ended. An unknown run is RUN_NOT_FOUND. */
+  waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
+
+  /**
+   * Starts a run of a workflow, once, and waits for what it returns. It is started by this call, with the next commit, also
+   * if it is awaited later or never.
+   * A failure of it is CHILD_FAILED, with its error as the cause; CHILD_CANCELLED and CHILD_REFUSED tell why there is no result.
+   *
+   * @example
+   * const invoice = await ctx.child(makeInvoice, { order: 42 }, { onParentEnd: 'wait' })
+   */
+  child<Input, Output>(
+    workflow: TypedDefinition<Input, Output>,
+    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
+  ): Wait<Output>
+
+  /** Starts a run of a workflow, once, and goes on without it. */
+  start<Input>(
+    workflow: TypedDefinition<Input, unknown>,
+    ...rest: undefined extends Input ? [input?: Input, options?: ChildOptions] : [input: Input, options?: ChildOptions]
+  ): Promise<{ readonly id: string }>
+
+  /**
+   * A wait that somebody outside completes, once, with `holdfast.complete(token, value)`.
+   *
+   * @example
+   * const approval = ctx.token({ schema: z.boolean() })
+   * await ctx.step('ask', () => mail(`https://example.com/approve/${approval.token}`))
+   * const isApproved = await approval
+   */
+  token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
+
+  /**
+   * Shows a value to others: `holdfast.query(run, name)` gives the last one, also after the end of the run. Of a value that
+   * cannot be stored the reason is shown instead.
+   */
+  expose(name: string, value: unknown): void
+
+  /**
+   * Polls until a condition is true: `check` is a step, and what it returns is the result if it is truthy. It is checked again
+   * every so often, and at once when a signal of that name comes.
+   *
+   * @example
+   * const file = await ctx.until('file-there', () => findFile('/in/orders.csv'), { every: '10 min' })
+   */
+  until<Result>(
+    name: string,
+    check: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: UntilOptions,
+  ): Promise<Exclude<Awaited<Result>, Falsy>>
+
+  /** The time, the same on every replay. */
+  now(): Date
+  /** A number in [0, 1), the same on every replay. */
+  random(): number
+  /** A random id, the same on every replay. */
+  uuid(): string
+
+  /**
+   * Writes a line to the run's journal and to the logger, once, however often the body is replayed. Of data that cannot be
+   * stored the reason is written instead.
+   */
+  log(message: string, data?: unknown): void
+  /** Tells how far the run is, from 0 to 1. */
+  progress(fraction: number, text?: string): void
+
+  /**
+   * True if the code that came with that change is to run here: in every run that has not yet come past this point. Keep
+   * both ways in the code until no run needs the old one.
+   *
+   * @example
+   * if (ctx.patched('check-stock')) await ctx.step('check', () => check(order))
+   */
+  patched(id: string): boolean
+
+  /** Ends this incarnation of the run and begins it anew, under the same id, with a new input and without its history. */
+  continueAsNew(...input: InputOf<Input>): Promise<never>
+  /** As `continueAsNew`, but as a run of another workflow. */
+  continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...input: InputOf<Other>): Promise<never>
+
+  /**
+   * Lends a resource to `use`: acquired anew on every replay, released also when the run is parked meanwhile. A release that
+   * takes longer than 10 s is not waited for any longer, and logged as an error.
+   */
+  withResource<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    use: (resource: Resource) => Promise<Result>,
+  ): Promise<Result>
+}
+
+/** What a body calls. */
+export const contextMethods: readonly (keyof Context)[] = [
+  'isCancelled',
+  'step',
+  'transaction',
+  'branch',
+  'sleep',
+  'sleepUntil',
+  'receive',
+  'race',
+  'all',
+  'waitFor',
+  'child',
+  'start',
+  'token',
+  'expose',
+  'until',
+  'now',
+  'random',
+  'uuid',
+  'log',
+  'progress',
+  'withResource',
+  'patched',
+  'continueAsNew',
+  'continueAs',
+]

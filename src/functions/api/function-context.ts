@@ -1,0 +1,395 @@
+// The context of one run: each call takes its identity from its scope and goes to the frame. It checks what it is given, and
+// decides nothing else.
+
+import { checkSignalName, isTopic, type Topic } from '../../core/definition/declared-topic.ts'
+import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
+import { toMs, type Duration } from '../../core/definition/duration.ts'
+import type { Entry } from '../../core/model/entry.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import { isRunId } from '../../core/model/run-id.ts'
+import { callBody, randomFraction, randomUuid } from '../../core/runtime/ports.ts'
+import type { Run } from '../../core/model/run.ts'
+import { inspected } from '../../core/text/inspect.ts'
+import { shown } from '../../core/text/suggest.ts'
+import { tokenSignal, tokenText } from '../../core/model/token.ts'
+import type { StepTools } from '../../core/runtime/attempt.ts'
+import { StepCall, type Perform } from '../frame/body-call.ts'
+import {
+  contextMethods,
+  type ChildOptions,
+  type Context,
+  type Falsy,
+  type InputOf,
+  type Services,
+  type ReceiveOptions,
+  type StepOptions,
+  type TransactionStepOptions,
+  type UntilOptions,
+} from './context.ts'
+import { issueToken } from './issue-token.ts'
+import { insideStep, notAFunction, notAWorkflow, noTransactions } from './misuse.ts'
+import { checkSchema, checkWaits, childSpec, stepSpec, timeOf } from './call-options.ts'
+import { bindMethods } from './bound-methods.ts'
+import { leaveBodyDuring } from './leave-body.ts'
+import { encodeNote } from './notes.ts'
+import { never, rejecting } from './call-promise.ts'
+import { awaitBegun, beginWait, registerWait, type NewWait } from '../waits/register-wait.ts'
+import { checkName, type Scope } from './call-identity.ts'
+import type { FrameApi } from '../frame/frame-api.ts'
+import { until, untilMs } from './until.ts'
+import { TokenWait, Wait, type Raceable, type RaceResult, type WaitDeps } from '../waits/wait.ts'
+import type { RunOutcome, SleepResult, WaitCase } from '../waits/wait-case.ts'
+import { childCase, runCase, signalCase, startCase, timeCase } from '../waits/wait-case.ts'
+
+export function createContext(frame: FrameApi, scope: Scope, run: Run): Context {
+  const ctx = new FunctionContext<unknown>(frame, scope, { id: run.id, type: run.type, version: run.version })
+  return leaveBodyDuring(ctx, contextMethods, frame.host.ports)
+}
+
+class FunctionContext<Input> implements Context<Input> {
+  readonly run: Context['run']
+  private readonly frame: FrameApi
+  private readonly scope: Scope
+
+  constructor(frame: FrameApi, scope: Scope, run: Context['run']) {
+    this.frame = frame
+    this.scope = scope
+    this.run = run
+  }
+
+  toJSON(): object {
+    return { run: this.run }
+  }
+
+  [inspected](): object {
+    return this.toJSON()
+  }
+
+  get services(): Services {
+    return this.frame.host.services as Services
+  }
+
+  get abortSignal(): AbortSignal {
+    return this.frame.abortSignal
+  }
+
+  isCancelled(): boolean {
+    return this.frame.isCancelled
+  }
+
+  step<Result>(
+    name: string,
+    perform: (step: StepTools) => Result | PromiseLike<Result>,
+    options?: StepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result> {
+    try {
+      checkName(name, 'A step')
+      if (typeof perform !== 'function') throw notAFunction(`Step "${name}"`)
+      return this.enter(name, perform, options as TransactionStepOptions | undefined, false) as Promise<Result>
+    } catch (error) {
+      return this.promised('step', null, () => Promise.reject(error as Error))
+    }
+  }
+
+  transaction<Result>(
+    name: string,
+    perform: (tx: never, step: StepTools) => Result | PromiseLike<Result>,
+    options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
+  ): Promise<Result> {
+    return this.promised('transaction', null, () => {
+      checkName(name, 'A transaction')
+      if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
+      if (this.frame.host.transact === null) throw noTransactions(name)
+      const within: Perform = (step, tx) => perform(tx as never, step)
+      return this.enter(name, within, options as TransactionStepOptions | undefined, true) as Promise<Result>
+    })
+  }
+
+  private enter(
+    name: string,
+    perform: Perform,
+    options: TransactionStepOptions | undefined,
+    isTransaction: boolean,
+  ): Promise<unknown> {
+    const { frame } = this
+    const method = isTransaction ? 'transaction' : 'step'
+    this.outsideStep(method)
+    if (!frame.admits()) return never()
+    const { policy } = frame
+    const asked = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
+    const { scope } = this
+    const call = new StepCall(scope.next('step', name), name, perform, asked)
+    frame.places.note<Context>('step', call.name, scope.nth, this, method)
+    if (frame.sites !== null) call.place = frame.sites.find<Context>(this, method)
+    frame.enterStep(call)
+    return call.promise
+  }
+
+  branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result> {
+    return this.promised('branch', name, () => this.branchOut(name, body))
+  }
+
+  private async branchOut<Result>(
+    name: string,
+    body: (ctx: Context<Input>) => Result | PromiseLike<Result>,
+  ): Promise<Result> {
+    checkName(name, 'A branch')
+    if (typeof body !== 'function') throw notAFunction(`Branch "${name}"`)
+    this.outsideStep('branch')
+    const { ports } = this.frame.host
+    const ctx = new FunctionContext<Input>(this.frame, this.scope.child(name), this.run)
+    return callBody(ports, this.run.type, () => body(leaveBodyDuring(ctx, contextMethods, ports)))
+  }
+
+  sleep(duration: Duration): Wait<SleepResult> {
+    const ms = toMs(duration, 'ctx.sleep')
+    return this.wait('sleep', [timeCase({ kind: 'delay', ms, begun: null })], 'sleep')
+  }
+
+  sleepUntil(time: Date | number): Wait<SleepResult> {
+    const at = timeOf(time)
+    // Times are whole milliseconds in every store, and none fires early.
+    return this.wait('sleep', [timeCase({ kind: 'time', at: Math.ceil(at) })], 'sleepUntil')
+  }
+
+  receive<Payload>(sender: string | Topic, options: ReceiveOptions<Payload> = {}): Wait<Payload> {
+    const name = isTopic(sender) ? sender.name : checkSignalName(sender, 'A signal')
+    const schema = checkSchema(options, `signal "${name}"`)
+    return this.wait(name, [signalCase(sender, schema)], 'receive')
+  }
+
+  race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>> {
+    // Before anything is taken of waits that the body has made.
+    this.outsideStep('race')
+    checkWaits(waits, 'ctx.race')
+    // What the compiler refused otherwise, and what was checked just now.
+    const cases = Wait.tagged(waits as Readonly<Record<string, Wait<unknown>>>)
+    if (cases.length === 0 || new Set(cases.map(({ tag }) => tag)).size < cases.length) {
+      throw new HoldfastError('INVALID_OPTION', 'ctx.race needs at least one wait, and a name of its own for each.')
+    }
+    return this.wait('race', cases, 'race')
+  }
+
+  all(waits: readonly Wait<unknown>[] | Readonly<Record<string, Wait<unknown>>>): Promise<never> {
+    return this.promised('all', null, () => {
+      this.outsideStep('all')
+      checkWaits(waits, 'ctx.all')
+      if (Array.isArray(waits)) return Promise.all(waits) as Promise<never>
+      const entries = Object.entries(waits as Readonly<Record<string, Wait<unknown>>>)
+      const values = Promise.all(entries.map(([, wait]) => wait))
+      return values.then((all) => Object.fromEntries(entries.map(([key], at) => [key, all[at]]))) as Promise<never>
+    })
+  }
+
+  waitFor<Output>(run: string | { readonly id: string }): Wait<RunOutcome<Output>> {
+    const id: unknown = typeof run === 'string' ? run : (run as { readonly id?: unknown } | null)?.id
+    if (typeof id !== 'string' || !isRunId(id)) {
+      throw new HoldfastError('INVALID_OPTION', `ctx.waitFor needs a run, by its id or its handle. Got ${shown(run)}.`)
+    }
+    return this.wait('run', [runCase(id)], 'waitFor')
+  }
+
+  child<Output>(workflow: Definition, input?: unknown, options?: ChildOptions): Wait<Output> {
+    const spec = childSpec('child', workflow, input, options)
+    return this.wait(workflow.type, [childCase(spec)], 'child')
+  }
+
+  start(workflow: Definition, input?: unknown, options?: ChildOptions): Promise<{ readonly id: string }> {
+    return this.promised('start', null, () => {
+      const spec = childSpec('start', workflow, input, options)
+      return this.wait<{ readonly id: string }>(workflow.type, [startCase(spec)], 'start').then()
+    })
+  }
+
+  token<Payload>(options: ReceiveOptions<Payload> = {}): TokenWait<Payload> {
+    const { frame } = this
+    const schema = checkSchema(options, 'token')
+    const deps = this.waitDeps('token', 'token')
+    const issued = issueToken(frame, this.scope.next('value', 'token'), (entry) => this.read(entry))
+    const cases = [signalCase(tokenSignal(issued.seq), schema)]
+    return new TokenWait(tokenText(issued), cases, deps)
+  }
+
+  expose(name: string, value: unknown): void {
+    const { frame } = this
+    checkName(name, 'What ctx.expose shows')
+    const call = this.note('expose')
+    if (call === null) return
+    const data = encodeNote(this.frame, value, (error) => error, 'exposed', name)
+    frame.writer.append({ kind: 'exposed', name, meta: { call }, data })
+    frame.scheduleTurn()
+  }
+
+  until<Result>(
+    name: string,
+    check: (step: StepTools) => Result | PromiseLike<Result>,
+    options: UntilOptions = {},
+  ): Promise<Exclude<Awaited<Result>, Falsy>> {
+    return this.promised('until', name, () => {
+      this.outsideStep('until')
+      return until(this, name, check, untilMs(name, options, this.frame.host))
+    })
+  }
+
+  now(): Date {
+    return new Date(this.record('now', () => this.frame.host.now()))
+  }
+
+  random(): number {
+    return this.record('random', () => randomFraction(this.frame.host.ports.random))
+  }
+
+  uuid(): string {
+    return this.record('uuid', () => randomUuid(this.frame.host.ports.random))
+  }
+
+  log(message: string, data?: unknown): void {
+    const { frame } = this
+    if (typeof message !== 'string') throw new HoldfastError('INVALID_OPTION', 'ctx.log needs a text as its message.')
+    const name = this.note('log')
+    if (name === null) return
+    const line = data === undefined ? { message } : { message, data }
+    const cut = (error: HoldfastError): unknown => ({ message: message.slice(0, 1_000), error })
+    const written = encodeNote(this.frame, line, cut, 'logged', name)
+    frame.writer.append({ kind: 'logged', name, meta: null, data: written })
+    frame.host.ports.logger.info(message, {
+      run: this.run.id,
+      type: this.run.type,
+      ...(data === undefined ? {} : { data }),
+    })
+    frame.scheduleTurn()
+  }
+
+  progress(fraction: number, text?: string): void {
+    const { frame } = this
+    if (!(fraction >= 0 && fraction <= 1)) {
+      throw new HoldfastError('INVALID_OPTION', `ctx.progress needs a fraction from 0 to 1. Got ${String(fraction)}.`)
+    }
+    const name = this.note('progress')
+    if (name === null) return
+    const data = text === undefined ? null : encodeNote(this.frame, text, (error) => error.message, 'progressed', name)
+    frame.writer.append({ kind: 'progressed', name, meta: { fraction }, data })
+    frame.scheduleTurn()
+  }
+
+  withResource<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    use: (resource: Resource) => Promise<Result>,
+  ): Promise<Result> {
+    return this.promised('withResource', null, () => {
+      this.outsideStep('withResource')
+      const { ports } = this.frame.host
+      const body = (resource: Resource): Promise<Result> => callBody(ports, this.run.type, () => use(resource))
+      return this.frame.admits() ? this.frame.resources.use(acquire, release, body) : never()
+    })
+  }
+
+  patched(id: string): boolean {
+    checkName(id, 'A change')
+    this.outsideStep('patched')
+    return this.frame.patched(id)
+  }
+
+  continueAsNew(...[input]: InputOf<Input>): Promise<never> {
+    return this.begin(null, input)
+  }
+
+  continueAs<Other>(workflow: TypedDefinition<Other, unknown>, ...[input]: InputOf<Other>): Promise<never> {
+    const { type, validate }: Partial<Definition> = workflow ?? {}
+    if (typeof type === 'string' && typeof validate === 'function') return this.begin(workflow, input)
+    return this.promised('continueAs', null, () => Promise.reject(notAWorkflow('ctx.continueAs')))
+  }
+
+  private begin(target: Definition | null, input: unknown): Promise<never> {
+    const method = target === null ? 'continueAsNew' : 'continueAs'
+    return this.promised(method, null, () => {
+      this.outsideStep(method)
+      return this.frame.admits() ? this.frame.continueAs(target, input) : never()
+    })
+  }
+
+  /** What a call of the body gives back: it rejects and never throws, and if it fails unheard, that is said. */
+  private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
+    const { frame } = this
+    const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
+    frame.places.note<Context>('other', what, 1, this, method)
+    return rejecting(make, (promise, error) => {
+      frame.unheard({ promise, what, place: frame.places.placeOf({ kind: 'other', name: what }), error })
+    })
+  }
+
+  private wait<Value>(name: string, cases: readonly WaitCase[], method: keyof Context): Wait<Value> {
+    return new Wait<Value>(cases, this.waitDeps(name, method))
+  }
+
+  private waitDeps(name: string, method: keyof Context): WaitDeps {
+    this.outsideStep(method)
+    const { frame, scope } = this
+    const place = frame.sites?.find<Context>(this, method) ?? null
+    // Its identity is taken when it is made: when it begins may depend on what the body awaits of its own.
+    const identity = scope.next('wait', name)
+    frame.places.note<Context>('wait', identity, scope.nth, this, method)
+    const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
+    return {
+      // A step that returns a wait has it awaited when it is not being called any more.
+      refusal: () => this.refusal(method),
+      // Code that goes on beside a body that has ended begins nothing.
+      made: (wait) => {
+        if (!frame.hasBodyEnded) frame.made(wait)
+      },
+      offered: () => frame.offered({ kind: 'wait', name: identity, place }),
+      taken: () => frame.taken(identity),
+      begin: (cases) => beginWait(frame, made(cases)),
+      await: (cases, begun) => {
+        if (!frame.admits() || frame.hasBodyEnded) return never()
+        return begun === null ? registerWait(frame, made(cases)) : awaitBegun(frame, begun)
+      },
+    }
+  }
+
+  /** Every call takes the next identity of its kind, so one that a replay will not make would shift all that follow. */
+  private outsideStep(method: string): void {
+    const refusal = this.refusal(method)
+    if (refusal !== null) throw refusal
+  }
+
+  private refusal(method: string): Error | null {
+    const { inside } = this.frame
+    return inside === null ? null : insideStep(`ctx.${method}`, inside)
+  }
+
+  private read(entry: Extract<Entry, { kind: 'recorded' | 'issued' }>): unknown {
+    try {
+      return this.frame.decode(entry.data, entry)
+    } catch (error) {
+      this.frame.unreadable(error, entry)
+      throw error
+    }
+  }
+
+  private record<Value>(name: string, make: () => Value): Value {
+    const { frame } = this
+    this.outsideStep(name)
+    const identity = this.scope.next('value', name)
+    const recorded = frame.history.value(identity)
+    if (recorded !== undefined) return this.read(recorded) as Value
+    const value = make()
+    if (frame.admits() && frame.isWriting) {
+      const data = frame.encode(value, 'recorded', identity)
+      frame.writer.append({ kind: 'recorded', name: identity, meta: null, data })
+      frame.scheduleTurn()
+    }
+    return value
+  }
+
+  /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
+  private note(name: 'expose' | 'log' | 'progress'): string | null {
+    this.outsideStep(name)
+    const identity = this.scope.next('note', name)
+    const { history, isWriting } = this.frame
+    return history.hasNote(identity) || !this.frame.admits() || !isWriting ? null : identity
+  }
+}
+
+bindMethods(FunctionContext.prototype, contextMethods, (called) => called instanceof FunctionContext)

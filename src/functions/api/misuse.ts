@@ -1,0 +1,107 @@
+// What is wrong with how a body uses its context, in words.
+
+import type { Host, Isolation } from '../../core/definition/definition.ts'
+import type { FoundCall } from '../../core/model/entry.ts'
+import { HoldfastError, messageOf } from '../../core/errors/error.ts'
+import type { UnhandledFailure } from './call-promise.ts'
+import type { Run } from '../../core/model/run.ts'
+import type { RecordedEntry } from '../replay/history.ts'
+import { shown } from '../../core/text/suggest.ts'
+import { fatal } from '../../core/definition/retry-mark.ts'
+
+/** A replay does not call the functions of recorded steps, so it would miss what they ask of the context. */
+export function insideStep(what: string, step: string): Error {
+  const message =
+    `${what} was called inside of step "${step}". Call it in the body, before or after that step, ` +
+    'or use ctx.branch to group several steps.'
+  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step } }))
+}
+
+export function noTransactions(name: string): Error {
+  const message =
+    `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
+    'keeps runs only; use ctx.step here.'
+  return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
+}
+
+export function checkIsolation(isolation: unknown, name: string): Isolation | undefined {
+  if (isolation === undefined || isolation === 'serializable') return isolation
+  throw new HoldfastError(
+    'INVALID_OPTION',
+    `Transaction "${name}": isolation is 'serializable', or left out for the default of your database. Got ${shown(isolation)}.`,
+  )
+}
+
+export function notAFunction(what: string): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', `${what} needs a function to perform.`)
+}
+
+export function notAWait(what: string, key: string, given: unknown): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    `${what} takes waits: ctx.receive, ctx.sleep, ctx.child, ctx.waitFor, ctx.token or another race. ${shown(key)} is none` +
+      `${given instanceof Promise ? ' but a promise: a step cannot be raced, because it runs to its end; await it before or after' : ''}.`,
+  )
+}
+
+export function notAWorkflow(what: string): HoldfastError {
+  return new HoldfastError('INVALID_OPTION', `${what} needs a workflow, made by workflow(), and its input.`)
+}
+
+export function warnOfStrayCode({ ports }: Host, { id, type }: Run): void {
+  ports.logger.warn(
+    `Code of run ${id} went on after the run was parked, had ended or moved elsewhere. What it asks for now never ` +
+      'settles here: await every promise that the body makes, and do other work inside steps.',
+    { run: id, type },
+  )
+}
+
+/** Nobody can tell a body whose code has changed from one that awaits something of its own. */
+export function warnOfSilence({ ports }: Host, { id, type }: Run, { seq, kind, name }: RecordedEntry): void {
+  ports.logger.warn(
+    `Run ${id} is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
+      'something of its own: do that inside a step, so that a replay need not wait for it. Or its code has changed: then the ' +
+      'run is paused.',
+    { run: id, type },
+  )
+}
+
+/** A promise that nobody awaits is most often a forgotten `await`. */
+export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: readonly FoundCall[]): void {
+  const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
+  ports.logger.warn(
+    `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
+      'ends, and a child is treated as its onParentEnd says; their results are lost. Await every promise that the ' +
+      'body makes.',
+    { run: id, type, forgotten: calls },
+  )
+}
+
+/** The run succeeds as if the body had caught them, because it went on without looking. */
+export function warnOfSwallowed({ ports }: Host, { id, type }: Run, failures: readonly UnhandledFailure[]): void {
+  const named = failures.slice(0, mostNamed)
+  const list = named.map(
+    ({ what, place, error }) => `${what}${place === null ? '' : ` at ${place}`}: ${messageOf(error)}`,
+  )
+  const more = failures.length > mostNamed ? `; and ${failures.length - mostNamed} more` : ''
+  ports.logger.warn(
+    `Calls of run ${id} failed, and its body returned without awaiting them: ${list.join('; ')}${more}. The run succeeds all ` +
+      'the same. Await every promise that the body makes, or catch its error.',
+    { run: id, type, error: failures[0]?.error, swallowed: named.map(({ what, place }) => ({ what, place })) },
+  )
+}
+
+/** Of so many calls a warning tells. */
+const mostNamed = 20
+
+/** Whoever awaits it is told; nobody does. */
+export function warnOfUnbegun({ ports }: Host, { id, type }: Run, error: unknown): void {
+  ports.logger.error(
+    `Run ${id} asked for a child that could not be started, and did not await it: ${messageOf(error)}`,
+    {
+      run: id,
+      type,
+      error,
+    },
+  )
+}

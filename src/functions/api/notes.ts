@@ -1,0 +1,22 @@
+// What a body notes for those who look at its run: nothing of it may cost the run anything.
+
+import { HoldfastError, messageOf } from '../../core/errors/error.ts'
+import type { FrameApi } from '../frame/frame-api.ts'
+
+/** A note that cannot be stored is no reason to fail: it says why instead. */
+export function encodeNote(
+  frame: FrameApi,
+  value: unknown,
+  instead: (error: HoldfastError) => unknown,
+  kind: 'exposed' | 'logged' | 'progressed',
+  name: string,
+): string {
+  try {
+    return frame.encode(value, kind, name)
+  } catch (error) {
+    const { id, type } = frame.run
+    const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
+    frame.host.ports.logger.warn(`${reason} Run ${id} goes on without it.`, { run: id, type })
+    return frame.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
+  }
+}

@@ -1,0 +1,193 @@
+// What a run's journal already says, arranged for replay: outcomes in the order in which the body must see them again,
+// everything else by the identity of the call that it belongs to.
+//
+// It is the effective journal: an outcome that somebody dropped does not exist, and one that was amended has the result
+// that it was given. Outcomes that were recorded between such a one and its repair are loose: the body gets them if it
+// asks for them, in their order, but it need not ask, because it may go another way now.
+
+import type { Entry } from '../../core/model/entry.ts'
+import { inputOf, type DamagedEntry } from './damage.ts'
+import {
+  arrangeJournal,
+  callKind,
+  type CallKind,
+  type EntryOf,
+  type Outcome,
+  type RecordedJournal,
+  type RecordedEntry,
+  type ToUndo,
+} from './recorded-journal.ts'
+import { isEndName } from '../api/call-identity.ts'
+
+export type { RecordedPlace } from './damage.ts'
+export { callKind, type CallKind, type Outcome, type RecordedEntry, type ToUndo } from './recorded-journal.ts'
+
+export class History {
+  readonly input: EntryOf<'started' | 'continued'>
+  private recorded: RecordedJournal | null
+  private at = 0
+
+  constructor(entries: readonly Entry[]) {
+    const [first] = entries
+    this.input = inputOf(first)
+    // A run that has just begun has nothing to replay, and there are many of those.
+    this.recorded = entries.length === 1 && first?.kind !== 'damaged' ? null : arrangeJournal(entries)
+  }
+
+  /** The first entry that the engine cannot have written, or not so: the run cannot go on with such a journal. */
+  get damaged(): DamagedEntry | null {
+    return this.recorded?.damaged ?? null
+  }
+
+  /** How often the body has failed without having come any further. */
+  get bodyFailures(): number {
+    return this.recorded?.bodyFailures ?? 0
+  }
+
+  /** The next recorded outcome that the body must see and has not seen. */
+  next(): Outcome | undefined {
+    return this.recorded?.outcomes[this.at]
+  }
+
+  /** The loose outcomes that the body has not seen. */
+  get optional(): readonly Outcome[] {
+    return this.recorded?.optional ?? nothing
+  }
+
+  /** The body has seen this one. */
+  seen(outcome: Outcome): void {
+    const optional = this.recorded?.optional.indexOf(outcome) ?? -1
+    if (optional === -1) this.at += 1
+    else this.recorded?.optional.splice(optional, 1)
+  }
+
+  /**
+   * Forgets what the body has seen. A frame that rests may do so for a long time, and what it needs when it goes on is only
+   * what is left to be seen or undone.
+   */
+  forgetSeen(): void {
+    const { recorded } = this
+    if (recorded === null || this.next() !== undefined) return
+    recorded.outcomes = []
+    this.at = 0
+    for (const name of recorded.settled.wait) if (!isEndName(name)) recorded.settled.wait.delete(name)
+    recorded.settled.step.clear()
+    recorded.waits.clear()
+    recorded.attempts.clear()
+    if (recorded.failing === null && recorded.cancelling === null && sizeOf(recorded) === 0) this.recorded = null
+  }
+
+  /** Tells whether the journal has the outcome of this call. */
+  has(kind: CallKind, name: string): boolean {
+    return this.recorded?.settled[kind].has(name) ?? false
+  }
+
+  /** The last failed attempt of a step that may still be tried again. */
+  failedAttempt(step: string): EntryOf<'attempt-failed'> | undefined {
+    return this.recorded?.attempts.get(step)
+  }
+
+  wait(name: string): EntryOf<'waiting'> | undefined {
+    return this.recorded?.waits.get(name)
+  }
+
+  /** What that call recorded. Each is asked for once, as the two that follow are. */
+  value(name: string): EntryOf<'recorded'> | undefined {
+    return take(this.recorded?.values, name)
+  }
+
+  /** The secret that a call has issued. */
+  issued(name: string): EntryOf<'issued'> | undefined {
+    return take(this.recorded?.issued, name)
+  }
+
+  /** What that wait watched is watched no more: the run had ended since, and was let go on. */
+  hasEndedSince({ seq }: EntryOf<'waiting'>): boolean {
+    return seq < (this.recorded?.retriedAt ?? 0)
+  }
+
+  /** Children that the run must outlast, and that no wait of the body has seen end. */
+  get outlastedChildren(): ReadonlySet<string> {
+    return this.recorded?.outlastedChildren ?? nobodyElse
+  }
+
+  hasNote(name: string): boolean {
+    return this.recorded?.notes.delete(name) ?? false
+  }
+
+  hasPatch(id: string): boolean {
+    return this.recorded?.patches.has(id) ?? false
+  }
+
+  /** The first outcome left that must be seen and whose call is not among those that the body made. */
+  firstWithout(made: (kind: CallKind, name: string) => boolean): Outcome | undefined {
+    return this.recorded?.outcomes.slice(this.at).find((outcome) => !made(callKind(outcome), outcome.name))
+  }
+
+  /** The first step that may have been begun, and whose call is not among those that the body made. */
+  firstBegunWithout(made: (kind: CallKind, name: string) => boolean): RecordedEntry | undefined {
+    for (const [name, entry] of this.begun) if (!made('step', name)) return entry
+    return undefined
+  }
+
+  /** What is known of steps that may have happened and say how they are undone, by name, unless that has come to an end. */
+  get toUndo(): ReadonlyMap<string, ToUndo> {
+    return this.recorded?.toUndo ?? nobody
+  }
+
+  /** The journal knows of steps that may have to be undone. */
+  get mayUndo(): boolean {
+    return this.toUndo.size > 0 || this.begun.size > 0
+  }
+
+  /** Steps that can be undone and were under way when their process died: nobody knows what became of them. */
+  get begun(): ReadonlyMap<string, EntryOf<'begun'>> {
+    return this.recorded?.begun ?? nothingBegun
+  }
+
+  /** It is known now what became of that step. */
+  resolve(step: string): void {
+    this.recorded?.begun.delete(step)
+  }
+
+  /** Steps that could not be undone. */
+  get notUndone(): readonly string[] {
+    return this.recorded?.notUndone ?? nothing
+  }
+
+  /** The last failed attempt to undo a step. */
+  failedUndo(step: string): EntryOf<'undo-attempt-failed'> | undefined {
+    return this.recorded?.undoAttempts.get(step)
+  }
+
+  /** The run is to fail with this, once everything is undone. */
+  get failing(): EntryOf<'failing'> | null {
+    return this.recorded?.failing ?? null
+  }
+
+  /** The run is to be cancelled, once everything is undone. */
+  get cancelling(): EntryOf<'cancelling'> | null {
+    return this.recorded?.cancelling ?? null
+  }
+}
+
+function take<Value>(map: Map<string, Value> | undefined, name: string): Value | undefined {
+  const value = map?.get(name)
+  map?.delete(name)
+  return value
+}
+
+/** How much there is that a frame may still need. */
+function sizeOf(recorded: RecordedJournal): number {
+  const { optional, settled, values, issued, outlastedChildren, notes, patches, toUndo, begun, undoAttempts } = recorded
+  const rest = [settled.wait, values, issued, outlastedChildren, notes, patches, toUndo, begun, undoAttempts]
+  return rest.reduce(
+    (size, part) => size + part.size,
+    optional.length + recorded.notUndone.length + recorded.bodyFailures,
+  )
+}
+
+const nothing: readonly never[] = []
+const nobody: ReadonlyMap<string, ToUndo> = new Map()
+const nobodyElse: ReadonlySet<string> = new Set()
+const nothingBegun: ReadonlyMap<string, EntryOf<'begun'>> = new Map()

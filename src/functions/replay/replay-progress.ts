@@ -1,0 +1,76 @@
+// What the journal has and the body has not seen yet. Until the body has seen it all, nothing new is begun or written. If it
+// does not ask for something that was recorded, and nothing else can move it on, then either it awaits something of its own or
+// its code has changed. After a second that is said. A body that asks for something which it cannot have asked for then has
+// changed, and is given up soon; one that does not is waited for much longer, and for ever if it asks for nothing.
+
+import type { Claim, Host } from '../../core/definition/definition.ts'
+import type { Cancel } from '../../core/runtime/ports.ts'
+import type { Run } from '../../core/model/run.ts'
+import { driftGraceMs, hasChanged, ownWorkMs, silenceMs } from './drift.ts'
+import type { History, Outcome } from './history.ts'
+import { warnOfSilence } from '../api/misuse.ts'
+import type { Resources } from '../steps/resources.ts'
+import type { Settler } from './settler.ts'
+
+interface ReplayDeps {
+  readonly host: Host
+  readonly history: History
+  readonly settler: Settler
+  readonly resources: Resources
+  /** What the run was claimed with. */
+  readonly claim: Claim | null
+  readonly isLive: boolean
+  readonly run: Run
+  /** The journal has this, and the body does not ask for it. */
+  stuckAt(unasked: Outcome): void
+}
+
+export class ReplayProgress {
+  private readonly deps: ReplayDeps
+  private cancel: Cancel | null = null
+
+  constructor(deps: ReplayDeps) {
+    this.deps = deps
+  }
+
+  get isOver(): boolean {
+    return this.deps.history.next() === undefined
+  }
+
+  /** Nothing keeps the body from going on but itself. */
+  private get isSilent(): boolean {
+    const { resources, isLive } = this.deps
+    return isLive && !this.isOver && !resources.isBusy
+  }
+
+  /** Nothing could be settled: waits for the body, if it is its turn, and gives it up in the end. */
+  wait(): void {
+    if (!this.isSilent || this.cancel !== null) return
+    const { deps } = this
+    const giveUp = (unasked: Outcome): void => deps.stuckAt(unasked)
+    this.after(silenceMs, (first) => {
+      warnOfSilence(deps.host, deps.run, first)
+      // Only what it awaits of its own can move it on, and nobody can tell whether that ever comes.
+      if (deps.settler.size === 0) return
+      this.after(driftGraceMs - silenceMs, (unasked) => {
+        if (hasChanged(deps.claim?.entries ?? [], unasked, deps.settler.all())) giveUp(unasked)
+        else this.after(ownWorkMs - driftGraceMs, giveUp)
+      })
+    })
+  }
+
+  /** The body has been silent for so long. */
+  private after(ms: number, next: (unasked: Outcome) => void): void {
+    this.cancel = this.deps.host.ports.clock.after(ms, () => {
+      this.cancel = null
+      const unasked = this.isSilent ? this.deps.settler.unasked() : undefined
+      if (unasked !== undefined) next(unasked)
+    })
+  }
+
+  /** The body moves. */
+  goesOn(): void {
+    this.cancel?.()
+    this.cancel = null
+  }
+}

@@ -1,0 +1,169 @@
+// Things that live only as long as a stay in memory: connections, files, locks. They are acquired anew on every replay and
+// released, last first, when their block ends and also when the run is parked, ends or is lost.
+//
+// Acquiring and releasing take real time, which no journal knows of. So they happen one at a time, in the order in which
+// the body asked for them, and while one is under way no call of the body settles: the order stays the same on replay.
+//
+// A release is waited for, because the next holder may need what it gives back, but not for ever: the run holds a slot meanwhile.
+
+import type { Host } from '../../core/definition/definition.ts'
+import { formatMs } from '../../core/definition/duration.ts'
+import type { Cancel } from '../../core/runtime/ports.ts'
+
+/**
+ * How long a release may take. Connections, files and locks are let go in milliseconds, or after a timeout of their own of a
+ * few seconds; this is half of the time that a worker has by default to shut down.
+ */
+const longestReleaseMs = 10_000
+const late = Symbol('late')
+
+/** After so long it is said that a resource has not been acquired yet. */
+const longAcquireMs = 10_000
+
+/** What stands for the name of a step while a resource is being acquired. */
+const insideAcquire = 'withResource: acquire'
+
+interface ResourcesDeps {
+  readonly host: Host
+  readonly runId: string
+  readonly isLive: boolean
+  /** The step whose function is being called right now: from there the context is closed. */
+  performing: string | null
+  scheduleTurn(): void
+}
+
+interface Held {
+  readonly release: () => unknown
+}
+
+/** What an empty list is before its first member: most runs hold nothing. */
+const none: never[] = []
+
+export class Resources {
+  /** Something could not be acquired. */
+  hasFailed = false
+  private readonly deps: ResourcesDeps
+  private held: Held[] = none
+  private asked: (() => Promise<void>)[] = none
+  private working = false
+
+  constructor(deps: ResourcesDeps) {
+    this.deps = deps
+  }
+
+  /** Something is being acquired or released, or is about to be. */
+  get isBusy(): boolean {
+    return this.working || this.asked.length > 0
+  }
+
+  get areHeld(): boolean {
+    return this.held.length > 0
+  }
+
+  /** Begins the next acquisition or release. False if there is none. */
+  proceed(): boolean {
+    if (this.working) return true
+    const next = this.asked.shift()
+    if (next === undefined) return false
+    this.working = true
+    void next().then(() => {
+      this.working = false
+      this.deps.scheduleTurn()
+    })
+    return true
+  }
+
+  async use<Resource, Result>(
+    acquire: () => Resource | Promise<Resource>,
+    release: (resource: Resource) => unknown,
+    body: (resource: Resource) => Promise<Result>,
+  ): Promise<Result> {
+    const resource = await this.inOrder(() => this.acquire(acquire))
+    const held: Held = { release: () => release(resource) }
+    if (this.held.length === 0) this.held = [held]
+    else this.held.push(held)
+    if (!this.deps.isLive) {
+      // The run ended or went elsewhere meanwhile: nobody else would release this.
+      await this.release(held)
+      return new Promise(() => undefined)
+    }
+    try {
+      return await body(resource)
+    } finally {
+      await this.inOrder(() => this.release(held))
+    }
+  }
+
+  /** No call of the body settles meanwhile, so one that `acquire` itself awaits never would. */
+  private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
+    const { deps } = this
+    const { clock, logger } = deps.host.ports
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(deps.runId), { run: deps.runId }))
+    deps.performing = insideAcquire
+    try {
+      const acquired = acquire()
+      deps.performing = null
+      return await acquired
+    } catch (error) {
+      this.hasFailed = true
+      throw error
+    } finally {
+      deps.performing = null
+      cancel()
+    }
+  }
+
+  /** Releases what is still held, last first. An error of one is logged and does not keep the others. */
+  async releaseAll(): Promise<void> {
+    for (let held = this.held.at(-1); held !== undefined; held = this.held.at(-1)) await this.release(held)
+  }
+
+  private async release(held: Held): Promise<void> {
+    const at = this.held.indexOf(held)
+    if (at === -1) return
+    this.held.splice(at, 1)
+    const { host, runId } = this.deps
+    const { clock, logger } = host.ports
+    let cancel: Cancel = () => undefined
+    try {
+      const released = held.release()
+      if (!isPromiseLike(released)) return
+      const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
+      if ((await Promise.race([released, over])) !== late) return
+      const ms = formatMs(longestReleaseMs)
+      logger.error(
+        `A resource of run ${runId} was not released within ${ms}: its release hangs. The run goes on without it.`,
+      )
+    } catch (error) {
+      logger.error(`A resource of run ${runId} could not be released.`, { error })
+    } finally {
+      cancel()
+    }
+  }
+
+  private inOrder<Result>(work: () => Result | Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const next = async (): Promise<void> => {
+        try {
+          resolve(await work())
+        } catch (error) {
+          reject(error)
+        }
+      }
+      if (this.asked.length === 0) this.asked = [next]
+      else this.asked.push(next)
+      this.deps.scheduleTurn()
+    })
+  }
+}
+
+function longAcquire(runId: string): string {
+  return (
+    `A resource of run ${runId} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
+    'a call of ctx inside of acquire never settles.'
+  )
+}
+
+function isPromiseLike(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === 'function'
+}

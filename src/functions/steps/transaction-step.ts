@@ -1,0 +1,132 @@
+// Steps that are transactions: what the function writes through `tx` and the entry that tells of it are committed together,
+// or not at all.
+//
+//   waiting  → begun      the store has a connection for it: from here on its timeout counts, and not while it waits in line
+//   begun    → performed  the transaction is open and the function has returned: the attempt is sealed, so that no timeout
+//                         or end of the run can take its outcome from it any more
+//   performed → placed    its entry has its place, and is committed inside the transaction with all that gathered before it
+//   placed   → landed     COMMIT was answered: the body sees the result
+//   begun    → failed     the function threw, or its result cannot be stored: rolled back, an attempt like any other
+//   placed   → failed     the entry or the COMMIT failed, and it is certain that nothing was written: the failure takes the
+//                         place of the result
+//   waiting, begun → over the attempt was aborted: whoever did that has told its outcome. The transaction is torn down at once,
+//                         whether its function notices or not
+//   placed   → lost       the store refused the entry (rolled back), or nobody knows what became of COMMIT. The run is given
+//                         up here. Whoever claims it next finds the entry in the journal, or finds that it never will be there:
+//                         until COMMIT is decided, the transaction holds the row of the run
+//
+// From the first moment to the last nothing else of the run is sent: the store could not tell what comes first. So it begins when
+// the turn is over and everything that the body has made in it is durable (step-runner.ts).
+
+import type { Attempt } from '../../core/runtime/attempt.ts'
+import type { Acknowledged, Host } from '../../core/definition/definition.ts'
+import { bug, isHoldfastError } from '../../core/errors/error.ts'
+import type { RecordedOutcome, StepCall } from '../frame/body-call.ts'
+import type { FrameApi } from '../frame/frame-api.ts'
+
+interface Steps {
+  /** The attempt begins, and with it the time that it may take. */
+  limit(call: StepCall, attempt: Attempt): void
+  /** Appends what the function gave back. */
+  place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome
+  landed(call: StepCall, outcome: RecordedOutcome): void
+  failed(call: StepCall, attempt: Attempt, error: unknown, place?: number | null): void
+}
+
+/** How far a transaction got. */
+interface Progress {
+  placed: RecordedOutcome | null
+  answer: Acknowledged | null
+  isRefused: boolean
+}
+
+export class TransactionStep {
+  private readonly frame: FrameApi
+  private readonly steps: Steps
+
+  constructor(frame: FrameApi, steps: Steps) {
+    this.frame = frame
+    this.steps = steps
+  }
+
+  begin(call: StepCall, attempt: Attempt): void {
+    const { frame } = this
+    const torn = new AbortController()
+    frame.writer.hold(attempt)
+    attempt.onAbort = () => {
+      torn.abort(attempt.abortReason)
+      this.letGo(attempt)
+    }
+    void this.run(call, attempt, torn.signal).catch((error: unknown) => frame.writer.lose(error))
+  }
+
+  private async run(call: StepCall, attempt: Attempt, signal: AbortSignal): Promise<void> {
+    const { transact } = this.frame.host
+    if (transact === null) throw bug('A transaction began where there are none')
+    const progress: Progress = { placed: null, answer: null, isRefused: false }
+    const done = await transact((tx, commit) => this.perform(call, attempt, { tx, commit }, progress), {
+      signal,
+      isolation: call.isolation,
+    })
+    const { placed, answer, isRefused } = progress
+    if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
+    if (done.outcome === 'in-doubt' || isRefused) return this.frame.writer.lose(done.error)
+    if (placed !== null && call.undo !== undefined) this.frame.undoables.drop(call)
+    if (placed === null) this.letGo(attempt)
+    if (attempt.close()) this.steps.failed(call, attempt, done.error, placed?.seq ?? null)
+    this.frame.scheduleTurn()
+  }
+
+  /** What takes place inside the transaction; a rejection rolls it back. */
+  private async perform(
+    call: StepCall,
+    attempt: Attempt,
+    { tx, commit }: { readonly tx: unknown; readonly commit: Host['commit'] },
+    progress: Progress,
+  ): Promise<void> {
+    // A run that is being cancelled begins nothing.
+    if (attempt.isAborted) throw attempt.abortReason
+    this.steps.limit(call, attempt)
+    const value = await this.stepOfHoldfast(call, attempt, tx)
+    if (!attempt.seal()) throw attempt.abortReason
+    const placed = this.steps.place(call, attempt, value)
+    progress.placed = placed
+    try {
+      progress.answer = await this.frame.writer.carry(attempt, placed.seq, commit)
+    } catch (error) {
+      progress.isRefused = isRefusal(error)
+      throw error
+    }
+  }
+
+  /** Named as every function is that awaits one of the user's (`stepMark`). */
+  private async stepOfHoldfast(call: StepCall, attempt: Attempt, tx: unknown): Promise<unknown> {
+    const { frame } = this
+    let outcome: unknown
+    frame.performing = call.name
+    try {
+      outcome = attempt.call((tools) => call.perform(tools, tx))
+    } finally {
+      frame.performing = null
+    }
+    return await outcome
+  }
+
+  private landed(call: StepCall, attempt: Attempt, placed: RecordedOutcome | null, answer: Acknowledged | null): void {
+    const { frame, steps } = this
+    if (placed === null || answer === null) throw bug('A transaction was committed without its entry')
+    frame.writer.landed(attempt, answer)
+    if (attempt.close()) steps.landed(call, placed)
+    frame.scheduleTurn()
+  }
+
+  private letGo(attempt: Attempt): void {
+    this.frame.writer.release(attempt)
+    this.frame.scheduleTurn()
+  }
+}
+
+/** The store has an answer, and it is no: the run is somebody else's, or not where we think. */
+function isRefusal(error: unknown): boolean {
+  return isHoldfastError(error) && (error.family === 'conflict' || error.code === 'RUN_NOT_FOUND')
+}

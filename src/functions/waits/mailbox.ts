@@ -1,0 +1,220 @@
+// The mailbox of a run as its holder knows it: messages by their names, and how much of what has arrived is among them.
+//
+// Positions in a mailbox have no gaps, so counting tells whether all is known: a run that nobody writes to never reads
+// anything, and one that knows all can say, when it ends, that nothing is left unread. Otherwise only what an open wait asks
+// for is read, and what was read counts until more arrives.
+
+import type { Host } from '../../core/definition/definition.ts'
+import { isHoldfastError } from '../../core/errors/error.ts'
+import { fetchPatiently } from '../../core/payload/fetch.ts'
+import { messagesAtOnce, type Message } from '../../core/model/message.ts'
+import { createBackoff } from '../../core/runtime/backoff.ts'
+import type { JournalWriter } from '../../core/runtime/journal-writer.ts'
+import type { Phase } from '../frame/phase.ts'
+
+interface MailboxDeps {
+  readonly host: Host
+  readonly runId: string
+  readonly writer: JournalWriter
+  /** What is read is of meaning until the run is `gone`. */
+  readonly phase: Phase
+  scheduleTurn(): void
+}
+
+/** What was last read. */
+interface Reading {
+  /** How many messages had arrived by then, at least. */
+  readonly inbox: number
+  /** For which names; null if for all. */
+  readonly names: ReadonlySet<string> | null
+  /** There may be more of these than were read; null if that may be so of any name. */
+  readonly cut: ReadonlySet<string> | null
+}
+
+/** More names than this are not asked for one by one, unless there is no other way. */
+const mostNames = 100
+
+const nobody: ReadonlySet<string> = new Set()
+
+export class Mailbox {
+  /** A reading is under way: nothing can be decided meanwhile. */
+  isReading = false
+  private readonly deps: MailboxDeps
+  /** What is known and not taken, first in first out. */
+  private byName: Map<string, Message[]> | null = null
+  /** How many of those that arrived are known, taken ones included; null if nobody has counted. */
+  private counted: number | null = 0
+  private reading: Reading | null = null
+  /** More may have arrived than anybody has said. */
+  private isStale = false
+  /** What the next message brought, if that lay elsewhere. */
+  private fetched: { readonly id: string; readonly text: string } | null = null
+
+  constructor(deps: MailboxDeps, inbox: number, messages: readonly Message[] | null) {
+    this.deps = deps
+    if (messages !== null) this.learnAll(messages, inbox, nobody)
+    else this.counted = inbox === 0 ? 0 : null
+  }
+
+  /** A frame that was parked goes on: these are the messages that it wanted, null if nobody has looked. */
+  resume(inbox: number, wanted: readonly string[] | null, messages: readonly Message[] | null): void {
+    this.isStale = false
+    if (messages !== null) this.learn(messages, wanted, inbox, nobody)
+  }
+
+  /** More messages may have arrived. */
+  markStale(): void {
+    this.isStale = true
+  }
+
+  /** How those names are asked for. */
+  asked(names: readonly string[]): readonly string[] | null {
+    return names.length > mostNames && this.reading?.cut !== null ? null : names
+  }
+
+  /** Everything that has arrived is known. */
+  get isAllKnown(): boolean {
+    return this.counted === this.deps.writer.arrived && !this.isStale && !this.isReading
+  }
+
+  /** Everything that can have come under these names is known, as far as it matters now. */
+  isCurrent(names: readonly string[]): boolean {
+    if (names.length === 0 || this.isAllKnown) return true
+    if (this.isStale || this.isReading) return false
+    const { reading } = this
+    if (reading === null || reading.inbox < this.deps.writer.arrived) return false
+    return names.every((name) => {
+      if (reading.names !== null && !reading.names.has(name)) return false
+      const isCut = reading.cut === null || reading.cut.has(name)
+      return !isCut || this.byName?.has(name) === true
+    })
+  }
+
+  /** Reads what came under these names, unless that is under way; the frame takes a turn when it is there. */
+  read(names: readonly string[]): void {
+    if (this.isReading) return
+    this.isReading = true
+    this.isStale = false
+    void this.fetch(this.asked(names))
+  }
+
+  private async fetch(names: readonly string[] | null): Promise<void> {
+    const { deps } = this
+    const { writer, host } = deps
+    const pause = createBackoff(host.ports)
+    for (;;) {
+      const inbox = writer.arrived
+      const taken = new Set(writer.taken)
+      try {
+        const { messages, isCut } = await host.mailbox(deps.runId, names)
+        this.isReading = false
+        this.learn(messages, names, inbox, taken, isCut)
+        return deps.scheduleTurn()
+      } catch (error) {
+        if (deps.phase === 'gone') return
+        if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return writer.lose(error)
+        await pause()
+      }
+    }
+  }
+
+  /** Takes in what was read. What is taken already lies there until that is durable. */
+  private learn(
+    messages: readonly Message[],
+    names: readonly string[] | null,
+    inbox: number,
+    taken: ReadonlySet<string>,
+    isCut = false,
+  ): void {
+    if (names === null) return this.learnAll(messages, inbox, taken, isCut)
+    const before = new Set<number>()
+    for (const name of names) {
+      for (const { position } of this.byName?.get(name) ?? []) before.add(position)
+      this.byName?.delete(name)
+    }
+    const counts = new Map<string, number>()
+    let last = inbox
+    for (const message of messages) {
+      const { name, position } = message
+      counts.set(name, (counts.get(name) ?? 0) + 1)
+      last = Math.max(last, position)
+      if (taken.has(message.id)) continue
+      this.add(message)
+      if (this.counted !== null && !before.has(position)) this.counted += 1
+    }
+    const cut = new Set([...counts].filter(([, count]) => isCut || count >= messagesAtOnce).map(([name]) => name))
+    this.reading = { inbox: last, names: new Set(names), cut }
+    this.deps.writer.heard(last)
+  }
+
+  private learnAll(messages: readonly Message[], inbox: number, taken: ReadonlySet<string>, isCut = false): void {
+    this.byName = null
+    let last = inbox
+    for (const message of messages) {
+      last = Math.max(last, message.position)
+      if (!taken.has(message.id)) this.add(message)
+    }
+    const isAll = messages.length < messagesAtOnce && !isCut
+    this.counted = isAll ? last : null
+    if (messages.length > 0 || !isAll) this.reading = { inbox: last, names: null, cut: isAll ? nobody : null }
+    this.deps.writer.heard(last)
+  }
+
+  private add(message: Message): void {
+    this.byName ??= new Map()
+    const others = this.byName.get(message.name)
+    if (others === undefined) this.byName.set(message.name, [message])
+    else others.push(message)
+  }
+
+  /** The text of what a message brought; null if it lies elsewhere: then it is fetched, and nothing is decided meanwhile. */
+  textOf({ id }: Message, kept: string): string | null {
+    if (this.fetched?.id === id) return this.fetched.text
+    const { host, writer } = this.deps
+    const text = host.payloads.fetch(kept)
+    if (typeof text === 'string') return text
+    this.isReading = true
+    void fetchPatiently(host, text, kept, () => this.deps.phase !== 'gone').then(
+      (there) => {
+        this.isReading = false
+        this.fetched = { id, text: there }
+        this.deps.scheduleTurn()
+      },
+      (error: unknown) => writer.lose(error),
+    )
+    return null
+  }
+
+  /** Something is there. */
+  get hasSome(): boolean {
+    return this.byName !== null && this.byName.size > 0
+  }
+
+  /** The names of which there is something. */
+  get names(): Iterable<string> {
+    return this.byName?.keys() ?? nobody
+  }
+
+  /** What is there under these names. */
+  under(names: readonly string[]): readonly Message[] {
+    const { byName } = this
+    if (byName === null) return []
+    const [only] = names
+    if (names.length === 1 && only !== undefined) return byName.get(only) ?? []
+    return names.flatMap((name) => byName.get(name) ?? [])
+  }
+
+  /** A wait has taken it. */
+  take({ name, id }: Message): void {
+    if (this.fetched?.id === id) this.fetched = null
+    const messages = this.byName?.get(name) ?? []
+    const at = messages.findIndex((other) => other.id === id)
+    if (at !== -1) messages.splice(at, 1)
+    if (messages.length === 0) this.byName?.delete(name)
+  }
+
+  /** How many messages had arrived when the mailbox was empty, as it still is for all that is known; or undefined. */
+  get emptyAt(): number | undefined {
+    return this.isAllKnown && !this.hasSome ? this.deps.writer.arrived : undefined
+  }
+}

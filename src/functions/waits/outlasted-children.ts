@@ -1,0 +1,111 @@
+// Children that their parent must outlast: it does not end, in whatever way, before they have. Their ends are told to it in
+// any case. A run whose body has returned waits for them as it waits for anything; one that fails or is being cancelled begins
+// nothing any more, not even a wait, so it looks now and then.
+
+import type { Host } from '../../core/definition/definition.ts'
+import type { Run } from '../../core/model/run.ts'
+import type { History } from '../replay/history.ts'
+import type { Mailbox } from './mailbox.ts'
+import { registerWait } from './register-wait.ts'
+import { endNameOf } from '../api/call-identity.ts'
+import type { FrameApi } from '../frame/frame-api.ts'
+import { runCase } from './wait-case.ts'
+
+interface OutlastedChildrenDeps extends FrameApi {
+  readonly host: Host
+  readonly run: Run
+  readonly history: History
+  readonly mailbox: Mailbox
+}
+
+/**
+ * How long a run that cannot wait is left alone. Each look costs it an entry, so looks become rarer: an eighth of the time that it
+ * has waited, and a second at least. A child of a day costs 90 entries, one of a month 120, and the run ends an eighth of the time
+ * later than its child at most.
+ */
+const [shortestMs, part] = [1_000, 8]
+
+const nobody: Set<string> = new Set()
+
+export class OutlastedChildren {
+  private readonly deps: OutlastedChildrenDeps
+  private ids: Set<string> = nobody
+  /** Those whose ends the run waits for at its own. */
+  private asked: Set<string> | null = null
+  /** What comes when nobody is left. */
+  private next: (() => void) | null = null
+
+  constructor(deps: OutlastedChildrenDeps) {
+    this.deps = deps
+    if (deps.history.outlastedChildren.size > 0) this.ids = new Set(deps.history.outlastedChildren)
+  }
+
+  add(runId: string): void {
+    if (this.ids === nobody) this.ids = new Set()
+    this.ids.add(runId)
+  }
+
+  /** There is none that the run must outlast. */
+  get areOver(): boolean {
+    return this.ids.size === 0
+  }
+
+  has(runId: string): boolean {
+    return this.ids.has(runId)
+  }
+
+  ended(runId: string): void {
+    if (this.ids !== nobody) this.ids.delete(runId)
+  }
+
+  /** The body is over. True if there is somebody to wait for: then `next` is called when nobody is left. */
+  outlast(next: () => void): boolean {
+    if (this.ids.size === 0 && this.next === null) return false
+    const isWaiting = this.next !== null
+    this.next = next
+    const asked: Promise<unknown>[] = []
+    for (const id of this.ids) if (this.asked?.has(id) !== true) asked.push(this.spec(id))
+    if (asked.length === 0 && !isWaiting) {
+      this.next = null
+      return false
+    }
+    if (!isWaiting) void Promise.all(asked).then(() => this.goOn())
+    return true
+  }
+
+  private spec(id: string): Promise<unknown> {
+    this.asked ??= new Set()
+    this.asked.add(id)
+    const { read: _, ...waitCase } = runCase(id)
+    return registerWait(this.deps, { name: endNameOf(id), cases: [{ ...waitCase, read: () => null }], place: null })
+  }
+
+  private goOn(): void {
+    const { next } = this
+    this.next = null
+    if (this.deps.isWriting) next?.()
+  }
+
+  /** For how long a run that cannot wait is to be left alone; null if all have ended, undefined if that is not known yet. */
+  lookAgainIn(since: number | null): number | null | undefined {
+    if (this.ids.size === 0) return null
+    const { history, mailbox, host } = this.deps
+    const open = [...this.ids].filter((id) => !history.has('wait', endNameOf(id)))
+    if (open.length === 0) return null
+    if (!mailbox.isCurrent(open)) {
+      mailbox.read(open)
+      return undefined
+    }
+    if (open.every((id) => mailbox.under([id]).length > 0)) return null
+    const waited = since === null ? 0 : host.now() - since
+    return Math.max(shortestMs, Math.ceil(waited / part))
+  }
+
+  /** Notes that the run waits for one of them. */
+  note(): void {
+    const { writer, history } = this.deps
+    const id = [...this.ids].find((one) => !history.has('wait', endNameOf(one))) ?? ''
+    const conditions = [{ tag: 'run', kind: 'run', runId: id } as const]
+    writer.append({ kind: 'waiting', name: endNameOf(id), meta: { conditions }, data: null })
+  }
+}

@@ -1,0 +1,196 @@
+// How a wait of the body comes into the journal. What it starts or watches is attached to its entry, so that all of it takes
+// place, or none. A replay finds the entry and starts nothing again.
+
+import type { StartedChild, WaitingMeta } from '../../core/model/entry.ts'
+import type { WaitTarget } from '../../core/model/wait-target.ts'
+import type { NewRun } from '../../core/model/new-run.ts'
+import { leaveBody } from '../../core/runtime/ports.ts'
+import type { ChildStart } from '../../core/model/transition.ts'
+import { waitTargetOf, type RecordedCondition } from '../../core/model/wait-condition.ts'
+import { waitTargetKey } from '../../core/runtime/attachments.ts'
+import { WaitCall } from '../frame/body-call.ts'
+import { warnOfUnbegun } from '../api/misuse.ts'
+import type { FrameApi } from '../frame/frame-api.ts'
+import type { ChildSpec, WaitCase } from './wait-case.ts'
+
+export interface NewWait {
+  /** The identity of the call. */
+  readonly name: string
+  readonly cases: readonly WaitCase[]
+  readonly place: string | null
+}
+
+/**
+ * Takes a wait of the body. Settles with what the body gets for it. It is called when the body awaits, and not by a method of its
+ * context, so the body is left here.
+ */
+export function registerWait(frame: FrameApi, wait: NewWait): Promise<unknown> {
+  const call = new WaitCall(wait.name, wait.cases)
+  call.isAwaited = true
+  leaveBody(frame.host.ports, () => begin(frame, call, wait))
+  return call.promise
+}
+
+/** Begins a wait that the body has made and does not await yet: what it starts is started, and time counts. */
+export function beginWait(frame: FrameApi, wait: NewWait): WaitCall {
+  const call = new WaitCall(wait.name, wait.cases)
+  begin(frame, call, wait)
+  return call
+}
+
+/** The body awaits what has begun. */
+export function awaitBegun(frame: FrameApi, call: WaitCall): Promise<unknown> {
+  call.isAwaited = true
+  leaveBody(frame.host.ports, () => enterBegun(frame, call))
+  return call.promise
+}
+
+function enterBegun(frame: FrameApi, call: WaitCall): void {
+  frame.enterWait(call)
+  const { failure } = call
+  if (failure !== null) frame.markReady(call, { failed: true, value: failure.error, seq: null })
+}
+
+function begin(frame: FrameApi, call: WaitCall, { name, cases, place }: NewWait): void {
+  call.place = place
+  const recorded = frame.history.wait(name)
+  if (recorded !== undefined) {
+    const { conditions } = recorded.meta
+    if (!isSame(conditions, cases)) return frame.stuckAt(recorded)
+    call.register(conditions, recorded.at)
+    recall(call, cases, conditions)
+    if (call.isAwaited) frame.enterWait(call)
+    if (frame.history.hasEndedSince(recorded)) watchAgain(frame, call)
+    return
+  }
+  if (call.isAwaited) frame.enterWait(call)
+  if (frame.isWriting) prepare(frame, call, cases)
+}
+
+/** A run that has ended is told nothing any more. If it is let go on, it watches again what it still waits for. */
+function watchAgain({ history, isWriting, writer }: FrameApi, { name, conditions }: WaitCall): void {
+  if (!isWriting || history.has('wait', name)) return
+  const watches = conditions.map(waitTargetOf).filter((watched) => watched !== null)
+  if (watches.length > 0) writer.append({ kind: 'waiting', name, meta: { conditions }, data: null }, { watches })
+}
+
+/** Tells whether the code still waits on what the journal says. A duration may have changed: the recorded one counts. */
+function isSame(conditions: readonly RecordedCondition[], cases: readonly WaitCase[]): boolean {
+  return (
+    conditions.length === cases.length && conditions.every((condition, at) => fits(condition, cases[at] as WaitCase))
+  )
+}
+
+function fits(condition: RecordedCondition, { tag, spec }: WaitCase): boolean {
+  if (condition.tag !== tag) return false
+  switch (condition.kind) {
+    case 'time':
+    case 'delay':
+      return spec.kind === 'time' || spec.kind === 'delay'
+    case 'signal':
+      return spec.kind === 'signal' && spec.name === condition.name
+    case 'run':
+      return spec.kind === 'child' || (spec.kind === 'run' && spec.runId === condition.runId)
+    case 'start':
+      return spec.kind === 'start'
+  }
+}
+
+/** What was started then is known again, and since when a time counts. */
+function recall(call: WaitCall, cases: readonly WaitCase[], conditions: readonly RecordedCondition[]): void {
+  cases.forEach(({ spec }, at) => {
+    const condition = conditions[at]
+    if (spec.kind === 'delay') spec.begun ??= call
+    if (isChild(spec) && condition !== undefined && 'runId' in condition) spec.runId = condition.runId
+  })
+}
+
+/** Prepares the runs that are to be started, at once if that is possible, and then registers the wait. */
+function prepare(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[]): void {
+  const asks = cases.map(({ spec }) => spec).filter(isChild)
+  const fail = (error: unknown): void => {
+    if (call.isEntered) frame.markReady(call, { failed: true, value: error, seq: null })
+    else call.failure = { error }
+  }
+  try {
+    const later: Promise<NewRun>[] = []
+    const own = asks.filter((spec) => spec.runId === null && spec.prepared === null)
+    for (const spec of asks) {
+      if (spec.runId !== null) continue
+      const prepared = prepareChild(frame, spec)
+      if (prepared instanceof Promise) later.push(prepared)
+    }
+    if (later.length === 0) return register(frame, call, cases, own)
+    frame.preparing += 1
+    const refuse = (error: unknown): void => {
+      fail(error)
+      if (frame.hasBodyEnded && !call.isAwaited) warnOfUnbegun(frame.host, frame.run, error)
+    }
+    void Promise.all(later).then(
+      () => frame.prepared(() => register(frame, call, cases, own)),
+      (error: unknown) => frame.prepared(() => refuse(error)),
+    )
+  } catch (error) {
+    fail(error)
+  }
+}
+
+function prepareChild(frame: FrameApi, spec: ChildSpec): NewRun | Promise<NewRun> {
+  const { workflow, input, options } = spec
+  spec.prepared ??= frame.host.prepare({ parentId: frame.runId, workflow, input, options })
+  if (spec.prepared instanceof Promise) {
+    return spec.prepared.then((run) => {
+      spec.prepared = run
+      return run
+    })
+  }
+  return spec.prepared
+}
+
+/** Appends the entry. `own` are the runs that start with it. */
+function register(frame: FrameApi, call: WaitCall, cases: readonly WaitCase[], own: readonly ChildSpec[]): void {
+  const starts: ChildStart[] = []
+  const started: Record<string, StartedChild> = {}
+  for (const spec of own) {
+    const run = spec.prepared as NewRun
+    const { type } = run
+    const isOutlasted = spec.onParentEnd === 'wait'
+    spec.runId = run.id
+    const awaited = spec.kind === 'child' || isOutlasted
+    starts.push({ run, awaited, onParentEnd: spec.onParentEnd === 'cancel' ? 'cancel' : 'abandon' })
+    started[run.id] = isOutlasted ? { type, outlasted: true } : { type }
+    if (isOutlasted) frame.outlastedChildren.add(run.id)
+  }
+  const conditions = cases.map(conditionOf)
+  for (const { spec } of cases) if (spec.kind === 'delay') spec.begun ??= call
+  const watches = new Map<string, WaitTarget>()
+  for (const condition of conditions) {
+    const watched = waitTargetOf(condition)
+    if (watched === null || (watched.kind === 'run' && watched.runId in started)) continue
+    watches.set(waitTargetKey(watched), watched)
+  }
+  const meta: WaitingMeta = {
+    conditions,
+    ...(call.isEntered ? {} : { unawaited: true }),
+    ...(starts.length === 0 ? {} : { started }),
+  }
+  const reaches = starts.length > 0 || watches.size > 0
+  const attachment = reaches ? { starts, watches: [...watches.values()] } : null
+  frame.writer.append({ kind: 'waiting', name: call.name, meta, data: null }, attachment)
+  call.register(conditions, null)
+  frame.registered(call)
+  if (call.isEntered) frame.openWait(call)
+}
+
+function conditionOf({ tag, spec }: WaitCase): RecordedCondition {
+  if (spec.kind === 'delay') {
+    const since = spec.begun?.registeredAt ?? null
+    return since === null ? { tag, kind: 'delay', ms: spec.ms } : { tag, kind: 'time', at: since + spec.ms }
+  }
+  if (!isChild(spec)) return { tag, ...spec }
+  return { tag, kind: spec.kind === 'child' ? 'run' : 'start', runId: spec.runId ?? '' }
+}
+
+function isChild(spec: WaitCase['spec']): spec is ChildSpec {
+  return spec.kind === 'child' || spec.kind === 'start'
+}

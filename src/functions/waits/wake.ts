@@ -1,0 +1,232 @@
+// Decides which open waits are over, and journals that, in the order in which they came true. A message leaves the mailbox
+// with the entry that tells of it, and what it brought is written anew for that entry. What the losers of a decided race watched is watched no more, unless another open wait
+// watches the same; what lies in the mailbox for them stays there for the next wait.
+
+import { waitTargetKey, type Attachment } from '../../core/runtime/attachments.ts'
+import { damagedRow } from '../../core/payload/codec.ts'
+import type { Host } from '../../core/definition/definition.ts'
+import type { WokenBy, WokenMeta } from '../../core/model/entry.ts'
+import type { HoldfastError } from '../../core/errors/error.ts'
+import { targetOf, type WaitTarget } from '../../core/model/wait-target.ts'
+import { crowdedIn, endedIn, refusedIn } from '../../core/rows/engine-message.ts'
+import type { Message } from '../../core/model/message.ts'
+import { endPlace, messagePlace, type Place } from '../../core/payload/place.ts'
+import {
+  byArrival,
+  isAnsweredBy,
+  messageNameOf,
+  waitTargetOf,
+  winnerOf,
+  type RecordedCondition,
+  type Winner,
+} from '../../core/model/wait-condition.ts'
+import type { JournalWriter } from '../../core/runtime/journal-writer.ts'
+import type { WaitCall } from '../frame/body-call.ts'
+import type { OutlastedChildren } from './outlasted-children.ts'
+import type { RecordedPlace } from '../replay/history.ts'
+import type { Mailbox } from './mailbox.ts'
+import type { IdleCalls } from './idle-calls.ts'
+import type { Settler } from '../replay/settler.ts'
+import type { StepRunner } from '../steps/step-runner.ts'
+
+interface WakeDeps {
+  hasProgressed: boolean
+  readonly host: Host
+  readonly runId: string
+  readonly idleCalls: IdleCalls
+  readonly mailbox: Mailbox
+  readonly outlastedChildren: OutlastedChildren
+  readonly settler: Settler
+  readonly steps: StepRunner
+  readonly writer: JournalWriter
+  /** What a message brought cannot be read: it stays in the mailbox. */
+  unreadable(error: unknown, at: RecordedPlace | null): void
+}
+
+interface Candidate {
+  readonly call: WaitCall
+  readonly winner: Winner | null
+}
+
+interface Decided extends Candidate {
+  readonly winner: Winner
+}
+
+/** Tells whether nothing can be decided yet, because what the open waits want has to be read first. It is read then. */
+export function mustLook({ idleCalls, mailbox }: Pick<WakeDeps, 'idleCalls' | 'mailbox'>): boolean {
+  if (!idleCalls.wantsMessages || mailbox.isAllKnown) return false
+  const { names } = idleCalls
+  if (mailbox.isCurrent(names)) return false
+  mailbox.read(names)
+  return true
+}
+
+/** Journals the waits that are over and begins the steps whose delay is. */
+export function wakeDue(deps: WakeDeps): void {
+  const { host, idleCalls, mailbox, steps } = deps
+  const now = host.now()
+  const next = idleCalls.nextDue()
+  if (!idleCalls.isStarting && !mailbox.hasSome && (next === null || next > now)) return
+  const due = idleCalls.takeSteps(now)
+  const judge = (call: WaitCall): Winner | null =>
+    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.mail) })
+  const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
+  let open = inOrder(idleCalls.candidates(now, mailbox.names).map(judged))
+  for (let at = 0; at < open.length; at += 1) {
+    const { call, winner } = open[at] as Decided
+    const brought = winner.message === null ? nothing : receive(deps, call, winner.tag, winner.message)
+    if (brought === 'unreadable') return
+    // What came later comes later in the journal, too.
+    if (brought === 'on its way') break
+    idleCalls.delete(call)
+    if (winner.message !== null) mailbox.take(winner.message)
+    wake(deps, call, { winner, brought, now })
+    if (winner.message === null || !idleCalls.isWanted(winner.message.name)) continue
+    // What another wait would have won with is gone: it may come later now, or not at all.
+    open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
+    at = -1
+  }
+  for (const call of due) steps.begin(call)
+}
+
+/** Those that are over, in the order in which they came true; equal ones in the order of the calls. */
+function inOrder(open: readonly Candidate[]): Decided[] {
+  return open.filter(isDecided).sort((one, other) => byArrival(one.winner, other.winner))
+}
+
+function isDecided(candidate: Candidate): candidate is Decided {
+  return candidate.winner !== null
+}
+
+function wake(
+  deps: WakeDeps,
+  call: WaitCall,
+  { winner, brought, now }: { readonly winner: Winner; readonly brought: Brought; readonly now: number },
+): void {
+  const { writer, settler, outlastedChildren } = deps
+  const { tag, trueAt, message } = winner
+  const { by, data, isKept } = brought
+  const seenAt = Math.max(now, trueAt)
+  const meta: WokenMeta = { winner: tag, trueAt, seenAt, ...(by === null ? {} : { by }) }
+  deps.hasProgressed = true
+  writer.append({ kind: 'woken', name: call.name, meta, data }, withdrawal(deps, call, message), isKept)
+  if (by?.ended !== undefined || by?.refused !== undefined) outlastedChildren.ended(by.name)
+  settler.markReady(call, { failed: false, value: { meta, data, isKept }, seq: writer.seq })
+}
+
+interface Brought {
+  readonly by: WokenBy | null
+  readonly data: string | null
+  /** The data is as the journal keeps it. */
+  readonly isKept: boolean
+}
+
+const nothing: Brought = { by: null, data: null, isKept: false }
+
+/**
+ * What a message brings, written anew for the entry that is about to be appended: its sender wrote it for another place. What
+ * lies elsewhere is fetched first; what cannot be read stays in the mailbox.
+ */
+function receive(deps: WakeDeps, call: WaitCall, tag: string, message: Message): Brought | 'on its way' | 'unreadable' {
+  const { payloads } = deps.host
+  try {
+    const condition = call.conditions.find((one) => one.tag === tag && messageNameOf(one) === message.name)
+    const { by, data, from } = broughtBy(payloads.namespace, condition, message)
+    if (data === null || payloads.isMovable(data)) return { by, data, isKept: true }
+    const text = deps.mailbox.textOf(message, data)
+    if (text === null) return 'on its way'
+    const to = payloads.place(deps.runId, deps.writer.seq + 1, 'woken', call.name)
+    return { by, data: payloads.received(text, from, to), isKept: false }
+  } catch (error) {
+    deps.unreadable(error, { seq: deps.writer.seq + 1, name: call.name })
+    return 'unreadable'
+  }
+}
+
+interface Sent {
+  readonly by: WokenBy
+  readonly data: string | null
+  /** Where its sender wrote the data. */
+  readonly from: Place
+}
+
+/** What the message says, if it is one that the condition asks for, and as its sender or the engine can have written it. */
+function broughtBy(namespace: string, condition: RecordedCondition | undefined, message: Message): Sent {
+  const { id, kind, name, data } = message
+  const by: WokenBy = { id, kind, name }
+  const from = messagePlace(namespace, message)
+  if (condition === undefined || !isAnsweredBy(condition, kind)) throw malformed(message, from)
+  if (kind === 'refused') return { by: { ...by, ...refusalOf(condition, message, from) }, data: null, from }
+  if (kind !== 'ended') return { by, data, from }
+  const ended = endedIn(message)
+  if (ended === null) throw malformed(message, from)
+  const { status } = ended
+  if (status === 'not-found') return { by: { ...by, ended: { status, reason: null } }, data: null, from }
+  return {
+    by: { ...by, ended: { status, reason: ended.reason } },
+    data: ended.data,
+    from: endPlace(namespace, name, ended),
+  }
+}
+
+/** A child that could not be started, or a topic that has no room. */
+function refusalOf(condition: RecordedCondition, message: Message, from: Place): Pick<WokenBy, 'refused' | 'crowded'> {
+  const [refused, crowded] = [refusedIn(message), crowdedIn(message)]
+  if (condition.kind !== 'signal' && refused !== null) return { refused }
+  if (condition.kind === 'signal' && crowded !== null) return { crowded }
+  throw malformed(message, from)
+}
+
+function malformed({ id, kind }: Message, from: Place): HoldfastError {
+  const why = `it is of kind ${JSON.stringify(kind)}, and not what the engine or anybody can have sent to the wait that takes it`
+  return damagedRow(from, `message ${JSON.stringify(id)}`, why)
+}
+
+/** What goes with the end of a wait: the message leaves, and what only this wait watched is watched no more. */
+function withdrawal(
+  { idleCalls, outlastedChildren }: WakeDeps,
+  call: WaitCall,
+  message: Message | null,
+): Attachment | null {
+  const watches: WaitTarget[] = []
+  const unwatches: WaitTarget[] = []
+  for (const watched of waitTargetsIn(call.conditions)) {
+    const name = targetOf(watched)
+    const isShared = isWatchedIn(idleCalls.wantingOf(name), watched)
+    // A registration that is not durable may not have been sent, and then it need not be.
+    const isUsedUp = message?.name === name && call.registeredAt !== null && usesUp(message, watched)
+    if (isUsedUp && isShared) watches.push(watched)
+    const isOutlasted = watched.kind === 'run' && outlastedChildren.has(name)
+    if (!isUsedUp && !isShared && !isOutlasted) unwatches.push(watched)
+  }
+  if (message === null && unwatches.length === 0) return null
+  return { takes: message?.id ?? null, watches, unwatches }
+}
+
+/** Who is told of an end, gets the one thing that a queue had, or was refused, waits there no more. */
+function usesUp({ kind }: Message, watched: WaitTarget): boolean {
+  if (watched.kind === 'run') return kind !== 'signal'
+  return kind === 'refused' || (kind === 'broadcast' && watched.delivery === 'one')
+}
+
+/** What has to be watched for these to come true, each once. */
+export function waitTargetsIn(conditions: Iterable<RecordedCondition>): Iterable<WaitTarget> {
+  const found = new Map<string, WaitTarget>()
+  for (const condition of conditions) {
+    const watched = waitTargetOf(condition)
+    if (watched !== null) found.set(waitTargetKey(watched), watched)
+  }
+  return found.values()
+}
+
+function isWatchedIn(calls: Iterable<WaitCall>, watched: WaitTarget): boolean {
+  const key = waitTargetKey(watched)
+  for (const { conditions } of calls) {
+    for (const condition of conditions) {
+      if (messageNameOf(condition) === null) continue
+      const other = waitTargetOf(condition)
+      if (other !== null && waitTargetKey(other) === key) return true
+    }
+  }
+  return false
+}

@@ -1,0 +1,107 @@
+// What a transition makes of the row of a run, in place: a commit of the memory store makes no row anew.
+
+import { dueAt } from '../../core/model/due.ts'
+import type { Started } from '../../core/model/new-run.ts'
+import {
+  commit,
+  judge,
+  type Committed,
+  type EntryMark,
+  type Keyed,
+  type StartingWork,
+} from '../../core/rules/commit.ts'
+import { isTerminal, type Run } from '../../core/model/run.ts'
+import { undoAfter, type Transition } from '../../core/model/transition.ts'
+import { MemoryUnitOfWork } from './unit-of-work.ts'
+import type { Row } from './tables/row.ts'
+import { startOne } from './start.ts'
+import type { Tables } from './tables/tables.ts'
+
+/** The tables as the rules of a commit read and write them. */
+export class CommitBooks extends MemoryUnitOfWork implements StartingWork {
+  entryAt(runId: string, seq: number): EntryMark | undefined {
+    return this.row(runId).entries[seq - 1]
+  }
+
+  keyHolder(run: Keyed): string | null {
+    return this.tables.keys.holder(run)?.id ?? null
+  }
+
+  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
+    return this.row(runId).hasMail(after, names)
+  }
+
+  advance({ id }: Run, transition: Transition): Run {
+    const row = this.row(id)
+    advance(this.tables, row, transition, this.now)
+    return row
+  }
+
+  take(runId: string, ids: readonly string[], seq: number): void {
+    this.row(runId).take(ids, seq)
+  }
+
+  startChildren({ outbound }: Transition): readonly Started[] {
+    return (outbound?.starts ?? []).map(({ run }) => startOne(this, run))
+  }
+
+  /** The row itself, which is as it is by now. */
+  present(run: Run): Run {
+    return run
+  }
+
+  leave(_before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {
+    if (isReleased) leave(this.tables, this.row(kept.id), transition, this.now)
+    return kept
+  }
+}
+
+export function commitOne(unitOfWork: CommitBooks, transition: Transition): Committed {
+  const row = unitOfWork.tables.rows.get(transition.runId)
+  return judge(unitOfWork, row, transition) ?? commit(unitOfWork, row as Row, transition)
+}
+
+/** Appends its entries; the lease stays. */
+function advance(tables: Tables, row: Row, transition: Transition, now: number): void {
+  const { id, append, undo, continues, keyId = null } = transition
+  tables.append(row, id, append, now, continues ?? row)
+  row.crashes = 0
+  row.keyId = keyId ?? row.keyId
+  if (undo !== null || continues !== null) turn(tables, row, transition)
+}
+
+/** The run has something else to undo from here on, or begins anew. */
+function turn(tables: Tables, row: Row, { undo, continues }: Transition): void {
+  row.undo = undoAfter(row.undo, undo)
+  if (undo === 'due') {
+    row.timeoutAt = null
+    row.expiresAt = null
+    tables.bounds.note(row)
+  }
+  if (continues === null) return
+  tables.keys.free(row)
+  row.type = continues.type
+  row.version = continues.version
+  row.feed = continues.feed
+  row.base = row.seq
+  row.undo = 'none'
+  tables.keys.take(row)
+}
+
+/** Ends the lease and leads the run to the status that the transition asks for. */
+function leave(tables: Tables, row: Row, transition: Transition, now: number): void {
+  row.status = transition.status ?? row.status
+  row.wakeNames = transition.parkIf?.wakeNames?.slice() ?? null
+  row.session = null
+  row.deadline = null
+  // What a cancellation said is wanted until it is over, and that has no bound on its time.
+  if (row.status === 'cancelling') row.timeoutAt = null
+  else row.controlRequest = null
+  tables.bounds.note(row)
+  if (isTerminal(row.status)) return tables.end(row, now)
+  const due = dueAt(transition.due, now)
+  if (row.deletedAt !== null) tables.queues.remove(row, 'idle')
+  else if (row.status === 'pending' || row.status === 'cancelling') tables.schedule(row, due ?? now, now)
+  else if (row.status === 'waiting' && due !== null) tables.schedule(row, due, now)
+  else tables.queues.remove(row, 'idle')
+}

@@ -1,0 +1,109 @@
+// Everything that the memory store keeps, and the few ways in which a row changes. Every one of them takes effect at once,
+// and leaves rows, queues, keys and bounds in agreement.
+
+import { defaultPageLimits, type PageLimits } from '../../../core/model/chore.ts'
+import { nearDeadline } from '../../../core/rules/deadline.ts'
+import type { Draft, Entry } from '../../../core/model/entry.ts'
+import { hasParted } from '../../../core/rules/exchange.ts'
+import type { Rewrite } from '../../../core/rules/rewrite.ts'
+import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
+import { fedCount } from '../../../core/rules/feed-entries.ts'
+import { Bounds } from './time-bounds.ts'
+import { Feed } from './feed.ts'
+import { Hints } from './hints.ts'
+import { Keys } from './keys.ts'
+import { Queues } from './queues.ts'
+import type { Row } from './row.ts'
+import { Topics } from './topics.ts'
+
+export class Tables {
+  readonly rows = new Map<string, Row>()
+  readonly queues = new Queues()
+  readonly feed = new Feed()
+  readonly bounds = new Bounds()
+  readonly keys = new Keys()
+  readonly hints = new Hints()
+  readonly topics = new Topics()
+  /** How much one call may write for others. */
+  readonly pages: PageLimits
+
+  constructor(pages: PageLimits = defaultPageLimits) {
+    this.pages = pages
+  }
+
+  /** `after`: what the run is from here on. */
+  append(
+    row: Row,
+    transition: string | null,
+    drafts: readonly Draft[],
+    now: number,
+    after: Pick<Run, 'feed'> = row,
+  ): void {
+    let first = transition
+    for (const draft of drafts) {
+      const entry = {
+        kind: draft.kind,
+        name: draft.name,
+        meta: draft.meta,
+        data: draft.data,
+        seq: row.entries.length + 1,
+        at: now,
+        transition: first,
+      } as Entry
+      row.entries.push(entry)
+      first = null
+    }
+    this.feed.add(row, fedCount(row, after, drafts.length))
+    row.updatedAt = now
+  }
+
+  lease(row: Row, lease: Lease, leaseMs: number | null, now: number): void {
+    if (row.status !== 'cancelling') row.status = 'running'
+    row.session = lease.session
+    row.token = lease.token
+    row.deadline = leaseMs === null ? null : now + leaseMs
+    row.expiresAt = null
+    row.wakeNames = null
+    this.bounds.note(row)
+    this.queues.remove(row, 'leased')
+  }
+
+  schedule(row: Row, due: number, now: number): void {
+    this.queues.enqueue(row, due, now)
+    this.hints.give({ kind: 'ready', type: row.type })
+    this.tellDeadline(row, now)
+  }
+
+  private tellDeadline(row: Row, now: number): void {
+    const at = nearDeadline(row, now)
+    if (at !== null) this.hints.give({ kind: 'deadline', at })
+  }
+
+  end(row: Row, now: number): void {
+    row.endedAt = now
+    row.expiresAt = null
+    this.keys.free(row)
+    this.keys.take(row)
+    this.bounds.note(row)
+    this.queues.remove(row, 'idle')
+    this.hints.give({ kind: 'ended', runId: row.id })
+  }
+
+  /** Appends the entries and makes the row what it shall be. Tells whether others have to know of that. */
+  rewrite(row: Row, { run, append }: Rewrite, transition: string | null, now: number): boolean {
+    const ended = isTerminal(run.status) && !isTerminal(row.status)
+    const parted = hasParted(row, run)
+    this.append(row, transition, append, now)
+    if (row.place !== -1) this.queues.remove(row, 'idle')
+    this.keys.free(row)
+    row.adopt(run)
+    this.keys.take(row)
+    this.bounds.note(row)
+    if (ended) this.hints.give({ kind: 'ended', runId: row.id })
+    if (run.readiness === 'isolated' && run.due !== null) {
+      this.queues.enqueue(row, run.due, now, true)
+      this.tellDeadline(row, now)
+    } else if (run.due !== null) this.schedule(row, run.due, now)
+    return parted
+  }
+}

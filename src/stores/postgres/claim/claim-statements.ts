@@ -1,0 +1,339 @@
+// The statements of a claim. A claim is one statement: it picks without locks several times as many runs as it wants, locks them
+// in claim order while it passes over those that somebody else has locked, stops when it has enough, and leases them. The limit
+// stands after the lock: a limit before it made one stranger's lock on the first run stop every claim of one run.
+//
+// Several types take turns: an arm for each type and version reads the first of its runs along the index, and what the arms have
+// read is numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop instead.
+// A claim of one type has one order, that of the index, and counts no rounds.
+
+import { statement, type Dialect, type Statement } from '../dialect.ts'
+import { runColumns } from '../schema/rows.ts'
+import { aheadMs, type TimedLook } from './timed-floors.ts'
+
+/** At most so many come due at once, so that a long standstill does not become a long transaction. */
+export const promotedAtOnce = 1_000
+
+/** The most types that get an arm each: a plan of 128 arms is made in 20 ms, once for each connection. */
+const mostArms = 128
+
+/**
+ * The first parameter of the arms. Before it: shard, session, limit, window, the types, whether it is asked again, since when and
+ * how far ahead timed runs are looked at.
+ */
+const firstArm = 9
+/** How many each of them takes: type, version, place among the types, rank and due time. */
+const armValues = 5
+
+/** What a claim asks for, by type and version. */
+export interface Wanted {
+  /** Its place in the list. */
+  readonly of: number
+  readonly type: string
+  readonly version: number
+  /** Where its type stands among those that take turns: one place for all versions of a type. */
+  readonly type_at: number
+  readonly lease_ms: number | null
+  /** Where it begins: nothing before that is ready, as far as is known. */
+  readonly rank: number
+  readonly due: number
+}
+
+export interface ClaimStatements {
+  /** The statement for so many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
+  lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
+  /** Makes ready what has come due; answers the first of each type. Takes the shard, the types, since when and the choice, if any. */
+  promote(isChoosing: boolean): Statement
+  /** When the next one comes due that is not due yet, in the next `aheadMs`. Takes the shard and the types. */
+  readonly next: Statement
+  /** The claim of suspects. Takes the shard, the session, the limit, the window, the types and the choice, if any. */
+  isolated(isChoosing: boolean): Statement
+  /** What a claim may come to, and leases nothing. Takes the shard, the types, how many of each, and the choice. */
+  readonly candidates: Readonly<Record<'ready' | 'timed' | 'isolated', Statement>>
+  /** Changes runs as a claim does, so that it is seen whether that may be: it is rolled back. Takes the shard, the session, the ids. */
+  readonly probe: Statement
+}
+
+/** Which runs are meant besides their type. It goes as JSON, and only if there is something to say. */
+export interface Choice {
+  /** The keys that the claimer has; left out if it may get runs of any. */
+  readonly keys?: readonly string[]
+  /** Runs that are left out. */
+  readonly without?: readonly string[]
+}
+
+export interface LeaseValues {
+  readonly shard: number
+  readonly session: string
+  readonly limit: number
+  /** How many of each type and version are picked. */
+  readonly window: number
+  readonly again: boolean
+  readonly wanted: readonly Wanted[]
+  /** Undefined if all runs of these types are meant. */
+  readonly choice: Choice | undefined
+  readonly timed: TimedLook
+}
+
+export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStatements {
+  const clock = '(select now from clock)'
+  // Judged anew after a wait, whatever was picked.
+  const isInTime = `(run.timeout_at is null or run.timeout_at > ${clock})
+        and (run.expires_at is null or run.expires_at > ${clock})`
+  // A row that is looked up by its id must not be looked for in an index of what is ready, which could also answer that.
+  const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
+  const hasEnded = `exists (select 1 from ${schema}.sessions where shard = 0 and id = $2::text and ended_at is not null)`
+  const wanted = `
+    with clock as materialized (select ${now} as now),
+    wanted as materialized (
+      select * from json_to_recordset($5::text::json) as wanted (
+        "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
+
+  /** Locks what was picked, in the order of the claim, and passes over what others have: nobody is waited for. */
+  const lockInTurn = (conditions: string): string => `
+    locked as materialized (
+      select picked.* from (select * from picked order by nth) as picked cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = picked.id and ${conditions}
+        for no key update skip locked) as run
+      limit (select most from allowed))`
+  /** Without SKIP LOCKED a claim waits for others, and so takes its rows in the order of their ids, as they do. */
+  const lockAndWait = (conditions: string): string => `
+    locked as materialized (
+      select chosen.* from (
+        select * from (select * from picked order by nth limit (select most from allowed)) as first order by id
+      ) as chosen cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = chosen.id and ${conditions}
+        for no key update) as run)`
+  const lock = skipLocked === '' ? lockAndWait : lockInTurn
+  const leased = (crashes: string): string => `
+    leased as (
+      update ${schema}.runs as run set
+        status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+        session = $2::text, token = run.token + 1, crashes = ${crashes}, deadline = ${clock} + wanted.lease_ms,
+        expires_at = null
+      from locked inner join wanted on wanted."of" = locked."of"
+      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+      returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
+  // Where nothing is leased, one tells whether there is something.
+  const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
+
+  /** Of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
+  const partOf = (choice: number, name: keyof Choice): string => `($${choice}::text::json -> '${name}'::text)`
+  const isSilent = (choice: number, name: keyof Choice): string => `(select ${partOf(choice, name)} is null)`
+  /** No run that is left out; null if there is no choice: then nothing is asked. */
+  const isMeant = (choice: number | null): string => {
+    if (choice === null) return ''
+    const ids = `array(select value::uuid from json_array_elements_text(${partOf(choice, 'without')}) as one (value))`
+    return `and (${isSilent(choice, 'without')} or run.id <> all(${ids}))`
+  }
+  /** Also only those of keys that the claimer has. */
+  const isMine = (choice: number | null): string => {
+    if (choice === null) return ''
+    const keys = `array(select value from json_array_elements_text(${partOf(choice, 'keys')}) as key (value))`
+    return `and (run.key_id is null or ${isSilent(choice, 'keys')} or run.key_id = any(${keys})) ${isMeant(choice)}`
+  }
+
+  /** An arm is one type and version: the first of its ready runs, in claim order. */
+  const arm = (of: number, keys: number | null): string => {
+    const [type, version, typeAt, rank, due] = [0, 1, 2, 3, 4].map((place) => `$${firstArm + armValues * of + place}`)
+    return `
+        (select run.id, run.rank, run.due, ${of} as "of", ${typeAt}::integer as type_at from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = ${type}::text and run.version = ${version}::integer
+          and run.readiness = 'ready' and ${isInTime} ${isMine(keys)}
+          and (run.rank, run.due) >= (${rank}::integer, ${due}::bigint)
+        order by run.rank, run.due, run.id ${picking})`
+  }
+  /** The same for any number of types. */
+  const eachType = (keys: number | null): string => `
+        select one.* from wanted cross join lateral (
+          select run.id, run.rank, run.due, wanted."of", wanted.type_at from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+            and run.readiness = 'ready' and ${isInTime} ${isMine(keys)} and (run.rank, run.due) >= (wanted.rank, wanted.due)
+          order by run.rank, run.due, run.id ${picking}) as one`
+  const pickOne = (keys: number | null): string => `
+      select *, row_number() over (order by rank, due, id) as nth from ${arm(0, keys)} as ready`
+  const pickInTurns = (ready: string): string => `
+      select *, row_number() over (order by rank, round, type_at) as nth from (
+        select *, row_number() over (partition by rank, type_at order by due, id) as round from (${ready}) as ready
+      ) as ready`
+  /** Where the first of each type stands, and how many of it were picked: a claim of one type knows that. */
+  const headsOf = `(
+        select pg_catalog.json_agg(
+          pg_catalog.json_build_object('of', head."of", 'rank', head.rank, 'due', head.due, 'picked', arm.picked))::text
+        from (
+          select min(nth) as nth, count(*) as picked from picked group by "of") as arm inner join picked as head using (nth))`
+
+  const leasing = (picked: string, heads: string, keys: number | null): string => `${wanted},
+    coming as materialized (
+      select min((
+        select run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'timed' and run.due >= $7::bigint ${isMeant(keys)}
+          and run.due <= coalesce(${clock} + $8::bigint, 9223372036854775807)
+        order by run.due limit 1)) as due from wanted),
+    allowed as materialized (
+      select case when coming.due <= clock.now and not $6::boolean then 0 when ${hasEnded} then 0
+        else $3::integer end as most
+      from clock cross join coming),
+    picked as materialized (${picked}),
+    ${lock(`${isStill('ready')} and ${isInTime} ${isMine(keys)}`)},
+    ${leased('run.crashes + 1')},
+    -- How many of those that were picked were looked at, and how many of them could be locked.
+    looked as materialized (
+      select count(*) as got,
+        case when count(*) < (select most from allowed) then (select count(*) from picked) else max(nth) end as at
+      from locked)
+    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
+      (select due from coming) as next_due,
+      (select case when looked.at > looked.got then (
+        select pg_catalog.json_agg(pg_catalog.json_build_object('of', "of", 'rank', rank, 'due', due))::text from picked
+        where nth <= looked.at and id not in (select id from locked)) end from looked) as passed,
+      ${heads} as heads, leased.*,
+      entry.kind, entry.name, entry.meta, entry.data, entry.at, entry.transition_id
+    from clock left join leased on true left join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
+        and leased.seq = 1 and leased.inbox = 0
+      limit 1) as entry on true
+    order by leased.nth`
+
+  /** By how many arms they have, and whether keys are named: one of no arms is that of each type for itself. */
+  const leases = new Map<string, { readonly first: Statement; readonly again: Statement }>()
+  function leaseOf(arms: number, isKeyed: boolean): { readonly first: Statement; readonly again: Statement } {
+    const name = `${arms} ${isKeyed}`
+    const known = leases.get(name)
+    if (known !== undefined) return known
+    const keys = isKeyed ? firstArm + armValues * arms : null
+    const ready = (): string =>
+      arms === 0 ? eachType(keys) : Array.from({ length: arms }, (_, of) => arm(of, keys)).join(' union all')
+    const text = arms === 1 ? leasing(pickOne(keys), 'null::text', keys) : leasing(pickInTurns(ready()), headsOf, keys)
+    const made = {
+      first: statement(['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+      again: statement(['claim.pick', 'claim.lease', 'claim.next', 'claim.commit'], text),
+    }
+    leases.set(name, made)
+    return made
+  }
+
+  // Suspects are due by their own time: nothing promotes them, and their crashes are counted when they begin.
+  const isolatedOf = (keys: number | null): Statement =>
+    statement(
+      ['claim.session', 'claim.pick', 'claim.lease', 'claim.next', 'claim.commit'],
+      `${wanted},
+    allowed as materialized (
+      select case when ${hasEnded} then 0 else $3::integer end as most),
+    picked as materialized (
+      select one.*, row_number() over (order by one.due, one.id) as nth from wanted cross join lateral (
+        select run.id, run.rank, run.due, wanted."of" from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'isolated' and run.due <= ${clock} and ${isInTime} ${isMine(keys)}
+        order by run.due, run.id limit $4::integer) as one
+      order by due, id ${picking}),
+    ${lock(`${isStill('isolated')} and run.due <= ${clock} and ${isInTime} ${isMine(keys)}`)},
+    ${leased('run.crashes')}
+    select clock.now, (select count(*) from picked) as found, (select most from allowed) as most,
+      (select min((
+        select run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = 'isolated' and run.due > clock.now order by run.due limit 1)) from wanted) as next_due, leased.*
+    from clock left join leased on true
+    order by leased.nth`,
+    )
+  const isolated = isolatedOf(null)
+  const chosenIsolated = isolatedOf(6)
+
+  /** `conditions` are those of what changes them, so that it is looked at what would be. */
+  const candidatesOf = (readiness: keyof ClaimStatements['candidates'], order: string, conditions: string): Statement =>
+    statement(
+      [],
+      `
+    with clock as materialized (select ${now} as now)
+    select one.id, ${clock} as now from json_to_recordset($2::text::json) as wanted (type text, version integer)
+      cross join lateral (
+        select run.id, run.rank, run.due from ${schema}.runs as run
+        where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+          and run.readiness = '${readiness}' and ${conditions}
+        order by ${order} limit $3::integer) as one
+    order by ${order}`,
+    )
+
+  const promoteOf = (choice: number | null): Statement =>
+    statement(
+      'claim.promote',
+      `
+    with clock as materialized (select ${now} as now),
+    due as materialized (
+      select one.id from json_to_recordset($2::text::json) as wanted (type text, version integer)
+        cross join clock cross join lateral (
+          select run.id from ${schema}.runs as run
+          where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+            and run.readiness = 'timed' and run.due <= now and run.due >= $3::bigint ${isMeant(choice)}
+          order by run.due, run.id limit ${promotedAtOnce}) as one),
+    locked as materialized (
+      select run.id from (select id from due order by id) as due cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = due.id and ${isStill('timed')}
+        for no key update ${skipLocked}) as run),
+    promoted as (
+      update ${schema}.runs as run set readiness = 'ready' from locked
+      where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+      returning run.type, run.version, run.rank, run.due)
+    select distinct on (type, version) type, version, rank, due from promoted order by type, version, rank, due`,
+    )
+  const promote = promoteOf(null)
+  const chosenPromote = promoteOf(4)
+
+  return {
+    lease({ shard, session, limit, window, again, wanted: types, choice, timed }) {
+      const arms = armsFor(types.length)
+      const { first, again: second } = leaseOf(arms, choice !== undefined)
+      const asked = [shard, session, limit, window, JSON.stringify(types), String(again), timed.since, timed.aheadMs]
+      const values: (string | number | null)[] = asked
+      for (let of = 0; of < arms; of += 1) {
+        const { type = null, version = null, type_at: typeAt = null, rank = null, due = null } = types[of] ?? {}
+        values.push(type, version, typeAt, rank, due)
+      }
+      if (choice !== undefined) values.push(JSON.stringify(choice))
+      return { statement: again ? second : first, values }
+    },
+
+    next: statement(
+      [],
+      `
+    with clock as materialized (select ${now} as now)
+    select min((
+      select run.due from ${schema}.runs as run
+      where run.shard = $1::smallint and run.type = wanted.type and run.version = wanted.version
+        and run.readiness = 'timed' and run.due > ${clock} and run.due <= ${clock} + ${aheadMs}
+      order by run.due limit 1)) as due
+    from json_to_recordset($2::text::json) as wanted (type text, version integer)`,
+    ),
+    promote: (isChoosing) => (isChoosing ? chosenPromote : promote),
+    isolated: (isChoosing) => (isChoosing ? chosenIsolated : isolated),
+    candidates: {
+      ready: candidatesOf('ready', 'rank, due, id', `${isInTime} ${isMine(4)}`),
+      timed: candidatesOf('timed', 'due, id', `run.due <= ${clock} ${isMeant(4)}`),
+      isolated: candidatesOf('isolated', 'due, id', `run.due <= ${clock} and ${isInTime} ${isMine(4)}`),
+    },
+    probe: statement(
+      [],
+      `
+    with locked as materialized (
+      select run.id from ${schema}.runs as run where run.shard = $1::smallint and run.id = any(
+        array(select value::uuid from json_array_elements_text($3::text::json) as one (value)))
+      for no key update ${skipLocked})
+    update ${schema}.runs as run set
+      status = case run.status when 'cancelling' then run.status else 'running' end, readiness = 'leased', due = null,
+      session = $2::text, token = run.token + 1, expires_at = null
+    from locked where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id`,
+    ),
+  }
+}
+
+/** As many arms as types, rounded up, so that there are few statements; none for very many. */
+function armsFor(types: number): number {
+  let arms = 1
+  while (arms < types) arms *= 2
+  return arms <= mostArms ? arms : 0
+}

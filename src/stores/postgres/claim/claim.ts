@@ -1,0 +1,302 @@
+// Handing out what is due. A claim is one statement (`claim-statements.ts`) that begins where the last one ended
+// (`claim-floors.ts`, `timed-floors.ts`) and looks as far as it has to (`claim-window.ts`). Runs whose time has come are first
+// moved to the ready ones, by whoever finds that there are some.
+
+import { placesOf } from '../../../core/rules/claim-order.ts'
+import { isOfOneRow } from '../../../core/errors/error.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../../store.ts'
+import { ClaimFloors, isBefore, type WalkStart, type Place, type WalkResult } from './claim-floors.ts'
+import { ClaimWindow } from './claim-window.ts'
+import { claimStatements, promotedAtOnce, type Choice } from './claim-statements.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { Execution, Row, DetailedHint, Transactions } from '../execution.ts'
+import { WalkPace } from './walk-pace.ts'
+import { RefusedRuns } from '../exchange/refused-runs.ts'
+import { entryOf, runOf, timeOf } from '../schema/rows.ts'
+import { rolledBack, withoutRefused } from '../commit/refused-items.ts'
+import { TimedFloors, type TimedLook } from './timed-floors.ts'
+
+/** So often a claim looks for what it may not change: behind some that are refused there may be others. */
+const mostRounds = 10
+
+/** Every two seconds a claim begins at the front, unless that is dear: a claim of a hundred runs takes a few milliseconds. */
+const walks = { leastMs: 2_000, cheapMs: 10 } as const
+
+export interface ClaimQueries {
+  /** Leases runs of one shard; `limit` of them at most. */
+  claim(transactions: Transactions, shard: number, request: ClaimRequest): Promise<Claimed>
+  /** Something may have come in before where the last claim ended. */
+  notice(hints: readonly DetailedHint[]): void
+}
+
+interface Found extends Required<Claimed> {
+  /** Some have come due and are not among the ready ones yet: nothing was leased, because they may go first. */
+  readonly isDue: boolean
+  readonly timed: TimedLook
+  /** Others hold all that it reached, and there is more behind that. */
+  readonly isShort: boolean
+}
+
+/** A type with where its claim begins. */
+interface Type extends ClaimSelector {
+  readonly lease_ms: number | null
+  readonly begin: WalkStart
+}
+
+export interface ClaimingOptions {
+  readonly monotonic: () => number
+  /** A policy of row-level security refuses this run to every claim: called when that is found out. */
+  readonly onRefused: (runId: string, error: unknown) => void
+}
+
+export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: ClaimingOptions): ClaimQueries {
+  /** By the keys that are named: who has others may find something before where these claims begin. */
+  const floorsBy = new Map<string, ClaimFloors>()
+  const timedFloors = new TimedFloors()
+  const windows = { ready: new ClaimWindow(), isolated: new ClaimWindow() }
+  const paces = new Map<number, WalkPace>()
+  const statements = claimStatements(dialect)
+  const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
+  /** Without SKIP LOCKED a claim waits for who holds a run, and so is never short of any. */
+  const passesOver = dialect.skipLocked !== ''
+
+  const refused = new RefusedRuns(monotonic)
+
+  /** Which runs are meant by a claim with these keys; undefined if all are. */
+  function choiceOf(keys: ClaimRequest['keys']): Choice | undefined {
+    const without = refused.current
+    if (keys === undefined && without.length === 0) return undefined
+    return { ...(keys === undefined ? {} : { keys }), ...(without.length === 0 ? {} : { without }) }
+  }
+
+  function paceOf(shard: number): WalkPace {
+    const known = paces.get(shard)
+    if (known !== undefined) return known
+    const walkPace = new WalkPace(monotonic, walks)
+    paces.set(shard, walkPace)
+    return walkPace
+  }
+
+  function floorsFor(keys: ClaimRequest['keys']): ClaimFloors {
+    const name = JSON.stringify(keys ?? null)
+    let floors = floorsBy.get(name)
+    if (floors === undefined) floorsBy.set(name, (floors = new ClaimFloors(monotonic)))
+    return floors
+  }
+
+  async function findApart(
+    x: Execution,
+    shard: number,
+    { session, selectors, limit, keys }: ClaimRequest,
+  ): Promise<Claimed> {
+    const wanted = distinct(selectors).map((one, of) => ({ ...one, of }))
+    for (;;) {
+      const window = windows.isolated.of(shard, limit)
+      const values = [shard, session, limit, window, JSON.stringify(wanted)]
+      const choice = choiceOf(keys)
+      if (choice !== undefined) values.push(JSON.stringify(choice))
+      const rows = await x.execute(statements.isolated(choice !== undefined), values)
+      const { now: time, found, most, next_due } = rows[0] as Row
+      const runs = rows.filter((row) => row['id'] !== null).map(runOf)
+      const isShort = passesOver && most !== 0 && runs.length === 0 && Number(found) >= window
+      if (isShort && windows.isolated.widen(shard, window)) continue
+      if (!isShort) windows.isolated.found(shard, Number(found) - runs.length)
+      const nextDue = next_due === null ? null : Number(next_due)
+      return { runs, more: Number(found) > runs.length, nextDue, now: Number(time) }
+    }
+  }
+
+  /** `again`: what has come due was moved already; what still has not is in the hands of somebody else. */
+  async function find(x: Execution, shard: number, request: ClaimRequest, again: boolean): Promise<Found> {
+    const { session, limit, keys } = request
+    const floors = floorsFor(keys)
+    const selectors = distinct(request.selectors)
+    const window = windows.ready.ofEach(shard, limit)
+    const walkPace = paceOf(shard)
+    const cutAt = walkPace.isCut ? Number((await x.execute(time, [shard]))[0]?.['now']) : null
+    const how = { isFront: walkPace.isDue, mayWalk: walkPace.isRested, cutAt }
+    const types = selectors.map((one): Type => ({ ...one, begin: floors.begin(shard, one, how) }))
+    const timed = timedFloors.look(shard, selectors, how)
+    const places = placesOf(selectors)
+    const wanted = types.map(({ begin, ...one }, of) => {
+      return { ...one, ...begin.place, of, type_at: places.get(one.type) as number }
+    })
+    const lease = statements.lease({ shard, session, limit, window, again, wanted, choice: choiceOf(keys), timed })
+    const isWalk = timed.aheadMs === null || types.some(({ begin }) => begin.from === 'front')
+    const ask = (): Promise<readonly Row[]> => x.execute(lease.statement, lease.values)
+    const rows = await (isWalk ? walkPace.walk(ask, how.isFront) : walkPace.beside(ask)).catch((error: unknown) => {
+      floors.failed(shard, types)
+      timedFloors.failed(shard, selectors)
+      throw error
+    })
+    const first = rows[0] as Row
+    const due = first['next_due'] === null ? null : Number(first['next_due'])
+    const now = Number(first['now'])
+    const nextDue = timedFloors.saw(shard, selectors, timed, { due, now })
+    const runs: Run[] = []
+    const fresh: Fresh[] = []
+    for (const row of rows) {
+      if (row['id'] === null) continue
+      const run = runOf(row)
+      runs.push(run)
+      // Its only entry, and so the seq of the run is that of the entry.
+      if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
+    }
+    const found = Number(first['found'])
+    // Whatever was picked and not leased is there still, or others were quicker, and there may be more behind it.
+    const more = found > runs.length
+    const arms = armsOf(rows, types)
+    // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
+    const hasLooked = first['most'] !== 0
+    const isShort = passesOver && hasLooked && runs.length === 0 && arms.some(({ picked }) => picked >= window)
+    if (hasLooked) {
+      floors.saw(
+        shard,
+        types,
+        arms.map((one) => sightOf(one, window)),
+        now,
+      )
+      windows.ready.sawTypes(shard, arms.filter(({ picked }) => picked > 0).length)
+      if (!isShort)
+        windows.ready.found(
+          shard,
+          arms.reduce((sum, { passed }) => sum + passed.length, 0),
+        )
+    } else floors.failed(shard, types)
+    return { runs, fresh, more, nextDue, now, isDue: nextDue !== null && nextDue <= now, timed, isShort }
+  }
+
+  async function promote(x: Execution, shard: number, request: ClaimRequest, { since }: TimedLook): Promise<void> {
+    const types = JSON.stringify(distinct(request.selectors))
+    const choice = choiceOf(undefined)
+    const values = [shard, types, since, ...(choice === undefined ? [] : [JSON.stringify(choice)])]
+    for (const row of await x.execute(statements.promote(choice !== undefined), values)) {
+      const type = { type: row['type'] as string, version: Number(row['version']) }
+      // Whoever has these or other keys may find it before where its claims begin.
+      const place = { rank: Number(row['rank']), due: Number(row['due']) }
+      for (const floors of floorsBy.values()) floors.lower(shard, type, place)
+    }
+  }
+
+  /** When the next run comes due that is not due yet. */
+  async function following(x: Execution, shard: number, { selectors }: ClaimRequest): Promise<number | null> {
+    const [row] = await x.execute(statements.next, [shard, JSON.stringify(distinct(selectors))])
+    return timeOf(row?.['due'])
+  }
+
+  async function claim(x: Execution, shard: number, request: ClaimRequest): Promise<Claimed> {
+    if (request.isolated === true) return findApart(x, shard, request)
+    let found = await find(x, shard, request, false)
+    if (found.isDue) {
+      await promote(x, shard, request, found.timed)
+      found = await find(x, shard, request, true)
+    }
+    while (found.isShort && windows.ready.widen(shard, windows.ready.of(shard, request.limit))) {
+      found = await find(x, shard, request, true)
+    }
+    const { runs, fresh, more, nextDue, now: time, isDue } = found
+    // What has come due and was not moved is in the hands of somebody else: there is more, and others come due behind it.
+    const claimed = isDue
+      ? { runs, more: true, nextDue: await following(x, shard, request), now: time }
+      : { runs, more, nextDue, now: time }
+    return fresh.length === 0 ? claimed : { ...claimed, fresh }
+  }
+
+  /**
+   * A policy refuses to change one of the runs that a claim came to, and so the whole claim: the database does not say which.
+   * Those that are refused are looked for among what a claim comes to, and left out for a while. False if there are none.
+   */
+  async function findRefused(transactions: Transactions, shard: number, request: ClaimRequest): Promise<boolean> {
+    const { session, limit, selectors, keys, isolated = false } = request
+    const types = JSON.stringify(distinct(selectors))
+    let isFound = false
+    for (const readiness of isolated ? (['isolated'] as const) : (['timed', 'ready'] as const)) {
+      // As far as a claim looks: in front of what is refused others may have locked some.
+      const window = readiness === 'timed' ? promotedAtOnce : windows[readiness].of(shard, limit)
+      const values = [shard, types, window, JSON.stringify(choiceOf(keys) ?? {})]
+      const rows = await transactions.alone((x) => x.execute(statements.candidates[readiness], values))
+      const ids = rows.map((row) => row['id'] as string)
+      const probe = (some: readonly string[]): Promise<void> =>
+        rolledBack(transactions, (x) => x.execute(statements.probe, [shard, session, JSON.stringify(some)]))
+      await withoutRefused(ids, probe, (id, error) => {
+        isFound = true
+        if (refused.add(id)) onRefused(id, error)
+      })
+    }
+    return isFound
+  }
+
+  return {
+    async claim(transactions, shard, request) {
+      for (let rounds = 1; ; rounds += 1) {
+        try {
+          const claimed = await transactions.alone((x) => claim(x, shard, request))
+          for (const { id } of claimed.runs) refused.forget(id)
+          return claimed
+        } catch (error) {
+          if (!isOfOneRow(error) || rounds === mostRounds) throw error
+          if (!(await findRefused(transactions, shard, request))) throw error
+        }
+      }
+    },
+    notice(hints) {
+      for (const floors of floorsBy.values()) floors.notice(hints)
+      timedFloors.notice(hints)
+    },
+  }
+}
+
+/** What a claim found of a type. */
+interface Arm {
+  /** How many it picked. */
+  picked: number
+  head: Place | null
+  /** What somebody else had, of those that were looked at. */
+  readonly passed: Place[]
+  /** In the order in which they were leased. */
+  readonly leased: Place[]
+}
+
+/** What a claim found of each type, in their order. */
+function armsOf(rows: readonly Row[], types: readonly Type[]): readonly Arm[] {
+  const [first = {}] = rows
+  const arms = types.map((): Arm => ({ picked: 0, head: null, passed: [], leased: [] }))
+  const armOf = (of: number): Arm => arms[of] as Arm
+  const ofs = new Map(types.map(({ type, version }, of) => [`${version} ${type}`, of]))
+  for (const { of, rank, due } of placedOf(first['passed'])) armOf(of).passed.push({ rank, due })
+  for (const row of rows) {
+    if (row['id'] === null) continue
+    const of = types.length === 1 ? 0 : (ofs.get(`${String(row['version'])} ${String(row['type'])}`) as number)
+    armOf(of).leased.push({ rank: Number(row['place']), due: Number(row['picked_due']) })
+  }
+  if (types.length === 1) armOf(0).picked = Number(first['found'])
+  for (const { of, rank, due, picked = 0 } of placedOf(first['heads'])) {
+    Object.assign(armOf(of), { head: { rank, due }, picked })
+  }
+  return arms
+}
+
+function sightOf({ picked, head, passed, leased }: Arm, window: number): WalkResult {
+  const isAll = picked < window && picked === passed.length + leased.length
+  const first = passed.reduce<Place | null>((one, place) => (one === null || isBefore(place, one) ? place : one), null)
+  return { isAll, passed: first, leased: leased.at(-1) ?? null, head }
+}
+
+/** What stands where, and of which type. */
+function placedOf(json: unknown): readonly (Place & { readonly of: number; readonly picked?: number })[] {
+  return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
+}
+
+/** One for each type and version: the first that names it. */
+function distinct(
+  selectors: readonly ClaimSelector[],
+): readonly (ClaimSelector & { readonly lease_ms: number | null })[] {
+  const seen = new Set<string>()
+  const first: (ClaimSelector & { readonly lease_ms: number | null })[] = []
+  for (const { type, version, leaseMs } of selectors) {
+    if (seen.size === seen.add(`${version} ${type}`).size) continue
+    first.push({ type, version, lease_ms: leaseMs ?? null })
+  }
+  return first
+}

@@ -1,0 +1,288 @@
+// Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
+// ends itself. It never comes back, so its row stays. Sessions lie in shard 0, what they hold in any.
+//
+// A beat is committed before anything else is asked: whatever somebody has locked, whoever beats lives on. Then the deadlines
+// are moved that are to be moved, past the rows that others have locked, and what is listed is looked up by its id, run by
+// run: an index of all that a session ever held may have many entries of runs that it holds no more. Only a look for unknown leases
+// walks there, and a walk that took long is not made again for a while.
+
+import { isHoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
+import type { ControlRequest } from '../../../core/model/run.ts'
+import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
+import { assertClient, minClientOf } from '../schema/client-version.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { Execution, Row, Transactions } from '../execution.ts'
+import { WalkPace } from './walk-pace.ts'
+import { controlRequestOf } from '../schema/rows.ts'
+import { byShard, everyShard } from '../schema/shards.ts'
+import { withoutRefused } from '../commit/refused-items.ts'
+import { isLocked, sqlStateOf } from '../connection/sql-state.ts'
+
+/** What is left over is told with the next beat. */
+const unknownLeasesAtOnce = 100
+
+export interface SessionQueries {
+  beat(transactions: Transactions, request: BeatRequest): Promise<Beat>
+}
+
+interface Claim extends HeldClaim {
+  readonly place: number
+}
+
+type Claims = ReadonlyMap<number, readonly Claim[]>
+
+/** What there is to tell of a run that was listed. */
+interface Seen {
+  readonly place: number
+  readonly isLost: boolean
+  readonly controlRequest: ControlRequest | null
+  /** How many messages it has, if that is news. */
+  readonly inbox: number | null
+  readonly isTimedOut: boolean
+}
+
+type UnknownLease = Beat['unknownLeases'][number]
+
+/** What there is to tell of runs that were not listed. */
+interface Unlisted {
+  readonly unknownLeases: readonly UnknownLease[]
+  readonly unknownLeasesSkipped?: true
+  readonly controlRequests: Beat['controlRequests']
+  readonly timedOut: readonly string[]
+}
+
+const nothing: Unlisted = { unknownLeases: [], controlRequests: [], timedOut: [] }
+const unknown: Unlisted = { ...nothing, unknownLeasesSkipped: true }
+
+export function createSessionQueries(dialect: Dialect, monotonic: () => number): SessionQueries {
+  const { schema, now, skipLocked } = dialect
+  const shards = everyShard(dialect)
+  const walkPace = new WalkPace(monotonic)
+  const clock = `clock as materialized (select ${now} as now)`
+  const isHeld = `run.status in ('running', 'cancelling')`
+  const keep = statement(
+    'beat.session',
+    `
+    with ${clock}
+    insert into ${schema}.sessions as session (shard, id, opened_at, alive_until, ended_at)
+    select $1::smallint, given.id, now, case when given.ends then now else now + given.lease end,
+      case when given.ends then now end
+    from clock cross join json_to_record($2::text::json) as given (id text, lease bigint, ends boolean)
+    on conflict (shard, id) do update set
+      alive_until = case when session.ended_at is null then excluded.alive_until else session.alive_until end,
+      ended_at = coalesce(session.ended_at, excluded.ended_at)
+    returning ended_at is null as alive, (select now from clock) as now, ${minClientOf(schema)} as min_client`,
+  )
+  const asked = `asked as materialized (
+      select * from json_to_recordset($2::text::json -> 'held'::text)
+        as asked (place integer, id uuid, token bigint, extend bigint, inbox integer, begun integer))`
+  // Read once: a generic plan would parse the whole request again for every row that it compares.
+  const who = `who as materialized (select $2::text::json ->> 'session'::text as id)`
+  const session = `(select id from who)`
+  // The holder is judged when the row is locked: what a look before it found may be gone.
+  const extend = statement(
+    'beat.extend',
+    `
+    with ${clock}, ${who}, ${asked}, locked as materialized (
+      select run.id, asked.extend, asked.begun from (select * from asked order by id) as asked cross join lateral (
+        select run.id from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = asked.id and run.token = asked.token and run.session = ${session}
+          and ${isHeld}
+        for no key update ${skipLocked}) as run)
+    update ${schema}.runs as run set
+      deadline = case when locked.extend is null then run.deadline
+        else (select now from clock) + locked.extend end,
+      crashes = coalesce(locked.begun, run.crashes)
+    from locked
+    where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
+    returning run.id`,
+  )
+  // Judged outside of the lookup, which so goes by nothing but the id.
+  const look = statement(
+    'beat.look',
+    `
+    with ${clock}, ${who}, ${asked}, judged as materialized (
+      select asked.place, asked.inbox as known, run.inbox, run.control_request,
+        coalesce(run.session = ${session}, false) as mine,
+        coalesce(run.session = ${session} and run.token = asked.token and ${isHeld}, false) as held,
+        coalesce(run.session = ${session} and run.status = 'running' and run.deleted_at is null
+          and run.timeout_at <= clock.now, false) as over
+      from asked cross join clock left join lateral (
+        select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = asked.id limit 1) as run on true)
+    select place, not held as lost, case when mine then control_request end as control_request,
+      case when held and inbox > known then inbox end as inbox, over
+    from judged where not held or over or (mine and control_request is not null) or inbox > known`,
+  )
+  const unknownLeases = statement(
+    'beat.unknown',
+    `
+    with ${clock}, ${who}, ${asked}, mine as materialized (
+      select run.id, run.token, run.status, run.control_request, run.timeout_at, run.deleted_at, ${isHeld} as held
+      from ${schema}.runs as run
+      where run.shard = $1::smallint and run.session = ${session} and run.id <> all(array(select id from asked)))
+    select 'requested' as what, id, control_request, null::bigint as token from mine where control_request is not null
+    union all
+    select 'timed out', id, null, null from mine cross join clock
+    where status = 'running' and deleted_at is null and timeout_at <= now
+    union all
+    (select 'unknown', id, null, token from mine where held order by id limit ${unknownLeasesAtOnce})`,
+  )
+
+  /** Moves what is to be moved; answers what was. A policy may refuse some of it, which is as if somebody had locked that. */
+  async function moveAll(transactions: Transactions, id: string, moving: Claims): Promise<ReadonlySet<string>> {
+    const moved = new Set<string>()
+    const move = async (claims: Claims): Promise<void> => {
+      const extendAll = async (x: Execution): Promise<readonly Row[]> => {
+        const answers = await Promise.all(
+          Array.from(claims, ([shard, some]) => x.execute(extend, [shard, heldJson(id, some)])),
+        )
+        return answers.flat()
+      }
+      try {
+        // Where nobody can be passed over, somebody may be waited for: once, and not for as long as a call may take.
+        const rows = await transactions.alone(extendAll, 'beat.extend-commit', { patient: skipLocked !== '' })
+        for (const row of rows) moved.add(row['id'] as string)
+      } catch (error) {
+        if (skipLocked !== '' || !isHoldfastError(error) || !isLocked(sqlStateOf(error.cause))) throw error
+      }
+    }
+    if (moving.size === 0) return moved
+    await move(moving).catch(async (error: unknown) => {
+      if (!isOfOneRow(error)) throw error
+      for (const [shard, claims] of moving) {
+        await withoutRefused(
+          claims,
+          (some) => move(new Map([[shard, some]])),
+          () => undefined,
+        )
+      }
+    })
+    return moved
+  }
+
+  async function lookAt(transactions: Transactions, id: string, claims: Claims): Promise<readonly Seen[]> {
+    if (claims.size === 0) return []
+    const answers = await transactions.alone((x) =>
+      Promise.all(Array.from(claims, ([shard, some]) => x.execute(look, [shard, heldJson(id, some)]))),
+    )
+    return answers.flat().map(seenOf)
+  }
+
+  async function lookForUnknownLeases(transactions: Transactions, id: string, claims: Claims): Promise<Unlisted> {
+    if (!walkPace.isDue) return unknown
+    try {
+      const answers = await walkPace.walk(() =>
+        transactions.alone((x) =>
+          Promise.all(shards.map((shard) => x.execute(unknownLeases, [shard, heldJson(id, claims.get(shard) ?? [])]))),
+        ),
+      )
+      return unlistedOf(answers.flat())
+    } catch (error) {
+      // The session is kept and all that it knows of was looked at: a later beat may find the rest.
+      if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
+      return unknown
+    }
+  }
+
+  return {
+    async beat(transactions, request) {
+      const { session: id, leaseMs, held = [], end = false, seeksUnknownLeases = true } = request
+      const claims = byShard(
+        dialect,
+        held.map((claim, place) => ({ ...claim, place })),
+        ({ runId }) => runId,
+      )
+      const values = [0, JSON.stringify({ id, lease: Math.round(leaseMs), ends: end })]
+      const [kept] = await transactions.alone((x) => x.execute(keep, values), 'beat.commit')
+      const alive = kept?.['alive'] === true
+      // Only who is alive moves a deadline.
+      const moving = alive ? movingOf(claims) : new Map<number, readonly Claim[]>()
+      const moved = await moveAll(transactions, id, moving)
+      const seen = await lookAt(transactions, id, claims)
+      const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(transactions, id, claims) : nothing
+      // Said when the lease has been kept: whoever must leave has that long to end what it does. Goodbyes are always taken.
+      if (!end) assertClient(kept?.['min_client'])
+
+      // Runs of which this store can have none are not in any shard.
+      const known = new Set([...claims.values()].flat().map(({ place }) => place))
+      const gone = new Set(seen.filter(({ isLost }) => isLost).map(({ place }) => place))
+      const isLost = (place: number): boolean => !alive || !known.has(place) || gone.has(place)
+      const idAt = (place: number): string => held[place]?.runId ?? ''
+      const controlRequests = seen.flatMap(({ place, controlRequest }) =>
+        controlRequest === null ? [] : [{ runId: idAt(place), controlRequest }],
+      )
+      const timedOut = seen.filter(({ isTimedOut }) => isTimedOut).map(({ place }) => idAt(place))
+      const busy = new Set(
+        [...moving.values()].flat().flatMap(({ place, runId }) => (isLost(place) || moved.has(runId) ? [] : [runId])),
+      )
+      return {
+        alive,
+        lost: held.filter((_, place) => isLost(place)).map(({ runId }) => runId),
+        ...(busy.size === 0 ? {} : { busy: [...busy] }),
+        unknownLeases: unlisted.unknownLeases,
+        ...(unlisted.unknownLeasesSkipped === true ? { unknownLeasesSkipped: true } : {}),
+        controlRequests: onceById([...controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
+        mail: seen
+          .flatMap(({ place, inbox }) => (alive && inbox !== null ? [{ place, inbox }] : []))
+          .sort((a, b) => a.place - b.place)
+          .map(({ place, inbox }) => ({ runId: idAt(place), inbox })),
+        timedOut: onceById([...timedOut, ...unlisted.timedOut], (runId) => runId),
+        now: Number(kept?.['now']),
+      }
+    },
+  }
+}
+
+/** The claims whose deadlines are to be moved, or that have begun, each once: the last word counts. */
+function movingOf(held: Claims): Claims {
+  const found = new Map<number, readonly Claim[]>()
+  for (const [shard, claims] of held) {
+    const asking = claims.filter(({ extendMs, begun }) => extendMs !== null || begun !== undefined)
+    if (asking.length === 0) continue
+    found.set(shard, [...new Map(asking.map((one) => [`${one.token} ${one.runId}`, one])).values()])
+  }
+  return found
+}
+
+function heldJson(session: string, claims: readonly Claim[]): string {
+  const held = claims.map(({ place, runId, token, extendMs, inbox, begun }) => {
+    const claim = {
+      place,
+      id: runId,
+      token,
+      extend: extendMs === null ? null : Math.round(extendMs),
+      ...(begun === undefined ? {} : { begun }),
+    }
+    return inbox === undefined ? claim : { ...claim, inbox }
+  })
+  return JSON.stringify({ session, held })
+}
+
+function seenOf(row: Row): Seen {
+  return {
+    place: Number(row['place']),
+    isLost: row['lost'] === true,
+    controlRequest: controlRequestOf(row['control_request'] as string | null),
+    inbox: row['inbox'] === null ? null : Number(row['inbox']),
+    isTimedOut: row['over'] === true,
+  }
+}
+
+function unlistedOf(rows: readonly Row[]): Unlisted {
+  const of = (what: string): readonly Row[] => rows.filter((row) => row['what'] === what)
+  const unknownLease = (row: Row): UnknownLease => ({ runId: row['id'] as string, token: Number(row['token']) })
+  return {
+    unknownLeases: onceById(of('unknown').map(unknownLease), ({ runId }) => runId).slice(0, unknownLeasesAtOnce),
+    controlRequests: of('requested').flatMap((row) => {
+      const controlRequest = controlRequestOf(row['control_request'] as string | null)
+      return controlRequest === null ? [] : [{ runId: row['id'] as string, controlRequest }]
+    }),
+    timedOut: of('timed out').map((row) => row['id'] as string),
+  }
+}
+
+/** In the order of their ids, each once. */
+function onceById<One>(all: readonly One[], idOf: (one: One) => string): readonly One[] {
+  const byId = new Map(all.map((one) => [idOf(one), one]))
+  return [...byId.values()].sort((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+}

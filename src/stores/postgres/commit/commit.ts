@@ -1,0 +1,336 @@
+// Committing transitions. Most are one update with the fence in its condition, together with their entries and, if one of them
+// is of a run that the feed tells of, their row of the feed: one statement, and so one round trip and one transaction. Holder,
+// token, place in the journal and the mailbox's counter are columns of the row, so they are judged anew after a wait; so is
+// whether anybody has to hear of an end. What does not fit is locked, then looked at, and judged by the core, in a transaction
+// of its own: see `locked-commit.ts`.
+
+import type { Draft } from '../../../core/model/entry.ts'
+import { isTerminal, type Run } from '../../../core/model/run.ts'
+import { assertLegal, type Outbound, type Transition } from '../../../core/model/transition.ts'
+import { wakeNamesText } from '../../../core/rows/wake-names.ts'
+import type { BatchOptions, Committed } from '../../../store.ts'
+import type { StatementName } from '../statement-name.ts'
+import { Appends, entryColumns } from './appends.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { Execution, Transactions } from '../execution.ts'
+import { lockRequestOf, type LockedCommitQueries } from './locked-commit.ts'
+import type { RefusedOthers } from '../exchange/refused-others.ts'
+import { hintPlace } from './rewrite.ts'
+import { hasMetLock, setAside } from './locked-items.ts'
+import { updateMessages } from './take-messages.ts'
+import { unwatchesOf, unwatchSql, withoutMany } from './unwatch.ts'
+
+export interface CommitQueries {
+  /** Commits transitions of one shard. */
+  commit(
+    db: Transactions,
+    shard: number,
+    transitions: readonly Transition[],
+    options?: BatchOptions,
+  ): Promise<readonly Committed[]>
+}
+
+/** So often usual ones wait for locks together: somebody may come in between once. */
+const mostWaits = 2
+
+const busy: Committed = { outcome: 'refused', reason: 'busy' }
+
+/** What a statement does besides the usual, and whether the feed is told of it. */
+function planOf(hasFeed: boolean, ...more: readonly StatementName[]): readonly StatementName[] {
+  const feed: readonly StatementName[] = hasFeed ? ['commit.feed'] : []
+  return ['commit.update', 'commit.append', ...more, ...feed, 'commit.commit']
+}
+
+export function createCommitQueries(
+  dialect: Dialect,
+  lockedCommitQueries: LockedCommitQueries,
+  refused: RefusedOthers,
+): CommitQueries {
+  const { schema, now, feedNumber, skipLocked } = dialect
+  const taking = `,
+    taken as (${updateMessages(schema, {
+      from: 'take join moved on moved.id = take.r',
+      found: 'message.id = take.id',
+      take: 'take.seq, null',
+    })})`
+  const takes = `
+    take as materialized (select * from json_to_recordset($5::text::json) as take (r uuid, id text, seq integer)),`
+  // A flush none of whose holders says that the feed tells of its run has no statement for the feed. The row decides: the update
+  // passes over a run that the feed tells of, and so that run is looked at.
+  const withoutFeed = 'and not run.feed'
+  const feeding = `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id), pg_catalog.array_agg(first),
+        pg_catalog.array_agg(last)
+      from moved where feed and last >= first having count(*) > 0)`
+  const update = (hasFeed: boolean, plan: readonly StatementName[], more: string, takes = '') =>
+    statement(
+      planOf(hasFeed, ...plan),
+      `
+    with clock as materialized (select ${now} as now),${takes}
+    given as materialized (
+      select given.*, clock.now,
+        case status when 'pending' then coalesce(least(due_at, now + due_after), now)
+          when 'waiting' then least(due_at, now + due_after) end as due
+      from json_to_recordset($2::text::json) as given (
+        id uuid, seq integer, token bigint, inbox integer, more integer, status text, due_at bigint, due_after bigint,
+        ends boolean, wake_names text) cross join clock),
+    moved as (
+      update ${schema}.runs as run set seq = given.seq + more, crashes = 0, updated_at = now,
+        status = coalesce(given.status, run.status),
+        readiness = case when given.status is null then 'leased' when given.due is null then 'idle'
+          when given.due > now then 'timed' else 'ready' end,
+        due = given.due,
+        session = case when given.status is null then run.session end,
+        deadline = case when given.status is null then run.deadline end,
+        ended_at = case when ends then now end,
+        wake_names = case when given.status is null then run.wake_names else given.wake_names end
+      from given
+      where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id
+        and run.seq = given.seq and run.token = given.token and coalesce(run.session, '') = $4::text and run.status = 'running'
+        and run.control_request is null and run.deleted_at is null
+        and run.inbox = coalesce(given.inbox, run.inbox) and (given.ends is not true or not run.watched)
+        and (given.status is distinct from 'succeeded' or run.timeout_at is null or run.timeout_at > now) ${hasFeed ? '' : withoutFeed}
+      returning run.id, run.feed, run.inbox, now, run.seq as last, given.seq + 1 as first,
+        case when run.due is not null then run.readiness::text || ' '::text || run.version::text || ' '::text || run.rank::text
+          || ' '::text || run.due::text || ' '::text || run.type::text end as place),
+    appended as (
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, r, s, k, n, m, d, now, t
+      from json_to_recordset($3::text::json) as entry (${entryColumns}) join moved on moved.id = entry.r)${more}${hasFeed ? feeding : ''}
+    select id, inbox, place, now from moved`,
+    )
+
+  const feedingOne = `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved where feed)`
+  // A run that is alone and takes one step after the other: measured, half of what the statement for many costs.
+  const checkpoint = (hasFeed: boolean) =>
+    statement(
+      planOf(hasFeed),
+      `
+    with clock as materialized (select ${now} as now),
+    moved as (
+      update ${schema}.runs as run set seq = run.seq + 1, crashes = 0, updated_at = now from clock
+      where run.shard = $1::smallint and run.id = $2::uuid and run.seq = $3::integer and run.token = $4::bigint
+        and coalesce(run.session, '') = $5::text and run.status = 'running' and run.control_request is null
+        and run.deleted_at is null ${hasFeed ? '' : withoutFeed}
+      returning run.id, run.inbox, run.seq, run.feed, now),
+    appended as (
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, id, seq, $6::text, $7::text, $8::text, $9::text, now, $10::text from moved)${hasFeed ? feedingOne : ''}
+    select inbox, now from moved`,
+    )
+  const usual = (hasFeed: boolean) => ({
+    plain: update(hasFeed, [], ''),
+    withTakes: update(hasFeed, ['commit.take'], taking, takes),
+    withUnwatches: update(hasFeed, ['commit.take', 'commit.waits'], taking + unwatchSql(dialect), takes),
+    checkpoint: checkpoint(hasFeed),
+  })
+  const statements = { withFeed: usual(true), withoutFeed: usual(false) }
+
+  const free = statement(
+    [],
+    `
+    select id from ${schema}.runs
+    where shard = $1::smallint and id = any(array(select value::uuid from json_array_elements_text($2::text::json)))
+    for no key update ${skipLocked}`,
+  )
+  /** One step of one run. */
+  async function commitStep(
+    x: Execution,
+    shard: number,
+    { id, runId, guard, append, feed = false }: Transition,
+  ): Promise<ReadonlyMap<string, Committed>> {
+    const [{ kind, name, meta, data }] = append as readonly [Draft]
+    const { session, token } = guard.lease
+    const entry = [kind, name, meta === null ? null : JSON.stringify(meta), data, id]
+    const { checkpoint } = statements[feed ? 'withFeed' : 'withoutFeed']
+    const [row] = await x.execute(checkpoint, [shard, runId, guard.seq, token, session, ...entry])
+    if (row === undefined) return new Map()
+    const at = Number(row['now'])
+    const inbox = Number(row['inbox'])
+    return new Map([
+      [id, { outcome: 'committed', seq: guard.seq + 1, at, inbox, released: false, controlRequest: null }],
+    ])
+  }
+
+  /** Those that their fence lets through. */
+  async function commitUsual(
+    x: Execution,
+    shard: number,
+    transitions: readonly Transition[],
+  ): Promise<ReadonlyMap<string, Committed>> {
+    const [only] = transitions
+    if (only !== undefined && transitions.length === 1 && isOneStep(only)) return commitStep(x, shard, only)
+    const appends = new Appends()
+    for (const { id, runId, guard, append } of transitions) appends.add(runId, guard.seq, append, id, 0)
+    const takes = takesOf(transitions)
+    const unwatches = unwatchesOf(dialect, transitions)
+    const [{ guard: first }] = transitions as readonly [Transition]
+    const values = [shard, JSON.stringify(transitions.map(givenOf)), appends.entriesJson, first.lease.session]
+    const { plain, withTakes, withUnwatches } =
+      statements[transitions.some(({ feed = false }) => feed) ? 'withFeed' : 'withoutFeed']
+    let usual = plain
+    if (takes.length + unwatches.length > 0) {
+      usual = withTakes
+      values.push(JSON.stringify(takes))
+    }
+    if (unwatches.length > 0) {
+      usual = withUnwatches
+      values.push(JSON.stringify(unwatches))
+    }
+    const rows = await x.execute(usual, values)
+    const byRun = new Map(rows.map((row) => [row['id'] as string, row]))
+    const answers = new Map<string, Committed>()
+    for (const { id, runId, guard, append, status } of transitions) {
+      const row = byRun.get(runId)
+      if (row === undefined) continue
+      const { inbox, now: at, place } = row as { readonly inbox: number; readonly now: number; readonly place: unknown }
+      const seq = guard.seq + append.length
+      answers.set(id, { outcome: 'committed', seq, at, inbox, released: status !== null, controlRequest: null })
+      if (status !== null && isTerminal(status)) x.hints.push({ kind: 'ended', runId })
+      else if (typeof place === 'string') hintPlace(x, placeOf(place))
+    }
+    return answers
+  }
+
+  /**
+   * Usual ones together. If somebody else has locked one of their runs, in a transaction of a user that takes its time,
+   * the others do not wait for it: it is answered as busy, and sent again apart from them. Neither do those of other flushes,
+   * who stand behind this one: however few they are, they wait shortly, and never again for what is known to be locked.
+   */
+  async function commitTogether(
+    db: Transactions,
+    shard: number,
+    transitions: readonly Transition[],
+    options: BatchOptions | undefined,
+    waits = mostWaits,
+  ): Promise<Map<string, Committed>> {
+    const patient = skipLocked === ''
+    try {
+      const how = { ...options, patient }
+      return new Map(await db.alone((x) => commitUsual(x, shard, transitions), null, how))
+    } catch (error) {
+      if (patient || !hasMetLock(error)) throw error
+    }
+    if (transitions.length === 1 || waits === 1) return new Map(transitions.map(({ id }) => [id, busy]))
+    const ids = JSON.stringify(transitions.map(({ runId }) => runId))
+    const rows = await db.alone((x) => x.execute(free, [shard, ids]), null, options)
+    const known = new Set(rows.map((row) => row['id']))
+    const unlocked = transitions.filter(({ runId }) => known.has(runId))
+    const answers =
+      unlocked.length === 0
+        ? new Map<string, Committed>()
+        : await commitTogether(db, shard, unlocked, options, waits - 1)
+    for (const { id, runId } of transitions) {
+      if (!known.has(runId)) answers.set(id, busy)
+    }
+    return answers
+  }
+
+  /** Those that are looked at. What one of them concerns may be locked, too: who watches it, a topic, the key of a child. */
+  function commitJudged(
+    db: Transactions,
+    shard: number,
+    transitions: readonly Transition[],
+    options: BatchOptions | undefined,
+  ): Promise<readonly Committed[]> {
+    return setAside(dialect, {
+      items: transitions,
+      busy,
+      hasOutbound: true,
+      addressOf: ({ runId }) => runId,
+      send: (some, { lockPolicy, patient }) => {
+        const lockRequest = lockRequestOf(some)
+        const how = { ...options, patient }
+        const commit = (x: Execution) => lockedCommitQueries.commit(x, shard, some, lockRequest, { lockPolicy })
+        return refused.spare(db, lockRequest, () => db.transaction('commit.commit', commit, how))
+      },
+    })
+  }
+
+  return {
+    async commit(db, shard, transitions, options) {
+      const session = transitions[0]?.guard.lease.session
+      const isOfOne = ({ guard }: Transition): boolean => guard.lease.session === session
+      // What a process still sends under a session that it has lost goes the long way.
+      const usual = withoutMany(transitions.filter((one) => isUsual(one) && isOfOne(one)))
+      const answers =
+        usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual, options)
+      const rest = transitions.filter(({ id }) => !answers.has(id))
+      if (rest.length > 0) {
+        const judged = await commitJudged(db, shard, rest, options)
+        for (const [index, { id }] of rest.entries()) answers.set(id, judged[index] as Committed)
+      }
+      return transitions.map(({ id }) => answers.get(id) as Committed)
+    },
+  }
+}
+
+/** One that an update with the fence in its condition can do. What nobody may ask for is left to those who look. */
+function isUsual(transition: Transition): boolean {
+  const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
+  // Once in the stay of a run after its holder got another key.
+  if (keyId !== null) return false
+  // Whoever applies a control request has one, and none of these has.
+  if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
+    return false
+  }
+  try {
+    assertLegal('running', transition)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function hasOutbound(outbound: Outbound | null): boolean {
+  return outbound !== null && outbound.starts.length + outbound.watches.length > 0
+}
+
+function isOneStep({ append, status, takes, outbound }: Transition): boolean {
+  return append.length === 1 && status === null && takes.length === 0 && (outbound ?? null) === null
+}
+
+/** Where a run that goes on later stands in the order of claims. */
+function placeOf(place: string): Pick<Run, 'type' | 'readiness' | 'version' | 'priority' | 'due'> {
+  const [readiness, version, rank, due, ...type] = place.split(' ') as [Run['readiness'], ...string[]]
+  return { readiness, version: Number(version), priority: 0 - Number(rank), due: Number(due), type: type.join(' ') }
+}
+
+/**
+ * A transition as JSON, without its entries, and without what all of a batch have in common. One literal, whose fields that are
+ * left out are undefined: built by spreading, it was 4 % of what node does for a run without steps.
+ */
+function givenOf({ runId: id, guard, append, status, due, parkIf, emptyAt }: Transition): object {
+  const { seq, lease } = guard
+  const { token } = lease
+  const more = append.length
+  if (status === null) return { id, seq, token, more }
+  const ends = isTerminal(status) || undefined
+  // A run that never got a message has none left to read, whoever ends it.
+  const inbox = ends === true ? (emptyAt ?? 0) : parkIf?.inbox
+  const lockRequest = wakeNamesText(parkIf?.wakeNames, token) ?? undefined
+  return {
+    id,
+    seq,
+    token,
+    more,
+    status,
+    inbox,
+    ends,
+    wake_names: lockRequest,
+    due_at: due?.at,
+    due_after: due?.afterMs,
+  }
+}
+
+/** Messages that leave their mailbox. One that was taken stays known, so that delivering it again changes nothing. */
+function takesOf(transitions: readonly Transition[]): readonly object[] {
+  return transitions.flatMap(({ runId: r, guard, takes }) =>
+    Array.from(new Set(takes), (id) => ({ r, id, seq: guard.seq + 1 })),
+  )
+}

@@ -1,0 +1,267 @@
+// Committing what an update with the fence in its condition cannot do: transitions that are repeated or refused, that begin
+// anew, or that reach beyond their run. All of them are locked together with whoever they concern, looked at, and judged
+// by the core one after the other: the second finds what the first made of everything.
+
+import { advanced, left } from '../../../core/rules/advance.ts'
+import { HoldfastError } from '../../../core/errors/error.ts'
+import { uniqueText } from '../../../core/model/key.ts'
+import type { NewRun, Started } from '../../../core/model/new-run.ts'
+import {
+  commit,
+  judge,
+  type Committed,
+  type EntryMark,
+  type Keyed,
+  type StartingWork,
+} from '../../../core/rules/commit.ts'
+import { isTerminal, type Run } from '../../../core/model/run.ts'
+import type { Transition } from '../../../core/model/transition.ts'
+import type { SubscriberCounts } from '../../subscriber-counts.ts'
+import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { ExchangeRunner, ExchangeOptions, Seen } from '../exchange/exchange.ts'
+import type { Execution, Row } from '../execution.ts'
+import type { LockedRows } from '../exchange/locked-rows.ts'
+import type { Guard } from './locked-items.ts'
+import { LockRequest } from '../exchange/lock-request.ts'
+
+export interface LockedCommitQueries {
+  /** Commits transitions of one shard inside one transaction. */
+  commit(
+    x: Execution,
+    shard: number,
+    transitions: readonly Transition[],
+    lockRequest: LockRequest,
+    how?: ExchangeOptions,
+  ): Promise<readonly Committed[]>
+}
+
+/** Inserts runs that others start. A start that is repeated inserts nothing, and is answered as the first time. */
+export type StartChildren = (
+  x: Execution,
+  runs: readonly NewRun[],
+) => Promise<{ readonly started: readonly Started[]; readonly inserted: ReadonlySet<string> }>
+
+interface Look extends Seen {
+  /** The first and the last entry of each transition, if they are there, by run and place. */
+  readonly entries: ReadonlyMap<string, EntryMark>
+  /** Transitions that would park a run for which a message that it wants has come. */
+  readonly messageArrived: ReadonlySet<string>
+}
+
+interface Made {
+  /** The runs that each transition has started, in its order. */
+  readonly children: ReadonlyMap<string, readonly Started[]>
+  /** Those of them that were inserted now. */
+  readonly inserted: ReadonlySet<string>
+  /** Who has which key. */
+  readonly rivals: readonly Row[]
+}
+
+const nothingMade: Made = { children: new Map(), inserted: new Set(), rivals: [] }
+
+/** The unit of work of transitions: with what was looked at for them, and with their children, which are inserted before they are judged. */
+class CommitBooks extends PostgresUnitOfWork implements StartingWork {
+  private readonly seen: Look
+  made = nothingMade
+
+  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts) {
+    super(found, seen.now, crowds)
+    this.seen = seen
+  }
+
+  entryAt(runId: string, seq: number): EntryMark | undefined {
+    return this.seen.entries.get(`${runId} ${seq}`)
+  }
+
+  keyHolder(run: Keyed): string | null {
+    const key = uniqueText(run)
+    const rival = this.made.rivals.find((row) => row['unique_key'] === key && row['id'] !== run.id)
+    return (rival?.['id'] as string | undefined) ?? null
+  }
+
+  hasMail({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+    return this.seen.messageArrived.has(id) || this.hasPut(runId, after, names)
+  }
+
+  advance(run: Run, transition: Transition): Run {
+    const moved = advanced(run, transition, this.now)
+    this.write(run, { run: moved, append: transition.append }, transition.id)
+    return moved
+  }
+
+  startChildren({ id }: Transition): readonly Started[] {
+    const started = this.made.children.get(id) ?? []
+    for (const { created, run } of started) if (created) this.admit(run, this.made.inserted.has(run.id))
+    return started
+  }
+
+  present(run: Run): Run {
+    return this.run(run.id) ?? run
+  }
+
+  leave(_before: Run, kept: Run, transition: Transition, isReleased: boolean): Run {
+    if (!isReleased) return kept
+    const run = left(kept, transition, this.now)
+    this.set(run)
+    return run
+  }
+}
+
+export function createLockedCommitQueries(
+  { schema, now }: Dialect,
+  exchange: ExchangeRunner,
+  startChildren: StartChildren,
+): LockedCommitQueries {
+  const places = statement(
+    'commit.look',
+    `
+    select ${now} as now, null as run_id, null::integer as seq, null as transition_id, null::bigint as at
+    union all
+    select null, run_id::text, entry.seq, transition_id, at
+    from json_to_recordset($2::text::json) as place (r uuid, s integer) cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = r and entry.seq = s offset 0) as entry`,
+  )
+  const holders = statement(
+    'commit.look',
+    `
+    select run.id, run.unique_key
+      from (select distinct value as key from json_array_elements_text($2::text::json)) as asked cross join lateral (
+        select * from ${schema}.runs
+        where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
+  )
+
+  // Apart from the lock, as every look is: who sends has the lock of the run before it puts anything into the mailbox.
+  const mail = statement(
+    'commit.look',
+    `
+    select distinct asked.t
+    from json_to_recordset($2::text::json) as asked (t text, r uuid, after integer, name text, takes json)
+    cross join lateral (
+      select 1 from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.r and message.name = asked.name
+        and message.taken_by is null and message.position > asked.after
+        and message.id not in (select json_array_elements_text(asked.takes))
+      limit 1) as message`,
+  )
+
+  async function lookForMail(
+    x: Execution,
+    shard: number,
+    transitions: readonly Transition[],
+  ): Promise<ReadonlySet<string>> {
+    const asked = transitions.flatMap(({ id: t, runId: r, parkIf, takes }) =>
+      (parkIf?.wakeNames ?? []).map((name) => ({ t, r, after: parkIf?.inbox ?? 0, name, takes })),
+    )
+    if (asked.length === 0) return new Set()
+    const rows = await x.execute(mail, [shard, JSON.stringify(asked)])
+    return new Set(rows.map((row) => row['t'] as string))
+  }
+
+  async function look(x: Execution, shard: number, transitions: readonly Transition[]): Promise<Look> {
+    const asked = transitions.flatMap(({ runId: r, guard, append }) => [
+      { r, s: guard.seq + 1 },
+      { r, s: guard.seq + append.length },
+    ])
+    const [seen, messageArrived] = await Promise.all([
+      x.execute(places, [shard, JSON.stringify(asked)]),
+      lookForMail(x, shard, transitions),
+    ])
+    const entries = new Map(
+      seen.slice(1).map((row) => {
+        const mark = { transition: row['transition_id'] as string | null, at: Number(row['at']) }
+        return [`${row['run_id'] as string} ${Number(row['seq'])}`, mark]
+      }),
+    )
+    return { now: Number(seen[0]?.['now']), entries, messageArrived }
+  }
+
+  /** Inserts the children of those that are in order as far as can be seen; and tells who has the keys that some want. */
+  async function prepare(
+    x: Execution,
+    shard: number,
+    transitions: readonly Transition[],
+    unitOfWork: CommitBooks,
+    guard: Guard,
+  ): Promise<Made> {
+    const keys = transitions.flatMap(
+      (one, index) => guard.decide(index, () => keyAfter(one, unitOfWork.run(one.runId))) ?? [],
+    )
+    // No child is started for one that is set aside.
+    guard.assertWhole()
+    const rivals = keys.length === 0 ? [] : await x.execute(holders, [shard, JSON.stringify(keys)])
+    unitOfWork.made = { ...nothingMade, rivals }
+    const starting = transitions.filter(
+      (one) => (one.outbound?.starts.length ?? 0) > 0 && judge(unitOfWork, unitOfWork.run(one.runId), one) === null,
+    )
+    if (starting.length === 0) return unitOfWork.made
+    const children = new Map<string, readonly Started[]>()
+    const { started, inserted } = await startChildren(
+      x,
+      starting.flatMap(({ outbound }) => (outbound?.starts ?? []).map(({ run }) => run)),
+    )
+    let from = 0
+    for (const { id, outbound } of starting) {
+      const till = from + (outbound?.starts.length ?? 0)
+      children.set(id, started.slice(from, till))
+      from = till
+    }
+    return { children, inserted, rivals }
+  }
+
+  return {
+    commit: (x, shard, transitions, lockRequest, { inUserTransaction = false, lockPolicy } = {}) =>
+      exchange.perform(x, {
+        end: 'commit',
+        lockRequest,
+        inUserTransaction,
+        lockPolicy,
+        look: () => look(x, shard, transitions),
+        lend: (found, seen, crowds) => new CommitBooks(found, seen, crowds),
+        prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
+        decide: (unitOfWork, _seen, made, guard) => {
+          unitOfWork.made = made ?? nothingMade
+          const decide = (one: Transition): Committed => {
+            const run = unitOfWork.run(one.runId)
+            const refusal = judge(unitOfWork, run, one)
+            if (refusal === null) return commit(unitOfWork, run as Run, one)
+            // Its children are there already. It is not as it seemed, because of another one of the same batch.
+            if (unitOfWork.made.children.has(one.id)) throw oneByOne()
+            return refusal
+          }
+          return transitions.map((one, index) => {
+            // Who begins to wait on a topic has its lock, also where the rules need not look at it.
+            for (const watched of one.outbound?.watches ?? []) {
+              if (watched.kind === 'topic') guard.concerns(index, watched.name)
+            }
+            return guard.decide(index, () => decide(one)) as Committed
+          })
+        },
+      }),
+  }
+}
+
+/** What transitions may touch. */
+export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
+  const lockRequest = new LockRequest()
+  for (const { runId, status, outbound } of transitions) {
+    lockRequest.concern(runId)
+    if (status !== null && isTerminal(status)) lockRequest.ends.add(runId)
+    for (const watched of outbound?.watches ?? []) lockRequest.watch(runId, watched)
+  }
+  return lockRequest
+}
+
+/** The key that the run would have if it began anew as another. */
+function keyAfter({ continues }: Transition, run: Run | undefined): readonly string[] {
+  if (continues === null || run === undefined) return []
+  const key = uniqueText({ ...run, ...continues })
+  return key === null ? [] : [key]
+}
+
+/** As if a unique index had refused the whole: each gets a transaction of its own then. */
+function oneByOne(): HoldfastError {
+  const cause = Object.assign(new Error('Two of a batch are in the way of one another.'), { code: '23505' })
+  return new HoldfastError('STORE_UNAVAILABLE', 'Two transitions of a batch are in the way of one another.', { cause })
+}

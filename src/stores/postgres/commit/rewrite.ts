@@ -1,0 +1,168 @@
+// Rows that are locked, as they are written back with everything that was decided about them: each run once, however many
+// decisions that were, and all runs of a shard in one statement, with their entries and, if it is to tell of
+// any, their row of the feed.
+
+import { nearDeadline } from '../../../core/rules/deadline.ts'
+import { uniqueText } from '../../../core/model/key.ts'
+import { wakeNamesText } from '../../../core/rows/wake-names.ts'
+import { isTerminal, type Run } from '../../../core/model/run.ts'
+import type { StatementName } from '../statement-name.ts'
+import { entryColumns, type Appends } from './appends.ts'
+import { exchangeMethods, type ExchangeMethod } from '../exchange/unit-of-work-statements.ts'
+import { statement, type Dialect, type Statement } from '../dialect.ts'
+import type { Execution } from '../execution.ts'
+
+export interface RewriteQueries {
+  /** Writes rows of a shard, as they are from here on, and their entries. */
+  write(
+    x: Execution,
+    end: ExchangeMethod,
+    shard: number,
+    runs: readonly Run[],
+    appends: Appends,
+    now: number,
+  ): Promise<unknown>
+  /** The same in two statements, for what others get is written between them. */
+  writeRows(
+    x: Execution,
+    end: ExchangeMethod,
+    shard: number,
+    runs: readonly Run[],
+    appends: Appends,
+    now: number,
+  ): Promise<unknown>
+  feed(x: Execution, end: ExchangeMethod, shard: number, appends: Appends): Promise<unknown>
+}
+
+interface Statements {
+  /** Without entries. */
+  readonly silent: Statement
+  readonly appending: Statement
+  readonly feeding: Statement
+  /** Both of them. */
+  readonly whole: Statement
+}
+
+export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQueries {
+  const rows = `
+    with given as materialized (
+      select * from json_to_recordset($2::text::json) as given (
+        id uuid, type text, version integer, unique_key text, status text, readiness text, due bigint, seq integer,
+        base integer, inbox integer, wake_names text, watched boolean, control_request text, undo text, crashes integer, token bigint, session text,
+        deadline bigint, timeout_at bigint, expires_at bigint, updated_at bigint, ended_at bigint, deleted_at bigint,
+        delete_reason text, key_id text, feed boolean)),
+    moved as (
+      update ${schema}.runs as run set type = given.type, version = given.version, unique_key = given.unique_key,
+        status = given.status, readiness = given.readiness, due = given.due, seq = given.seq, base = given.base,
+        inbox = given.inbox, wake_names = given.wake_names, watched = given.watched, control_request = given.control_request, undo = given.undo, crashes = given.crashes,
+        token = given.token, session = given.session, deadline = given.deadline, timeout_at = given.timeout_at,
+        expires_at = given.expires_at, updated_at = given.updated_at, ended_at = given.ended_at,
+        deleted_at = given.deleted_at, delete_reason = given.delete_reason, key_id = given.key_id, feed = given.feed
+      from given where run.shard = $1::smallint and run.id = any(array(select id from given)) and run.id = given.id)`
+  const entries = (now: string): string => `
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, r, s, k, n, m, d, ${now}, t
+      from json_to_recordset($3::text::json) as entry (${entryColumns})`
+  const feed = (ranges: string): string => `
+    insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+    select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(r), pg_catalog.array_agg(first),
+      pg_catalog.array_agg(last)
+    from json_to_recordset(${ranges}::text::json) as range (r uuid, first integer, last integer)`
+  const planOf = (end: ExchangeMethod): Statements => {
+    const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
+    // What is delivered appends nothing.
+    const isMail = end === 'deliver'
+    const append: readonly StatementName[] = isMail ? [write] : [write, `${end}.append`]
+    const last: readonly StatementName[] = isMail ? [] : [`${end}.feed`]
+    return {
+      silent: statement(write, `${rows} select 1`),
+      appending: statement(append, `${rows} ${entries('$4::bigint')}`),
+      feeding: statement(last, feed('$2')),
+      whole: statement([...append, ...last], `${rows}, appended as (${entries('$5::bigint')}) ${feed('$4')}`),
+    }
+  }
+  const statements = Object.fromEntries(exchangeMethods.map((end) => [end, planOf(end)])) as Record<
+    ExchangeMethod,
+    Statements
+  >
+
+  return {
+    write(x, end, shard, runs, appends, now) {
+      const given = rowsJson(runs)
+      if (appends.isEmpty) return x.execute(statements[end].silent, [shard, given])
+      return appends.isFeedEmpty
+        ? x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
+        : x.execute(statements[end].whole, [shard, given, appends.entriesJson, appends.rangesJson, now])
+    },
+    writeRows(x, end, shard, runs, appends, now) {
+      const given = rowsJson(runs)
+      return appends.isEmpty
+        ? x.execute(statements[end].silent, [shard, given])
+        : x.execute(statements[end].appending, [shard, given, appends.entriesJson, now])
+    },
+    async feed(x, end, shard, appends) {
+      if (!appends.isFeedEmpty) await x.execute(statements[end].feeding, [shard, appends.rangesJson])
+    },
+  }
+}
+
+/** Tells those who look for runs whose time is over that this one will be such a run soon. */
+export function hintDeadline({ hints }: Pick<Execution, 'hints'>, run: Run, now: number): void {
+  const at = nearDeadline(run, now)
+  if (at !== null) hints.push({ kind: 'deadline', at })
+}
+
+/** Tells those who listen what a row has become. */
+export function hintOf(
+  { hints }: Pick<Execution, 'hints'>,
+  before: Run['status'] | undefined,
+  run: Pick<Run, 'id' | 'type' | 'status' | 'readiness'> & Partial<Pick<Run, 'version' | 'priority' | 'due'>>,
+): void {
+  const { id, status } = run
+  if (isTerminal(status) && (before === undefined || !isTerminal(before))) hints.push({ kind: 'ended', runId: id })
+  hintPlace({ hints }, run)
+}
+
+/** Tells those who claim where a run stands that is ready or timed, as far as that is known. */
+export function hintPlace(
+  { hints }: Pick<Execution, 'hints'>,
+  run: Pick<Run, 'type' | 'readiness'> & Partial<Pick<Run, 'version' | 'priority' | 'due'>>,
+): void {
+  const { type, readiness, version, priority, due } = run
+  if (readiness !== 'ready' && readiness !== 'timed') return
+  const isTimed = readiness === 'timed'
+  if (version === undefined || priority === undefined || typeof due !== 'number') {
+    hints.push({ kind: 'ready', type, isTimed })
+  } else hints.push({ kind: 'ready', type, isTimed, version, rank: 0 - priority, due })
+}
+
+function rowsJson(runs: readonly Run[]): string {
+  return JSON.stringify(runs.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(rowJson))
+}
+
+function rowJson(run: Run): object {
+  const { id, type, version, status, readiness, due, seq, base, inbox, watched, undo, crashes, token, session } = run
+  const controlRequest = run.controlRequest === null ? null : JSON.stringify(run.controlRequest)
+  const place = { id, type, version, unique_key: uniqueText(run), status, readiness, due, seq, base, inbox, watched }
+  const wakeNames = wakeNamesText(run.wakeNames, token)
+  const times = { deadline: run.deadline, timeout_at: run.timeoutAt, expires_at: run.expiresAt }
+  const ends = {
+    ended_at: run.endedAt,
+    deleted_at: run.deletedAt,
+    delete_reason: run.deleteReason,
+    key_id: run.keyId,
+    feed: run.feed,
+  }
+  return {
+    ...place,
+    wake_names: wakeNames,
+    control_request: controlRequest,
+    undo,
+    crashes,
+    token,
+    session,
+    ...times,
+    updated_at: run.updatedAt,
+    ...ends,
+  }
+}

@@ -1,0 +1,233 @@
+// Inserting runs, each with its first entry and, if it is to have one, its place in the feed, in one statement. The unique indexes decide who is
+// first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
+// its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement. A run that another
+// one starts gets its place in the feed later, behind the entry with which that one says so.
+
+import { bug } from '../../../core/errors/error.ts'
+import { uniqueText } from '../../../core/model/key.ts'
+import type { MessageDraft } from '../../../core/rules/unit-of-work.ts'
+import { newRow } from '../../new-row.ts'
+import type { NewRun, Started } from '../../../store.ts'
+import type { StatementName } from '../statement-name.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { Execution, Row } from '../execution.ts'
+import { hintDeadline, hintPlace } from './rewrite.ts'
+import { isTrue, runColumns, runOf } from '../schema/rows.ts'
+import { foremost } from '../../insert-order.ts'
+
+/** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
+const mostRounds = 100
+
+export interface StartQueries {
+  /** Starts runs of one shard. The ids of those that were inserted now, and not by an earlier try, go into `inserted`. */
+  start(x: Execution, shard: number, runs: readonly NewRun[], inserted?: Set<string>): Promise<readonly Started[]>
+  /** What the starts of those runs are answered whose ids exist. */
+  lookForIds(x: Execution, shard: number, runs: readonly NewRun[]): Promise<ReadonlyMap<NewRun, Started>>
+}
+
+/** `as`: whether runs are started by people, or by other runs with their transitions. */
+export function createStartQueries(
+  { schema, now, feedNumber }: Dialect,
+  as: 'start' | 'commit' = 'start',
+): StartQueries {
+  const planned = (...names: readonly StatementName[]): readonly StatementName[] =>
+    as === 'start' ? names : ['commit.start']
+  const mailing = `,
+    mailed as (
+      insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
+      select $1::smallint, id, position, m, kind, name, data, policy, created_at, 'queued'
+      from json_to_recordset($3::text::json) as letter (
+        r uuid, position integer, m text, kind text, name text, data text, policy text) join made on made.id = letter.r)`
+  // In the order of the batch.
+  const feeding = `,
+    fed as (
+      insert into ${schema}.feed (shard, number, runs, firsts, lasts)
+      select $1::smallint, pg_catalog.nextval(${feedNumber}), pg_catalog.array_agg(id order by nth), pg_catalog.array_agg(1),
+        pg_catalog.array_agg(1)
+      from made join given using (id) where feed having count(*) > 0)`
+  const inserting = (more: string): string => `
+    with clock as materialized (select ${now} as now),
+    given as materialized (
+      select * from json_to_recordset($2::text::json) as given (
+        place integer, nth integer, id uuid, type text, version integer, rank integer, due_at bigint, due_after bigint,
+        timeout_ms bigint, expires_ms bigint, session text, token bigint, lease_ms bigint, key text, key_scope text,
+        unique_key text, idempotency_key text, parent_id uuid, tags text, metadata text, key_id text, inbox integer, feed boolean,
+        entry_kind text, entry_name text, entry_meta text, entry_data text, transition text)),
+    -- A session that ends at the same time is found by a later rescue.
+    dead as materialized (
+      select id from ${schema}.sessions
+      where shard = 0 and ended_at is not null and id = any(array(select session from given where session is not null))),
+    made as (
+      insert into ${schema}.runs (shard, id, type, version, status, readiness, rank, due, token, session, deadline,
+        timeout_at, expires_at, key, key_scope, unique_key, idempotency_key, started_as, parent_id, tags, metadata,
+        key_id, inbox, feed, created_at, updated_at)
+      select $1::smallint, id, type, version,
+        case when leased then 'running' else 'pending' end,
+        case when leased then 'leased' when due > now then 'timed' else 'ready' end,
+        rank, case when leased then null else due end, case when leased then token else 0 end,
+        case when leased then session end, case when leased then now + lease_ms end,
+        now + timeout_ms, case when leased then null else now + expires_ms end,
+        key, key_scope, unique_key, idempotency_key, case when idempotency_key is not null then type end,
+        parent_id, tags, metadata, key_id, coalesce(inbox, 0), coalesce(feed, false), now, now
+      from (
+        select given.*, clock.now, coalesce(least(due_at, now + due_after), now) as due,
+          session is not null and session not in (select id from dead) as leased
+        from given cross join clock) as one
+      -- The one order in which everybody inserts.
+      order by place
+      on conflict do nothing
+      returning id, session is not null as leased, created_at),
+    tagged as (
+      insert into ${schema}.tags (shard, tag, run_id)
+      select distinct $1::smallint, tag, id from given cross join lateral json_array_elements_text(tags::json) as tag
+      where tags is not null and id in (select id from made)),
+    appended as (
+      insert into ${schema}.journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)
+      select $1::smallint, id, 1, entry_kind, entry_name, entry_meta, entry_data, created_at, transition
+      from made join given using (id))${more}
+    select * from made`
+  const first = ['start.session', 'start.insert', 'start.append'] as const
+  const insert = {
+    plain: statement(planned(...first), inserting('')),
+    fed: statement(planned(...first, 'start.feed'), inserting(feeding)),
+  }
+  const insertWithMail = {
+    plain: statement(planned(...first, 'start.mail'), inserting(mailing)),
+    fed: statement(planned(...first, 'start.mail', 'start.feed'), inserting(mailing + feeding)),
+  }
+
+  const look = statement(
+    planned('start.look'),
+    `
+    with given as materialized (
+      select * from json_to_recordset($2::text::json) as given (
+        place integer, id uuid, type text, unique_key text, idempotency_key text))
+    select place, 1 as preference, 'id' as taken, transition_id, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs where shard = $1::smallint and id = given.id offset 0) as run
+      cross join lateral (
+      select transition_id from ${schema}.journal where shard = $1::smallint and run_id = given.id and seq = 1
+      offset 0) as entry
+    union all
+    select place, 2, 'idempotency-key', null, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs
+      where shard = $1::smallint and idempotency_key = given.idempotency_key and started_as = given.type
+        and deleted_at is null offset 0) as run
+    union all
+    select place, 3, 'key', null, ${runColumns('run')}
+    from given cross join lateral (
+      select * from ${schema}.runs
+      where shard = $1::smallint and unique_key = given.unique_key and ended_at is null and deleted_at is null
+      offset 0) as run
+    order by place, preference`,
+  )
+
+  /** Inserts what is not in the way of anything, and tells what it became. */
+  async function insertNew(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
+    const chosen = foremost(runs)
+    const byId = new Map(chosen.map((run) => [run.id, run]))
+    const nth = new Map(runs.map((run, index) => [run, index]))
+    const given = chosen.map((run, place) => ({ ...givenOf(run, place), nth: nth.get(run) }))
+    const mail = chosen.flatMap(messageNameOf)
+    const kind = as === 'start' && chosen.some(({ feed }) => feed) ? 'fed' : 'plain'
+    const rows =
+      mail.length === 0
+        ? await x.execute(insert[kind], [shard, JSON.stringify(given)])
+        : await x.execute(insertWithMail[kind], [shard, JSON.stringify(given), JSON.stringify(mail)])
+    const answers = new Map<NewRun, Started>()
+    for (const row of rows) {
+      const run = byId.get(row['id'] as string) as NewRun
+      const leased = isTrue(row['leased'])
+      const made = newRow(run, Number(row['created_at']), leased)
+      if (!leased) hintPlace(x, made)
+      hintDeadline(x, made, made.createdAt)
+      answers.set(run, { created: true, taken: null, run: { ...made, inbox: lettersOf(run).length } })
+    }
+    return answers
+  }
+
+  async function lookFor(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
+    const rows = await x.execute(look, [shard, JSON.stringify(runs.map(givenOf))])
+    const answers = new Map<NewRun, Started>()
+    for (const row of rows) {
+      const run = runs[Number(row['place'])] as NewRun
+      if (!answers.has(run)) answers.set(run, obstacle(run, row))
+    }
+    return answers
+  }
+
+  return {
+    async start(x, shard, runs, inserted) {
+      const answers = new Map<NewRun, Started>()
+      let open = runs
+      for (let round = 0; open.length > 0; round += 1) {
+        if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+        for (const [run, answer] of await insertNew(x, shard, open)) {
+          answers.set(run, answer)
+          inserted?.add(run.id)
+        }
+        open = open.filter((run) => !answers.has(run))
+        if (open.length === 0) break
+        for (const [run, answer] of await lookFor(x, shard, open)) answers.set(run, answer)
+        open = open.filter((run) => !answers.has(run))
+      }
+      return runs.map((run) => answers.get(run) as Started)
+    },
+
+    async lookForIds(x, shard, runs) {
+      const only = runs.map((run) => ({ ...run, key: null, idempotencyKey: null }))
+      const found = await lookFor(x, shard, only)
+      const answers = new Map<NewRun, Started>()
+      runs.forEach((run, index) => {
+        const answer = found.get(only[index] as NewRun)
+        if (answer !== undefined) answers.set(run, answer)
+      })
+      return answers
+    },
+  }
+}
+
+/** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */
+function obstacle({ transition }: NewRun, row: Row): Started {
+  const taken = row['taken'] as Exclude<Started['taken'], null>
+  const created = taken === 'id' && row['transition_id'] === transition
+  return { created, taken: created ? null : taken, run: runOf(row) }
+}
+
+/** A run as JSON. What is left out is null: most runs have few of these. */
+function givenOf(run: NewRun, place: number): object {
+  const { id, type, version, priority, due, timeoutMs, expiresInMs, lease, first, transition } = run
+  const given: Record<string, unknown> = { place, id, type, version, rank: 0 - priority, key_scope: run.keyScope }
+  if (due !== null) Object.assign(given, { due_at: due.at, due_after: due.afterMs })
+  if (timeoutMs !== null) given['timeout_ms'] = timeoutMs
+  if (expiresInMs !== null) given['expires_ms'] = expiresInMs
+  if (lease !== null) Object.assign(given, { session: lease.session, token: lease.token, lease_ms: run.leaseMs })
+  if (run.key !== null) Object.assign(given, { key: run.key, unique_key: uniqueText(run) })
+  if (run.idempotencyKey !== null) given['idempotency_key'] = run.idempotencyKey
+  if (run.parentId !== null) given['parent_id'] = run.parentId
+  if (run.tags.length > 0) given['tags'] = JSON.stringify(run.tags)
+  if (run.metadata !== null) given['metadata'] = run.metadata
+  if ((run.keyId ?? null) !== null) given['key_id'] = run.keyId
+  const { length } = lettersOf(run)
+  if (length > 0) given['inbox'] = length
+  if (run.feed) given['feed'] = true
+  given['entry_kind'] = first.kind
+  if (first.name !== null) given['entry_name'] = first.name
+  if (first.meta !== null) given['entry_meta'] = JSON.stringify(first.meta)
+  given['entry_data'] = first.data
+  given['transition'] = transition
+  return given
+}
+
+/** What it finds in its mailbox, each once. */
+function lettersOf({ mail = [] }: NewRun): readonly MessageDraft[] {
+  return mail.length < 2 ? mail : [...new Map(mail.toReversed().map((one) => [one.id, one])).values()].toReversed()
+}
+
+function messageNameOf(run: NewRun): readonly object[] {
+  return lettersOf(run).map(({ id: m, kind, name, data, policy }, index) => {
+    const draft = { r: run.id, position: index + 1, m, kind, name, data }
+    return policy === null ? draft : { ...draft, policy: JSON.stringify(policy) }
+  })
+}

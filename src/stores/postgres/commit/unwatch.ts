@@ -1,0 +1,52 @@
+// Giving up waits in the statement that commits. The lock of the run is enough: its waits begin and end by its own transitions,
+// one after the other. Who sends to the topic at the same time may still find the wait: then the run has a message more, as if
+// that had come a moment earlier.
+
+import type { Transition } from '../../../core/model/transition.ts'
+import { targetOf } from '../../../core/model/wait-target.ts'
+import type { Dialect } from '../dialect.ts'
+import { shardOfWait } from '../schema/shards.ts'
+
+/** A list of waits whose keys can be looked up in all their combinations: so many at most. */
+export const mostCombinations = 1_000
+
+/** Added to the statement that has `moved` runs: those give up the waits of its sixth value. */
+export function unwatchSql({ schema }: Pick<Dialect, 'schema'>): string {
+  // Looked up by keys, whatever a kept plan believes of how many waits there are.
+  const among = (column: string): string => `any(array(select ${column} from gone))`
+  return `,
+    gone as materialized (
+      select gone.* from json_to_recordset($6::text::json) as gone (w smallint, kind text, target text, r uuid)
+        join moved on moved.id = gone.r),
+    unwatched as (
+      delete from ${schema}.waits as wait using gone
+      where wait.shard = ${among('w')} and wait.kind = ${among('kind')} and wait.target = ${among('target')}
+        and wait.run_id = ${among('r')} and wait.effect = 'notify' and wait.shard = gone.w and wait.kind = gone.kind
+        and wait.target = gone.target and wait.run_id = gone.r)`
+}
+
+export function unwatchesOf(dialect: Dialect, transitions: readonly Transition[]): readonly object[] {
+  return transitions.flatMap(({ runId: r, outbound }) =>
+    (outbound?.unwatches ?? []).flatMap((watched) => {
+      const wait = { kind: watched.kind, target: targetOf(watched) }
+      const w = shardOfWait(dialect, wait)
+      return w === undefined ? [] : [{ w, ...wait, r }]
+    }),
+  )
+}
+
+/** Without those that give up waits, if together they give up more than can be looked up so. */
+export function withoutMany(transitions: readonly Transition[]): readonly Transition[] {
+  const targets = new Set<string>()
+  let runs = 0
+  for (const { outbound } of transitions) {
+    for (const watched of outbound?.unwatches ?? []) targets.add(targetOf(watched))
+    if (isLeaving(outbound)) runs += 1
+  }
+  if (targets.size * runs <= mostCombinations) return transitions
+  return transitions.filter(({ outbound }) => !isLeaving(outbound))
+}
+
+function isLeaving(outbound: Transition['outbound']): boolean {
+  return (outbound?.unwatches.length ?? 0) > 0
+}

@@ -1,0 +1,48 @@
+// The connection as a user's function gets it for the length of one transaction: the client of `pg` to all appearances. Once
+// it is taken back, every call on it is refused, so that code which goes on after its time can write neither outside of the
+// transaction nor into that of somebody else.
+
+import { HoldfastError } from '../../../core/errors/error.ts'
+import { fatal } from '../../../core/definition/retry-mark.ts'
+
+export interface Loan<Client extends object> {
+  readonly lent: Client
+  readonly takeBack: () => void
+}
+
+/** Whose connection it is decides about these. */
+const ours: ReadonlySet<string | symbol> = new Set(['release', 'end', 'connect'])
+
+export function lendClient<Client extends object>(client: Client): Loan<Client> {
+  let isOver = false
+  const lent = new Proxy(client, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target)
+      if (typeof value !== 'function' || key === 'constructor') return value
+      return (...given: unknown[]): unknown => {
+        if (isOver) throw isOverError()
+        if (ours.has(key)) throw notYours(String(key))
+        const answer: unknown = Reflect.apply(value, target, given)
+        return answer === target ? lent : answer
+      }
+    },
+    set: (target, key, value) => Reflect.set(target, key, value, target),
+  })
+  return { lent, takeBack: () => (isOver = true) }
+}
+
+export function isOverError(): HoldfastError {
+  return new HoldfastError(
+    'INVALID_OPTION',
+    'This transaction is over: what a function does with it must be awaited before the function returns, and within its timeout.',
+  )
+}
+
+function notYours(method: string): Error {
+  return fatal(
+    new HoldfastError(
+      'INVALID_OPTION',
+      `The connection of a transaction belongs to Holdfast: do not call ${method}() on it. Return from the function instead.`,
+    ),
+  )
+}

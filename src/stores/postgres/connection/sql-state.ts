@@ -1,0 +1,167 @@
+// What Postgres or the way to it says when something goes wrong, told in our own codes, once. Who must act decides: what
+// passes by itself is STORE_UNAVAILABLE (the engine keeps its work and tries again), what stays until an operator acts is
+// STORE_REFUSED (workers keep their work as well, callers are told at once what to do), what can never be stored is
+// ENTRY_REJECTED (the engine finds the entry and fails its run), and what is left is a defect of ours.
+
+import { isDefect, isOfTheWay } from '../../../core/errors/driver-error.ts'
+import { HoldfastError, isHoldfastError, type ErrorCode } from '../../../core/errors/error.ts'
+
+/** The five characters with which Postgres names an error; undefined if the error is not from Postgres. */
+export function sqlStateOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined
+  const { code } = error
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !isSystemCode(code) ? code : undefined
+}
+
+/** Node's own codes may have five letters, too. */
+function isSystemCode(code: string): boolean {
+  return /^E[A-Z]+$/.test(code)
+}
+
+/** Others were in the way, and nothing was done: the same again may succeed at once. */
+export function isTransient(state: string | undefined): boolean {
+  return state === '40001' || state === '40P01' || isLocked(state)
+}
+
+/** Somebody else has locked a row for longer than this statement was to wait. */
+export function isLocked(state: string | undefined): boolean {
+  return state === '55P03'
+}
+
+/** A value that a statement has read is not what the statement takes it for. */
+export function isOfData(error: unknown): boolean {
+  const state = sqlStateOf(error) ?? (error instanceof Error ? sqlStateOf(error.cause) : undefined)
+  return state?.startsWith('22') === true
+}
+
+/** It was given up, mostly because it took longer than the statement timeout. */
+export function isCancelled(state: string | undefined): boolean {
+  return state === '57014'
+}
+
+/** The connection is about to end, or the way to the database has. */
+export function isLost(state: string | undefined): boolean {
+  return state !== undefined && /^(?:08|57P0[1-5])/.test(state)
+}
+
+/** A pooler between us and the database gives every transaction another connection, which does not know the statement. */
+export function isUnknownStatement(state: string | undefined): boolean {
+  return state === '42P05' || state === '26000'
+}
+
+/** A statement before this one failed: that one says why. */
+export function isAborted(state: string | undefined): boolean {
+  return state === '25P02'
+}
+
+/** Somebody lacks a right, or a policy refuses a row. */
+export function isRight(state: unknown): boolean {
+  return state === '42501'
+}
+
+/**
+ * A policy of row-level security refuses one row: others are not concerned. The server says so in its own language, but it
+ * names the place in its code where that is found out.
+ */
+function isOfRow(error: unknown, state: string | undefined): boolean {
+  return isRight(state) && (error as { readonly routine?: unknown }).routine === 'ExecWithCheckOptions'
+}
+
+export function isUniqueViolation(state: string | undefined): boolean {
+  return state === '23505'
+}
+
+interface Meaning {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+const unavailable = (message: string): Meaning => ({ code: 'STORE_UNAVAILABLE', message })
+const refused = (message: string): Meaning => ({ code: 'STORE_REFUSED', message })
+
+/** By the whole state first, then by its class. */
+const meanings: Readonly<Record<string, Meaning>> = {
+  '25P02': unavailable(
+    'A statement before this one failed, and so has the whole transaction. Roll it back, and begin anew.',
+  ),
+  '26000': unavailable('A pooler does not know our prepared statements: from here on they go without names.'),
+  '25006': refused(
+    'The database is read-only: it may be a replica, or fail over just now. Name the primary in the address.',
+  ),
+  '28000': refused('The database refuses this user: check the address, and what the server allows.'),
+  '28P01': refused('The database refuses this password: check the address.'),
+  '3D000': refused('The database does not exist: check the address.'),
+  '3F000': refused('The schema does not exist. Make it with `holdfast migrate`, or correct the schema option.'),
+  '42501': refused(
+    'The user of the database lacks a right: grant it a role that `holdfast migrate --roles` makes (a worker performs runs, a ' +
+      'starter starts, sends and controls, a migrator migrates and runs rekey), or what is missing.',
+  ),
+  '42P05': unavailable('A pooler knows our prepared statements of before: from here on they go without names.'),
+  '42P01': refused('A table is missing. Make the schema with `holdfast migrate`, or correct the schema option.'),
+  '42703': refused('A column is missing. Update the schema with `holdfast migrate`.'),
+  '53100': unavailable('The disk of the database is full.'),
+  '53200': unavailable('The database is out of memory.'),
+  '53300': unavailable('The database has no connection left: raise max_connections, or lower the size of the pools.'),
+  '57014': unavailable('The database took longer than the storage timeout.'),
+  '08': unavailable('The connection to the database failed.'),
+  '40': unavailable('Others were in the way too often.'),
+  '53': unavailable('The database lacks a resource.'),
+  '55': unavailable('Another transaction has locked a row for longer than a statement waits for it.'),
+  '57': unavailable('The database is shutting down or starting.'),
+  '58': unavailable('The database failed to read or write.'),
+  XX: unavailable('The database is damaged or has a defect. Look at its log.'),
+  '22': { code: 'ENTRY_REJECTED', message: 'A value cannot be stored.' },
+  '23': { code: 'ENTRY_REJECTED', message: 'A value breaks a constraint of the database.' },
+  '54': { code: 'ENTRY_REJECTED', message: 'A payload is larger than the database can store.' },
+}
+
+/** The table has row-level security, and one of its policies refuses what is written. */
+const ofPolicy = refused(
+  'A policy of row-level security refuses this row: change the policy, or let the user of the database bypass it.',
+)
+
+/** What `pg`, and pools that take its place, say of a connection without a code. */
+const connectionWords =
+  /connect|connection|terminat|clos|timed? ?out|timeout|socket|network|queryable|pool|client|server|handshake|certificate|ssl|tls|sasl|scram|password|nothing was answered|aborted|ended|destroyed|unreachable|refused|getaddrinfo/i
+
+/** A socket that broke, a name that was not found, a pool that had nothing to give in time. */
+function isOfTheConnection(error: unknown, text: string): boolean {
+  if (isDefect(error)) return false
+  // What is no error at all is an event of a socket.
+  return !(error instanceof Error) || isOfTheWay(error) || connectionWords.test(text)
+}
+
+/**
+ * The error of a request whose text cannot be the cause: for a connection, or to commit. Whatever it is, if Postgres did not say
+ * it, the way to the database failed.
+ */
+export function unanswered(error: unknown): unknown {
+  return isHoldfastError(error) || sqlStateOf(error) !== undefined ? error : failed(error)
+}
+
+function failed(error: unknown): HoldfastError {
+  const message = `The connection to the database failed: ${error instanceof Error ? error.message : String(error)}`
+  return new HoldfastError('STORE_UNAVAILABLE', message, { cause: error, details: { sqlState: null } })
+}
+
+function strange(error: unknown, text: string): HoldfastError {
+  const message =
+    `A statement could not be sent: ${text}. Neither Postgres nor the connection to it said so. If a payload is not the ` +
+    'cause, this is a defect of Holdfast: please report it.'
+  return new HoldfastError('BUG', message, { cause: error, details: { sqlState: null } })
+}
+
+/** The error that a caller of the store gets for what the library threw. */
+export function translated(error: unknown): HoldfastError {
+  if (isHoldfastError(error)) return error
+  const text = error instanceof Error ? error.message : String(error)
+  const state = sqlStateOf(error)
+  const details = { sqlState: state ?? null, ...(isOfRow(error, state) ? { row: true } : {}) }
+  if (state === undefined) return isOfTheConnection(error, text) ? failed(error) : strange(error, text)
+  const meaning = isOfRow(error, state) ? ofPolicy : (meanings[state] ?? meanings[state.slice(0, 2)])
+  if (meaning !== undefined) {
+    return new HoldfastError(meaning.code, `${meaning.message} Postgres says: ${text}`, { cause: error, details })
+  }
+  const message = `Postgres refused a statement: ${text}. This is a defect of Holdfast: please report it.`
+  return new HoldfastError('BUG', message, { cause: error, details })
+}

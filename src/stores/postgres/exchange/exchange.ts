@@ -1,0 +1,156 @@
+// One transaction in which something passes between runs: locks, then looks, then lets the rules decide in memory, then
+// writes. If they need somebody who is not locked, a transaction of ours is rolled back and begins again with that one, so
+// that everybody takes locks in the same order. In a transaction of a user that cannot be: there, and where others keep
+// coming in between, what is found late is locked late, and the database breaks a deadlock if it comes to one.
+//
+// A transaction that passes over what somebody else has locked has not got that, nor runs that a policy refuses. The rules go on without runs that only get
+// something, and leave those to a chore. Where they come to what they cannot do without, they are stopped as where something is
+// missing: what they were about to decide is set aside.
+
+import { bug, HoldfastError } from '../../../core/errors/error.ts'
+import type { Run } from '../../../core/model/run.ts'
+import { SubscriberCounts } from '../../subscriber-counts.ts'
+import type { PostgresUnitOfWork } from './unit-of-work.ts'
+import { createUnitOfWorkLoader } from './unit-of-work-loader.ts'
+import type { ExchangeMethod } from './unit-of-work-statements.ts'
+import { createUnitOfWorkWriter } from './unit-of-work-writer.ts'
+import type { Dialect } from '../dialect.ts'
+import type { Execution } from '../execution.ts'
+import type { LockedRows } from './locked-rows.ts'
+import type { RefusedOthers } from './refused-others.ts'
+import { Guard, createLockFilter, type LockPolicy } from '../commit/locked-items.ts'
+import { Missing, type LockRequest } from './lock-request.ts'
+
+/** What a look of one's own must tell. */
+export interface Seen {
+  readonly now: number
+  /** Rows that it has locked itself. */
+  readonly locked?: readonly Run[]
+}
+
+/** In whose transaction something takes place, and how that takes its locks. */
+export interface ExchangeOptions {
+  /** The transaction is that of a user. @default false */
+  readonly inUserTransaction?: boolean
+  /** @default 'wait' */
+  readonly lockPolicy?: LockPolicy
+}
+
+export interface ExchangeTask<OwnLook extends Seen, Work extends PostgresUnitOfWork, Made, Answer> {
+  readonly end: ExchangeMethod
+  readonly lockRequest: LockRequest
+  /** The transaction is that of a user. */
+  readonly inUserTransaction: boolean
+  /** @default 'wait' */
+  readonly lockPolicy?: LockPolicy | undefined
+  /** Looks for what only this method needs. It is executed under the locks. */
+  look(): Promise<OwnLook>
+  /** What the rules of this method read and write: the usual unit of work, or with what its own look has found. */
+  lend(lockedRows: LockedRows, seen: OwnLook, crowds: SubscriberCounts): Work
+  /** What has to be written before the rest can be decided; never twice. */
+  prepare?(unitOfWork: Work, seen: OwnLook, guard: Guard): Promise<Made>
+  /** Decides all of it, each item under the guard. It may be called again, with another unit of work. */
+  decide(unitOfWork: Work, seen: OwnLook, made: Made | undefined, guard: Guard): Answer
+}
+
+export interface ExchangeRunner {
+  perform<OwnLook extends Seen, Work extends PostgresUnitOfWork, Made, Answer>(
+    x: Execution,
+    task: ExchangeTask<OwnLook, Work, Made, Answer>,
+  ): Promise<Answer>
+}
+
+/** After so many times whoever is found late is locked late: it comes to an end, however many come in between. */
+const mostTries = 4
+
+/** Each time something is missing, it is there the next time. */
+const mostMissing = 100
+
+export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthers, 'among'>): ExchangeRunner {
+  const loader = createUnitOfWorkLoader(dialect)
+  const writer = createUnitOfWorkWriter(dialect)
+  const aside = createLockFilter(dialect, refused)
+  const crowds = new SubscriberCounts()
+
+  async function load<OwnLook extends Seen>(
+    x: Execution,
+    {
+      end,
+      lockRequest,
+      look,
+      lockPolicy = 'wait',
+    }: Pick<ExchangeTask<OwnLook, PostgresUnitOfWork, unknown, unknown>, 'end' | 'lockRequest' | 'look' | 'lockPolicy'>,
+  ): Promise<{ readonly lockedRows: LockedRows; readonly seen: OwnLook; readonly guard: Guard }> {
+    // Counted with the first look: one topic after the other would be found missing, each with a look of its own.
+    for (const [topic, { most, runs }] of lockRequest.subscribing) {
+      if (!crowds.hasRoomFor(runs.size, topic, most)) lockRequest.crowds.set(topic, most)
+    }
+    await loader.candidates(x, end, lockRequest)
+    const lockedOut = await aside.lockedOut(x, lockRequest, lockPolicy)
+    for (const id of lockedOut.runs) lockRequest.runs.delete(id)
+    for (const name of lockedOut.topics) lockRequest.topics.delete(name)
+    const asked = new Set(lockRequest.runs)
+    // Sent together, executed one after the other: the looks see what whoever had the locks has committed.
+    const [{ runs, topics }, seen, looked] = await Promise.all([
+      loader.lock(x, end, lockRequest),
+      look(),
+      loader.look(x, end, lockRequest, lockedOut.runs),
+    ])
+    // It is wanted all the same, should all of this begin again.
+    for (const id of lockedOut.runs) lockRequest.runs.add(id)
+    for (const name of lockedOut.topics) lockRequest.topics.add(name)
+    const ownRuns = (seen.locked ?? []).filter(({ id }) => !lockedOut.runs.has(id))
+    const own = ownRuns.map((run) => [run.id, run] as const)
+    const lockedRows = { ...looked, asked, lockedOut: lockedOut.runs, runs: new Map([...runs, ...own]), topics }
+    assertLocked(lockedRows, lockedOut.runs)
+    return { seen, lockedRows, guard: new Guard(lockedOut) }
+  }
+
+  return {
+    async perform(x, task) {
+      const { end, lockRequest } = task
+      let made: Awaited<ReturnType<NonNullable<typeof task.prepare>>> | undefined
+      let isPrepared = false
+      if (task.lockPolicy === 'pass over') await aside.hurry(x)
+      for (;;) {
+        try {
+          const { lockedRows, seen, guard } = await load(x, task)
+          const unitOfWork = task.lend(lockedRows, seen, crowds)
+          if (!isPrepared) made = await task.prepare?.(unitOfWork, seen, guard)
+          isPrepared = true
+          const answer = task.decide(unitOfWork, seen, made, guard)
+          guard.assertWhole()
+          await writer.write(x, end, unitOfWork)
+          return answer
+        } catch (error) {
+          if (!(error instanceof Missing)) throw error
+          error.add(lockRequest)
+          lockRequest.tries += 1
+          if (lockRequest.tries > mostMissing) throw bug('An exchange never has all that it needs', { end })
+          if (!task.inUserTransaction && lockRequest.tries <= mostTries) throw again()
+        }
+      }
+    },
+  }
+}
+
+/** All who wait are locked, at once: not one after the other as the rules come to them. */
+function assertLocked({ waits, asked, runs }: LockedRows, lockedOut: ReadonlySet<string>): void {
+  const late = new Set<string>()
+  for (const [key, list] of waits) {
+    for (const { runId, missed } of list) {
+      const isWanted = missed === null || key.startsWith('late ')
+      if (isWanted && !asked.has(runId) && !runs.has(runId) && !lockedOut.has(runId)) late.add(runId)
+    }
+  }
+  if (late.size === 0) return
+  throw new Missing((lockRequest) => {
+    for (const id of late) lockRequest.runs.add(id)
+  })
+}
+
+/** The same again, from the start: as if the database had said that others were in the way. */
+function again(): HoldfastError {
+  const cause = Object.assign(new Error('Another transaction came in between.'), { code: '40001' })
+  return new HoldfastError('STORE_UNAVAILABLE', 'Others were in the way too often.', { cause })
+}

@@ -1,0 +1,48 @@
+// What the rules of the exchange are given in one transaction: what was locked and looked at before they run. `lock-request.ts` says what
+// that was to be.
+
+import type { Chore } from '../../../core/model/chore.ts'
+import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { Message } from '../../../core/model/message.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { Broadcast } from '../../../core/model/topic.ts'
+import type { Crowd } from './lock-request.ts'
+
+export type LastEntry = ReturnType<UnitOfWork['lastEntry']>
+
+/** What was locked and looked at. Who is asked for and not there is known not to exist. */
+export interface LockedRows {
+  /** The ids of runs that were to be locked. */
+  readonly asked: ReadonlySet<string>
+  /** Runs that were to be locked, and that somebody else has. */
+  readonly lockedOut: ReadonlySet<string>
+  readonly runs: ReadonlyMap<string, Run>
+  /** Last entries of runs that are over. */
+  readonly lasts: ReadonlyMap<string, LastEntry>
+  /** By run, of all that may end: the next page. */
+  readonly unread: ReadonlyMap<string, readonly Message[]>
+  /** Runs that have more unread than was looked at. */
+  readonly cutUnread: ReadonlySet<string>
+  /** By `run` and its id; by `all`, `one` or `late` and the name of the topic. */
+  readonly waits: ReadonlyMap<string, readonly WaitRow[]>
+  /** Runs, topics and queues on which more wait than were looked at. */
+  readonly cutWaits: ReadonlySet<string>
+  /** The positions of topics that are locked. */
+  readonly topics: ReadonlyMap<string, number>
+  /** By topic and id, of those that were asked for. */
+  readonly broadcasts: ReadonlyMap<string, Broadcast | undefined>
+  /** By delivery and topic. */
+  readonly backlogs: ReadonlyMap<string, readonly Broadcast[]>
+  /** Backlogs of which there is more than was looked at. */
+  readonly cutBacklogs: ReadonlySet<string>
+  /** By topic and position, of those that tell whether a topic is full. */
+  readonly kept: ReadonlyMap<string, KeptBroadcast>
+  /** By topic, of those that were asked for. */
+  readonly crowds: ReadonlyMap<string, Crowd>
+  /** By run and id, of those that were asked for: whether they are there. */
+  readonly messages: ReadonlyMap<string, boolean>
+  /** By kind and target, of those that were asked for. */
+  readonly chores: ReadonlyMap<string, Chore | undefined>
+  /** What a chore passes on, and what comes after it; or what somebody missed. */
+  readonly passedOn: readonly Broadcast[]
+}

@@ -1,0 +1,23 @@
+// What the rules of the exchange have decided and `unit-of-work-writer.ts` is to write.
+
+import type { Draft } from '../../../core/model/entry.ts'
+import type { Fate, Message, DeliveryOutcome } from '../../../core/model/message.ts'
+
+/** A message that is put into a mailbox, and what becomes of it. */
+export interface Put {
+  readonly message: Message
+  readonly outcome: DeliveryOutcome
+  takenBy: number | null
+  fate: Fate | null
+}
+
+/** Entries that are appended, in order; none if the run was inserted with its first entry. */
+export interface Appended {
+  readonly runId: string
+  /** After which. */
+  readonly seq: number
+  readonly append: readonly Draft[]
+  readonly transition: string | null
+  /** Of how many of them, or of the first entry, the feed is to tell. */
+  readonly delivered: number
+}

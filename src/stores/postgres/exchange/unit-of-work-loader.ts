@@ -1,0 +1,367 @@
+// Locks and looks for what the rules of the exchange may touch. Who else has to be locked is found first, without locks; then
+// runs are taken in the order of their ids, then topics in that of their names, each shard after the one before; and only
+// what is read after that is relied upon. With several shards each statement names one.
+
+import { defaultPageLimits, withEachEnd, type Chore } from '../../../core/model/chore.ts'
+import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import { shardFor } from '../../../core/model/run-id.ts'
+import { broadcastMessageId, type Message } from '../../../core/model/message.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { Broadcast } from '../../../core/model/topic.ts'
+import { loadingStatements, type ExchangeMethod } from './unit-of-work-statements.ts'
+import type { Dialect, Statement } from '../dialect.ts'
+import type { Execution, Row } from '../execution.ts'
+import type { LockedRows } from './locked-rows.ts'
+import { broadcastOf, choreOf, entryOf, messageOf, runOf, waitOf } from '../schema/rows.ts'
+import { shardOfChore, shardOfRun } from '../schema/shards.ts'
+import type { LockRequest } from './lock-request.ts'
+
+export interface Locked {
+  readonly runs: ReadonlyMap<string, Run>
+  readonly topics: ReadonlyMap<string, number>
+}
+
+export interface UnitOfWorkLoader {
+  /** Adds to what is wanted whoever else has to be locked, as far as that can be seen without locks. */
+  candidates(x: Execution, end: ExchangeMethod, lockRequest: LockRequest): Promise<void>
+  /** Sends the locks at once: what is sent after this call is executed under them. */
+  lock(x: Execution, end: ExchangeMethod, lockRequest: LockRequest): Promise<Locked>
+  look(
+    x: Execution,
+    end: ExchangeMethod,
+    lockRequest: LockRequest,
+    lockedOut: ReadonlySet<string>,
+  ): Promise<Omit<LockedRows, 'asked' | 'lockedOut' | 'runs' | 'topics'>>
+}
+
+interface Placed {
+  readonly shard: number
+  readonly json: object | string
+}
+
+export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
+  const statements = loadingStatements(dialect)
+  const shardOfTopic = (name: string): number => shardFor(name, dialect.shards)
+
+  /** Asks every shard for its own, in the order of the shards, and answers all rows. */
+  function ask(x: Execution, query: Statement, asked: readonly Placed[]): Promise<readonly Row[]> {
+    const byShard = new Map<number, (object | string)[]>()
+    for (const { shard, json } of asked) {
+      const some = byShard.get(shard)
+      if (some === undefined) byShard.set(shard, [json])
+      else some.push(json)
+    }
+    const sent = [...byShard].sort(([a], [b]) => a - b)
+    return Promise.all(sent.map(([shard, json]) => x.execute(query, [shard, JSON.stringify(json)]))).then((rows) =>
+      rows.flat(),
+    )
+  }
+
+  /** Runs that can exist, each with its shard. */
+  function placed(ids: Iterable<string>): readonly Placed[] {
+    return Array.from(ids).flatMap((id) => {
+      const shard = shardOfRun(dialect, id)
+      return shard === undefined ? [] : [{ shard, json: id }]
+    })
+  }
+
+  function placedWaiters(lockRequest: LockRequest, more: number): readonly Placed[] {
+    return Array.from(lockRequest.waiters.values(), ({ topic, delivery, most, after }) => {
+      const { openedAt: at, runId: run } = after ?? beforeAll
+      return { shard: shardOfTopic(topic), json: { topic, delivery, most: most + more, at, run } }
+    })
+  }
+
+  /** How much is looked at of each mailbox, and of those who wait on a run: a page of a chore, or what goes with an end. */
+  function placedEnds(lockRequest: LockRequest, most: AtOnce): readonly Placed[] {
+    const after = lockRequest.chore?.kind === 'mail' ? lockRequest.chore.position : 0
+    const from = lockRequest.chore?.kind === 'end' ? lockRequest.chore.after : null
+    const { openedAt: at, runId: run } = from ?? beforeAll
+    const { mail, waits } = most
+    return placed(lockRequest.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, mail, at, run, waits } }))
+  }
+
+  /** One more than are dealt with, so that it is known whether there are more. */
+  function oneMore(lockRequest: LockRequest): AtOnce {
+    const { mail, waits } = atOnce(lockRequest)
+    return { mail: mail + 1, waits: waits + 1 }
+  }
+
+  async function lookBacklogs(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    // What nothing is kept of needs no look: everybody gets only what comes after.
+    const asked = [...lockRequest.backlogs.values()].filter(
+      ({ delivery, retainMs }) => delivery === 'one' || retainMs > 0,
+    )
+    const rows = await ask(
+      x,
+      statements[end].backlogs,
+      asked.map(({ topic, delivery, most, retainMs }) => ({
+        shard: shardOfTopic(topic),
+        json: { topic, delivery, most: delivery === 'one' ? most + 1 : null, retain: retainMs },
+      })),
+    )
+    const backlogs = new Map<string, Broadcast[]>(Array.from(lockRequest.backlogs.keys(), (key) => [key, []]))
+    for (const row of rows.map(broadcastOf)) backlogs.get(`${row.delivery} ${row.topic}`)?.push(row)
+    const cut = new Set<string>()
+    const received: { readonly runId: string; readonly id: string }[] = []
+    for (const [key, { delivery, most, readers }] of lockRequest.backlogs) {
+      const backlog = backlogs.get(key) as Broadcast[]
+      if (delivery === 'one' && backlog.length > most) {
+        backlog.length = most
+        cut.add(key)
+      }
+      if (delivery === 'one') continue
+      for (const runId of readers) {
+        for (const kept of backlog) received.push({ runId, id: broadcastMessageId(kept) })
+      }
+    }
+    return { backlogs, cut, received }
+  }
+
+  async function lookMessages(x: Execution, end: ExchangeMethod, asked: readonly { runId: string; id: string }[]) {
+    const known = new Map(asked.map(({ runId, id }) => [`${runId} ${id}`, false]))
+    const rows = await ask(
+      x,
+      statements[end].messages,
+      asked.flatMap((json) => {
+        const shard = shardOfRun(dialect, json.runId)
+        return shard === undefined ? [] : [{ shard, json }]
+      }),
+    )
+    for (const row of rows) known.set(`${row['run_id'] as string} ${row['id'] as string}`, true)
+    return known
+  }
+
+  async function lookWaits(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const { waits: mostOnRun } = atOnce(lockRequest)
+    // A page of mail is of no interest to those who wait.
+    const ends = mostOnRun === 0 ? [] : [...lockRequest.ends]
+    const [onRuns, onTopics] = await Promise.all([
+      ask(x, statements[end].waitsOnRuns, ends.length === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))),
+      ask(x, statements[end].waitsOnTopics, placedWaiters(lockRequest, 1)),
+    ])
+    const waits = new Map<string, WaitRow[]>()
+    for (const id of ends) waits.set(`run ${id}`, [])
+    for (const key of lockRequest.waiters.keys()) waits.set(key, [])
+    for (const wait of onRuns.map(waitOf)) waits.get(`run ${wait.target}`)?.push(wait)
+    for (const wait of onTopics.map(waitOf)) waits.get(`${wait.delivery ?? ''} ${wait.target}`)?.push(wait)
+    const cutWaits = new Set<string>()
+    const cut = (key: string, most: number): void => {
+      const list = waits.get(key) as WaitRow[]
+      if (list.length <= most) return
+      list.length = most
+      cutWaits.add(key)
+    }
+    for (const id of ends) cut(`run ${id}`, mostOnRun)
+    for (const [key, { most }] of lockRequest.waiters) cut(key, most)
+    return { waits, cutWaits }
+  }
+
+  async function lookUnread(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const { mail: most } = atOnce(lockRequest)
+    const cutUnread = new Set<string>()
+    // Those who wait are answered without a look at the mail.
+    const unread = new Map<string, Message[]>(most === 0 ? [] : Array.from(lockRequest.ends, (id) => [id, []]))
+    const asked = most === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))
+    for (const message of (await ask(x, statements[end].unread, asked)).map(messageOf)) {
+      const list = unread.get(message.runId) ?? []
+      if (list.length < most) list.push(message)
+      else cutUnread.add(message.runId)
+    }
+    return { unread, cutUnread }
+  }
+
+  /** Those of topics to which something is sent, or of which somebody goes on with one, and the one of a run. */
+  async function lookChores(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const { chore: own } = lockRequest
+    const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
+    const topics = new Set([...lockRequest.broadcastIds.keys(), ...(isOfTopic ? [own.target] : [])])
+    const asked: Pick<Chore, 'kind' | 'target'>[] = [...topics].flatMap((target) => [
+      { kind: 'topic', target },
+      { kind: 'late', target },
+    ])
+    if (own !== null && !isOfTopic) asked.push(own)
+    const chores = new Map<string, Chore | undefined>()
+    const placedChores = asked.flatMap(({ kind, target }) => {
+      chores.set(`${kind} ${target}`, undefined)
+      const shard = shardOfChore(dialect, { kind, target })
+      return shard === undefined ? [] : [{ shard, json: { kind, target } }]
+    })
+    for (const chore of (await ask(x, statements[end].chores, placedChores)).map(choreOf)) {
+      chores.set(`${chore.kind} ${chore.target}`, chore)
+    }
+    return chores
+  }
+
+  /** What a chore passes on, and what comes after it. */
+  async function lookPassedOn(
+    x: Execution,
+    end: ExchangeMethod,
+    { chore }: LockRequest,
+  ): Promise<readonly Broadcast[]> {
+    return chore?.kind === 'topic' ? lookFrom(x, end, chore.target, chore.position, 2) : []
+  }
+
+  async function lookFrom(
+    x: Execution,
+    end: ExchangeMethod,
+    topic: string,
+    position: number,
+    most: number,
+  ): Promise<readonly Broadcast[]> {
+    const asked = [{ shard: shardOfTopic(topic), json: { topic, position, most } }]
+    return (await ask(x, statements[end].broadcastsFrom, asked)).map(broadcastOf)
+  }
+
+  function placedLate({ late }: LockRequest, more: number): readonly Placed[] {
+    if (late === null) return []
+    const { openedAt: at, runId: run } = late.after ?? beforeAll
+    const json = { topic: late.topic, most: defaultPageLimits.late + more, at, run }
+    return [{ shard: shardOfTopic(late.topic), json }]
+  }
+
+  /** Those who are late, and what those of them missed first who can be had. */
+  async function lookLate(x: Execution, end: ExchangeMethod, lockRequest: LockRequest, lockedOut: ReadonlySet<string>) {
+    const waits = (await ask(x, statements[end].lateOnTopics, placedLate(lockRequest, 1))).map(waitOf)
+    const isCut = waits.length > defaultPageLimits.late
+    const page = waits.slice(0, defaultPageLimits.late)
+    const had = page.filter(({ runId }) => !lockedOut.has(runId))
+    const [one] = had
+    if (one === undefined) return { page, isCut, missed: [], received: [] }
+    const first = Math.min(...had.map(({ missed }) => missed ?? 0))
+    const missed = await lookFrom(x, end, one.target, first, defaultPageLimits.missed + 1)
+    const received = had.flatMap(({ runId }) => missed.map((sent) => ({ runId, id: broadcastMessageId(sent) })))
+    return { page, isCut, missed, received }
+  }
+
+  async function lookBroadcasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const broadcasts = new Map<string, Broadcast | undefined>()
+    const asked: Placed[] = []
+    for (const [topic, ids] of lockRequest.broadcastIds) {
+      for (const id of ids) {
+        broadcasts.set(`${topic} ${id}`, undefined)
+        asked.push({ shard: shardOfTopic(topic), json: { topic, id } })
+      }
+    }
+    for (const row of (await ask(x, statements[end].broadcasts, asked)).map(broadcastOf)) {
+      broadcasts.set(`${row.topic} ${row.id}`, row)
+    }
+    return broadcasts
+  }
+
+  /** What of each topic tells whether it is full: as many as are sent to it. */
+  async function lookKept(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const asked = Array.from(lockRequest.kept.values(), (json) => ({ shard: shardOfTopic(json.topic), json }))
+    const rows = await ask(x, statements[end].kept, asked)
+    return new Map(rows.map(broadcastOf).map((one) => [`${one.topic} ${one.position}`, one] as const))
+  }
+
+  async function lookCrowds(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const crowds = new Map<string, { waiting: number; readonly among: Set<string> }>()
+    const asked = Array.from(lockRequest.crowds, ([topic, most]) => {
+      crowds.set(topic, { waiting: 0, among: new Set() })
+      return {
+        shard: shardOfTopic(topic),
+        json: { topic, most, runs: [...(lockRequest.subscribing.get(topic)?.runs ?? [])] },
+      }
+    })
+    for (const row of await ask(x, statements[end].crowds, asked)) {
+      const crowd = crowds.get(row['topic'] as string)
+      if (crowd === undefined) continue
+      if (row['run_id'] === null) crowd.waiting = Number(row['waiting'])
+      else crowd.among.add(row['run_id'] as string)
+    }
+    return crowds
+  }
+
+  async function lookLasts(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
+    const rows = await ask(x, statements[end].lasts, placed(lockRequest.targets))
+    return new Map(rows.map((row) => [row['run_id'] as string, entryOf(row)]))
+  }
+
+  return {
+    async candidates(x, end, lockRequest) {
+      for (const row of await ask(x, statements[end].candidatesOfEnds, placedEnds(lockRequest, atOnce(lockRequest)))) {
+        if (row['name'] === null) lockRequest.runs.add(row['run_id'] as string)
+        else lockRequest.giveUp(messageOf(row))
+      }
+      const waiters = await ask(x, statements[end].candidatesOfTopics, placedWaiters(lockRequest, 0))
+      // Who is late is passed over until it is given what it missed.
+      for (const row of waiters) if (row['missed'] === null) lockRequest.runs.add(row['run_id'] as string)
+      const late = await ask(x, statements[end].candidatesOfLate, placedLate(lockRequest, 0))
+      for (const row of late) lockRequest.runs.add(row['run_id'] as string)
+    },
+
+    async lock(x, end, lockRequest) {
+      const locked = ask(x, statements[end].lockRuns, placed(lockRequest.runs))
+      const topics = Array.from(lockRequest.topics, (name) => ({ shard: shardOfTopic(name), json: name }))
+      const made = ask(x, statements[end].makeTopics, topics)
+      const positions = ask(x, statements[end].lockTopics, topics)
+      const [runs, , lockedRows] = await Promise.all([locked, made, positions])
+      return {
+        runs: new Map(runs.map(runOf).map((run) => [run.id, run])),
+        topics: new Map(lockedRows.map((row) => [row['name'] as string, Number(row['position'])])),
+      }
+    },
+
+    async look(x, end, lockRequest, lockedOut) {
+      const sent = Promise.all([
+        lookWaits(x, end, lockRequest),
+        lookUnread(x, end, lockRequest),
+        lookBroadcasts(x, end, lockRequest),
+        lookLasts(x, end, lockRequest),
+        lookBacklogs(x, end, lockRequest),
+        lookChores(x, end, lockRequest),
+        lookPassedOn(x, end, lockRequest),
+        lookKept(x, end, lockRequest),
+        lookCrowds(x, end, lockRequest),
+        lookLate(x, end, lockRequest, lockedOut),
+      ])
+      const [
+        { waits, cutWaits },
+        { unread, cutUnread },
+        broadcasts,
+        lasts,
+        backlog,
+        chores,
+        passing,
+        kept,
+        crowds,
+        late,
+      ] = await sent
+      const passedOn = lockRequest.late === null ? passing : late.missed
+      if (lockRequest.late !== null) {
+        waits.set(`late ${lockRequest.late.topic}`, late.page)
+        if (late.isCut) cutWaits.add(`late ${lockRequest.late.topic}`)
+      }
+      const { backlogs, cut, received } = backlog
+      for (const broadcast of passing.slice(0, 1)) {
+        const subscribed = waits.get(`all ${broadcast.topic}`) ?? []
+        for (const { runId } of subscribed) received.push({ runId, id: broadcastMessageId(broadcast) })
+      }
+      const wanted = Array.from(lockRequest.messageIds, ([runId, ids]) =>
+        Array.from(ids, (id) => ({ runId, id })),
+      ).flat()
+      const messages = await lookMessages(x, end, [...wanted, ...received, ...late.received])
+      const between = { waits, cutWaits, unread, cutUnread, broadcasts, lasts, backlogs, cutBacklogs: cut, messages }
+      return { ...between, chores, passedOn, kept, crowds }
+    },
+  }
+}
+
+/** Before whoever has subscribed. */
+const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-0000-0000-000000000000' }
+
+/** How much of the mail of a run is settled, and how many of those who wait on it are answered. */
+interface AtOnce {
+  readonly mail: number
+  readonly waits: number
+}
+
+/** A transaction in which many runs end does less for each, so that all of them together are bounded. */
+function atOnce({ chore, ends }: LockRequest): AtOnce {
+  if (chore?.kind === 'mail') return { mail: defaultPageLimits.mail, waits: 0 }
+  if (chore?.kind === 'end') return { mail: 0, waits: defaultPageLimits.watchers }
+  const each = withEachEnd(defaultPageLimits, ends.size)
+  return { mail: each, waits: each }
+}

@@ -1,0 +1,218 @@
+// The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by what it is asked for, and looks up every one
+// by a key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so, whatever the statistics say.
+
+import { statement, type Dialect, type Statement } from '../dialect.ts'
+import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../schema/rows.ts'
+
+/** A method whose transaction exchanges something between runs, as the plan names it. */
+export type ExchangeMethod = (typeof exchangeMethods)[number]
+
+export const exchangeMethods = ['commit', 'deliver', 'control', 'rescue', 'release', 'chore'] as const
+
+type Texts = ReturnType<typeof loadingTexts>
+export type LoadingStatements = Readonly<Record<keyof Texts | 'candidatesOfTopics' | 'candidatesOfLate', Statement>>
+
+/** By the method for which they are executed. */
+export function loadingStatements(
+  dialect: Pick<Dialect, 'schema' | 'now'>,
+): Readonly<Record<ExchangeMethod, LoadingStatements>> {
+  const texts = loadingTexts(dialect)
+  const of = (end: ExchangeMethod): LoadingStatements => ({
+    candidatesOfEnds: statement(`${end}.candidates`, texts.candidatesOfEnds),
+    candidatesOfTopics: statement(`${end}.candidates`, texts.waitsOnTopics),
+    candidatesOfLate: statement(`${end}.candidates`, texts.lateOnTopics),
+    lockRuns: statement(`${end}.lock`, texts.lockRuns),
+    // What is made here is locked with that.
+    makeTopics: statement(`${end}.lock-topics`, texts.makeTopics),
+    lockTopics: statement(`${end}.lock-topics`, texts.lockTopics),
+    waitsOnRuns: statement(`${end}.look`, texts.waitsOnRuns),
+    waitsOnTopics: statement(`${end}.look`, texts.waitsOnTopics),
+    lateOnTopics: statement(`${end}.look`, texts.lateOnTopics),
+    unread: statement(`${end}.look`, texts.unread),
+    broadcasts: statement(`${end}.look`, texts.broadcasts),
+    backlogs: statement(`${end}.look`, texts.backlogs),
+    lasts: statement(`${end}.look`, texts.lasts),
+    messages: statement(`${end}.look`, texts.messages),
+    chores: statement(`${end}.look`, texts.chores),
+    broadcastsFrom: statement(`${end}.look`, texts.broadcastsFrom),
+    kept: statement(`${end}.look`, texts.kept),
+    crowds: statement(`${end}.look`, texts.crowds),
+  })
+  return Object.fromEntries(exchangeMethods.map((end) => [end, of(end)])) as Record<ExchangeMethod, LoadingStatements>
+}
+
+const ids = 'json_array_elements_text($2::text::json) as asked (id)'
+
+/** What of a message's policy says that it goes on to a topic. */
+const isBroadcast = `message.policy like '%"onUnread":"broadcast"%'`
+
+function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
+  const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
+  const runs = `json_to_recordset($2::text::json) as asked (${asked})`
+  // In its order along the index of what is unread: so many, however many there are, and however many were read.
+  const unread = `
+      select * from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
+        and message.position > asked.after
+      order by message.position limit asked.mail`
+  // In its order along the index of those who wait on runs: so many, however many there are. What its condition says of the
+  // delivery, nobody else says: a wait that is looked up by its key is not looked for among those who have waited longer.
+  const waits = `
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text and wait.delivery is null
+        and (wait.opened_at, wait.run_id) >= (asked.at, asked.run)
+      order by wait.opened_at, wait.run_id, wait.effect limit asked.waits`
+  return {
+    // The next page of who waits on runs that may end, and what of their next page of mail would go to a topic then.
+    candidatesOfEnds: `
+    select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
+      null as policy, null::bigint as at
+    from ${runs} cross join lateral (${waits}) as wait
+    union all
+    select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.policy, message.at
+    from ${runs} cross join lateral (${unread}) as message where ${isBroadcast}`,
+
+    lockRuns: lockRuns(schema),
+
+    // In the order of their names, as the locks.
+    makeTopics: `
+    insert into ${schema}.topics (shard, name)
+    select $1::smallint, id from (select distinct id from ${ids} order by id) as asked on conflict do nothing`,
+
+    lockTopics: `
+    select topic.name, topic.position from (select distinct id from ${ids} order by id) as asked cross join lateral (
+      select * from ${schema}.topics as topic
+      where topic.shard = $1::smallint and topic.name = asked.id for no key update) as topic`,
+
+    // The next page, and one more if there are more.
+    waitsOnRuns: `
+    select ${waitColumns('wait')} from ${runs} cross join lateral (${waits}) as wait
+    order by wait.target, wait.opened_at, wait.run_id, wait.effect`,
+
+    waitsOnTopics: `
+    select ${waitColumns('wait')}
+    from json_to_recordset($2::text::json) as asked (
+      topic text, delivery text, most bigint, at bigint, run uuid) cross join lateral (
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
+        and wait.delivery = asked.delivery and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
+      order by wait.opened_at, wait.run_id limit asked.most) as wait`,
+
+    lateOnTopics: `
+    select ${waitColumns('wait')}
+    from json_to_recordset($2::text::json) as asked (topic text, most bigint, at bigint, run uuid) cross join lateral (
+      select * from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.target = asked.topic and wait.missed is not null
+        and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
+      order by wait.opened_at, wait.run_id limit asked.most) as wait`,
+
+    // The next page, and one more if there are more. What most of them say is not needed.
+    unread: `
+    select message.run_id, message.position, message.id, message.kind, message.name,
+      case when ${isBroadcast} then message.data else '' end as data, message.policy, message.at
+    from ${runs} cross join lateral (${unread}) as message
+    order by message.run_id, message.position`,
+
+    chores: `
+    select ${choreColumns('chore')} from json_to_recordset($2::text::json) as asked (kind text, target text)
+    cross join lateral (
+      select * from ${schema}.chores as chore
+      where chore.shard = $1::smallint and chore.kind = asked.kind and chore.target = asked.target offset 0) as chore`,
+
+    // The one that is being passed on, and the next; or what somebody missed.
+    broadcastsFrom: `
+    select ${broadcastColumns('broadcast')}
+    from json_to_recordset($2::text::json) as asked (topic text, position integer, most bigint) cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.position >= asked.position
+        and broadcast.delivery = 'all'
+      order by broadcast.position limit asked.most) as broadcast
+    order by broadcast.position`,
+
+    // What tells whether a topic is full: as far back from its last broadcast as it may keep, one for each that is sent. Not
+    // what it says, which may be long.
+    kept: `
+    select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
+      broadcast.expires_at, broadcast.taken_by, broadcast.delivered_to
+    from json_to_recordset($2::text::json) as asked (topic text, most integer, sends integer) cross join lateral (
+      select position from ${schema}.topics as topic
+      where topic.shard = $1::smallint and topic.name = asked.topic and topic.position >= asked.most - asked.sends
+      offset 0) as topic
+    cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
+        and broadcast.position > topic.position - asked.most
+        and broadcast.position <= topic.position - asked.most + asked.sends
+      order by broadcast.position limit asked.sends) as broadcast`,
+
+    // How many wait, counted up to the bound; and who of some runs is among them. Runs that end while they wait leave their waits
+    // behind until a broadcast meets them: they do not count, unless they live in another shard, where nobody looks.
+    crowds: `
+    with asked as materialized (
+      select * from json_to_recordset($2::text::json) as asked (topic text, most bigint, runs json))
+    select asked.topic, null as run_id, case when everybody.waiting < asked.most then everybody.waiting else (
+      select count(*) from (
+        select 1 from ${schema}.waits as wait left join lateral (
+          select run.id from ${schema}.runs as run
+          where run.shard = $1::smallint and run.id = wait.run_id
+            and (run.ended_at is not null or run.deleted_at is not null) limit 1) as gone on true
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
+          and gone.id is null
+        limit asked.most) as live) end as waiting
+    from asked cross join lateral (
+      select count(*) as waiting from (
+        select 1 from ${schema}.waits as wait
+        where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
+        limit asked.most) as wait) as everybody
+    union all
+    select wait.target, wait.run_id::text, null
+    from asked cross join lateral json_array_elements_text(asked.runs) as locked (id) cross join lateral (
+      select target, run_id from ${schema}.waits as wait
+      where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic
+        and wait.run_id = locked.id::uuid and wait.effect = 'notify' offset 0) as wait`,
+
+    broadcasts: `
+    select ${broadcastColumns('broadcast')}
+    from json_to_recordset($2::text::json) as asked (topic text, id text) cross join lateral (
+      select * from ${schema}.broadcasts as broadcast
+      where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.id = asked.id
+        and broadcast.delivered_to >= 0
+      offset 0) as broadcast`,
+
+    // The first of what waits for anybody; or what everybody gets who comes in time.
+    backlogs: `
+    with clock as materialized (select ${now} as now),
+    asked as materialized (
+      select * from json_to_recordset($2::text::json) as asked (topic text, delivery text, most bigint, retain bigint)),
+    found as (
+      select one.* from (select * from asked where delivery = 'one') as asked cross join clock cross join lateral (
+        select * from ${schema}.broadcasts as broadcast
+        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic and broadcast.delivery = 'one'
+          and broadcast.taken_by is null and (broadcast.expires_at is null or broadcast.expires_at > now)
+        order by broadcast.position limit asked.most) as one
+      union all
+      select one.* from (select * from asked where delivery = 'all') as asked cross join clock cross join lateral (
+        select * from ${schema}.broadcasts as broadcast
+        where broadcast.shard = $1::smallint and broadcast.topic = asked.topic
+          and (broadcast.delivery = 'all' or broadcast.taken_by is not null) and broadcast.delivery = 'all'
+          and broadcast.at > now - retain and (broadcast.expires_at is null or broadcast.expires_at > now)
+        offset 0) as one)
+    select ${broadcastColumns('found')} from found order by found.topic, found.position`,
+
+    // Only of those that are over: what a live run did last may be large, and nobody asks.
+    lasts: `
+    select run.id as run_id, ${entryColumnsOf('entry')} from ${ids} cross join lateral (
+      select run.id from ${schema}.runs as run
+      where run.shard = $1::smallint and run.id = asked.id::uuid and run.ended_at is not null offset 0) as run
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = run.id order by entry.seq desc limit 1) as entry`,
+
+    messages: `
+    select message.run_id, message.id
+    from json_to_recordset($2::text::json) as asked ("runId" uuid, id text) cross join lateral (
+      select run_id, id from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked."runId" and message.id = asked.id
+      offset 0) as message`,
+  }
+}

@@ -1,0 +1,55 @@
+// What other processes tell, at a rate that costs little however much they tell: the first hint is passed on at once, all that
+// comes within a moment after that together and each of them once, and of very many only that there is something.
+
+import type { Clock } from '../../../core/runtime/ports.ts'
+import type { Hint } from '../../../store.ts'
+
+/** For how long hints gather after some were passed on. */
+const pauseMs = 20
+/** More than these are not told apart. */
+const mostHints = 2_000
+
+export class HintGate {
+  private readonly clock: Pick<Clock, 'after'>
+  private readonly pass: (hints: readonly Hint[]) => void
+  private waiting = new Map<string, Hint>()
+  private hasMore = false
+  private isPausing = false
+
+  constructor(clock: Pick<Clock, 'after'>, pass: (hints: readonly Hint[]) => void) {
+    this.clock = clock
+    this.pass = pass
+  }
+
+  readonly take = (hints: readonly Hint[]): void => {
+    for (const hint of hints) {
+      const name = nameOf(hint)
+      if (this.waiting.size >= mostHints && !this.waiting.has(name)) this.hasMore = true
+      else this.waiting.set(name, earlier(this.waiting.get(name), hint))
+    }
+    if (!this.isPausing) this.open()
+  }
+
+  private open(): void {
+    this.isPausing = false
+    if (this.waiting.size === 0) return
+    const hints = [...this.waiting.values()]
+    // As after a time in which nothing was heard: whoever waits for anything looks.
+    if (this.hasMore) hints.push({ kind: 'ready', type: '' }, { kind: 'chore' })
+    this.waiting = new Map()
+    this.hasMore = false
+    this.isPausing = true
+    this.clock.after(pauseMs, () => this.open())
+    this.pass(hints)
+  }
+}
+
+function nameOf(hint: Hint): string {
+  if (hint.kind === 'ready') return `ready ${hint.type}`
+  return 'runId' in hint ? `${hint.kind} ${hint.runId}` : hint.kind
+}
+
+/** Of two deadlines the first counts: whoever looks then finds when the next one is. */
+function earlier(one: Hint | undefined, other: Hint): Hint {
+  return one?.kind === 'deadline' && other.kind === 'deadline' && one.at < other.at ? one : other
+}

@@ -1,0 +1,132 @@
+// Hints on their way: what was committed here is told to listeners here directly, and to other processes by NOTIFY; what
+// others tell is passed on, at a bounded rate. Both are sealed with the key of the schema. Who may not read that neither tells nor
+// hears: their work, and that of others, is found by polling.
+
+import { isHoldfastError } from '../../../core/errors/error.ts'
+import type { Ports } from '../../../core/runtime/ports.ts'
+import type { Hint } from '../../../store.ts'
+import type { DetailedHint } from '../execution.ts'
+import { HintGate } from './hint-gate.ts'
+import { Listener, type ListenClient } from './listener.ts'
+import type { HintChannel } from '../store.ts'
+import { noticesOf } from './notice.ts'
+import { noticeSeal, type NoticeSeal } from './notice-seal.ts'
+import { Notifier } from './notifier.ts'
+import type { NotifyInTransaction } from '../transaction-store.ts'
+
+export interface HintsOptions {
+  readonly channel: string
+  readonly self: string
+  readonly ports: Pick<Ports, 'clock' | 'random' | 'logger'>
+  /** A connection to listen with; null if nobody is to be heard or told. */
+  readonly connect: (() => Promise<ListenClient>) | null
+  /** Sends a text to the channel. */
+  readonly send: (notice: string) => Promise<void>
+  /** Reads the key that notices are sealed with. */
+  readonly key: () => Promise<string>
+}
+
+export class Hints implements HintChannel {
+  private attending: (hints: readonly DetailedHint[]) => void = () => undefined
+  private readonly listeners = new Set<(hint: Hint) => void>()
+  readonly notifyInTransaction: NotifyInTransaction
+  private listener: Listener | null = null
+  private readonly notifier: Notifier | null
+  private undelivered: DetailedHint[] = []
+  private readonly options: HintsOptions
+  private sealing: Promise<NoticeSeal | null> | null = null
+  private closed = false
+
+  constructor(options: HintsOptions) {
+    const { channel, self, ports, connect } = options
+    this.options = options
+    this.notifier = connect === null ? null : new Notifier(this.send, self, ports)
+    this.notifyInTransaction =
+      connect === null
+        ? null
+        : async (handle, hints) => {
+            const seal = await this.sealed()
+            for (const notice of seal === null ? [] : noticesOf(hints, 'a transaction')) {
+              const sealed = seal?.seal(notice) ?? ''
+              await handle.query('select pg_catalog.pg_notify($1::text, $2::text)::text as told', [channel, sealed])
+            }
+          }
+  }
+
+  get hears(): boolean {
+    return this.listener?.hears ?? false
+  }
+
+  async listen(onHint: (hint: Hint) => void): Promise<() => void> {
+    this.listeners.add(onHint)
+    await this.hear()
+    return () => this.listeners.delete(onHint)
+  }
+
+  attend(notice: (hints: readonly DetailedHint[]) => void): void {
+    this.attending = notice
+  }
+
+  /** Something was committed here. */
+  readonly committed = (hints: readonly DetailedHint[]): void => {
+    this.notifier?.notify(hints)
+    this.pass(hints)
+  }
+
+  /** Begins to listen to others, if that is possible. */
+  private async hear(): Promise<void> {
+    const { connect, channel, self, ports } = this.options
+    const seal = connect === null ? null : await this.sealed()
+    if (connect === null || seal === null || this.closed) return
+    const onHints = new HintGate(ports.clock, (hints) => this.pass(hints)).take
+    this.listener ??= new Listener({ connect, send: this.send, channel, seal, self, ports, onHints })
+    await this.listener.start()
+  }
+
+  /** Null for who may not read the key, and while nobody answers. */
+  private sealed(): Promise<NoticeSeal | null> {
+    const { channel, key, ports } = this.options
+    this.sealing ??= key().then(
+      (found) => noticeSeal(found, channel),
+      (error: unknown) => {
+        // A right that is missing stays so; whatever else it was may be over soon.
+        if (!isHoldfastError(error) || error.details['sqlState'] !== '42501') this.sealing = null
+        ports.logger.debug('Other processes can neither be told nor heard: the key of notices cannot be read.', {
+          error,
+        })
+        return null
+      },
+    )
+    return this.sealing
+  }
+
+  private readonly send = async (notice: string): Promise<void> => {
+    const seal = await this.sealed()
+    if (seal !== null) await this.options.send(seal.seal(notice))
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    this.listeners.clear()
+    this.listener?.close()
+    await this.notifier?.close()
+  }
+
+  /** Tells listeners once the present call has its answer, so that nothing that they do or throw gets into it. */
+  private pass(hints: readonly DetailedHint[]): void {
+    this.attending(hints)
+    if (this.listeners.size === 0) return
+    if (this.undelivered.length === 0) void Promise.resolve().then(this.notifyListeners)
+    // One by one: as the arguments of one call, a hundred thousand of them would not fit on the stack.
+    for (const hint of hints) this.undelivered.push(hint)
+  }
+
+  private readonly notifyListeners = (): void => {
+    const hints = this.undelivered
+    this.undelivered = []
+    for (const sealed of hints) {
+      const hint: Hint = sealed.kind === 'ready' ? { kind: 'ready', type: sealed.type } : sealed
+      for (const listener of this.listeners) listener(hint)
+    }
+  }
+}

@@ -1,0 +1,79 @@
+// What processes tell one another: who tells, the types that may be claimed, the runs that have ended, those that have got
+// mail while somebody performs them, when the time of a run is over that nobody holds, and that a chore is left to do.
+// Texts are short, because Postgres takes no more than 8,000 bytes, and they are sealed on their way.
+
+import type { Hint } from '../../../store.ts'
+
+interface Notice {
+  readonly from: string
+  readonly ready: readonly string[]
+  readonly ended: readonly string[]
+  readonly mail: readonly string[]
+  /** The first of them: whoever looks then finds when the next one is. */
+  readonly deadline?: number
+  /** Something is left to do. */
+  readonly chore?: true
+}
+
+const mostBytes = 5_200
+
+/** Hints as texts to be told; each only once. */
+export function noticesOf(hints: readonly Hint[], from: string): readonly string[] {
+  const ready = new Set<string>()
+  const ended = new Set<string>()
+  const mail = new Set<string>()
+  let deadline = Number.POSITIVE_INFINITY
+  let chore = false
+  for (const hint of hints) {
+    if (hint.kind === 'ready') ready.add(hint.type)
+    else if (hint.kind === 'ended') ended.add(hint.runId)
+    else if (hint.kind === 'mail') mail.add(hint.runId)
+    else if (hint.kind === 'chore') chore = true
+    else deadline = Math.min(deadline, hint.at)
+  }
+  const notices: string[] = []
+  let notice = emptyNotice(from)
+  let bytes = 0
+  const add = (list: 'ready' | 'ended' | 'mail', text: string): void => {
+    const size = Buffer.byteLength(JSON.stringify(text)) + 1
+    if (bytes + size > mostBytes) {
+      notices.push(JSON.stringify(notice))
+      notice = emptyNotice(from)
+      bytes = 0
+    }
+    notice[list].push(text)
+    bytes += size
+  }
+  for (const type of ready) add('ready', type)
+  for (const id of ended) add('ended', id)
+  for (const id of mail) add('mail', id)
+  const rest = { ...(deadline < Number.POSITIVE_INFINITY && { deadline }), ...(chore && { chore }) }
+  if (bytes > 0 || Object.keys(rest).length > 0) notices.push(JSON.stringify({ ...notice, ...rest }))
+  return notices
+}
+
+function emptyNotice(from: string): { from: string; ready: string[]; ended: string[]; mail: string[] } {
+  return { from, ready: [], ended: [], mail: [] }
+}
+
+/** What a text tells; nothing if it is our own, or not one of ours: anybody may tell anything on a channel. */
+export function hintsOf(text: string, self: string): readonly Hint[] {
+  let notice: Partial<Record<keyof Notice, unknown>> | null
+  try {
+    notice = JSON.parse(text) as typeof notice
+  } catch {
+    return []
+  }
+  if (notice === null || typeof notice.from !== 'string' || notice.from === self) return []
+  return [
+    ...textsOf(notice.ready).map((type): Hint => ({ kind: 'ready', type })),
+    ...textsOf(notice.ended).map((runId): Hint => ({ kind: 'ended', runId })),
+    ...textsOf(notice.mail).map((runId): Hint => ({ kind: 'mail', runId })),
+    ...(typeof notice.deadline === 'number' ? [{ kind: 'deadline', at: notice.deadline } as const] : []),
+    ...(notice.chore === true ? [{ kind: 'chore' } as const] : []),
+  ]
+}
+
+function textsOf(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.filter((one) => typeof one === 'string') : []
+}

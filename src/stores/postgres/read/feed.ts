@@ -1,0 +1,221 @@
+// The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. Positions are
+// given by one sequencer at a time, to what is committed by then, and only they are read: so nobody ever skips anything.
+//
+// Rows of one run lie in one shard, and their numbers were drawn while the run was locked: in the order of the numbers, no
+// run runs backwards. With several shards each is read by itself, one after the other, and somebody may give positions in
+// between: nothing is read beyond what the sequencer had given before the first of them was asked.
+
+import type { Change } from '../../../store.ts'
+import { statement, type Dialect, type Statement } from '../dialect.ts'
+import type { Execution, Row, Transactions } from '../execution.ts'
+import { FeedFloor, type FeedWalkResult } from './feed-floor.ts'
+import { entryColumnsOf, entryOf } from '../schema/rows.ts'
+import { askShards, byShard, everyShard } from '../schema/shards.ts'
+
+/** So many rows of a shard get their positions in one transaction. What is left over gets them with the next call. */
+const stampedAtOnce = 5_000
+
+export interface FeedQueries {
+  readChanges(transactions: Transactions, after: number, limit: number): Promise<readonly Change[]>
+}
+
+interface Peeked {
+  /** Something has no position yet. */
+  readonly behind: boolean
+  /** How far positions were given. */
+  readonly last: number
+}
+
+/** Entries `first` to `last` of a run; the position is that of the first. */
+interface Range {
+  readonly runId: string
+  readonly first: number
+  readonly last: number
+  readonly position: number
+}
+
+export function createFeedQueries(dialect: Dialect, monotonic: () => number): FeedQueries {
+  const { schema, skipLocked } = dialect
+  const shards = everyShard(dialect)
+  const floors = shards.map(() => new FeedFloor(monotonic))
+  // A database of several machines has no snapshot that all of them know: there nothing is over for good.
+  const snapshot = (end: 'xmin' | 'xmax'): string =>
+    skipLocked === ''
+      ? `${end === 'xmin' ? 0 : 1}::text`
+      : `pg_catalog.pg_snapshot_${end}(pg_catalog.pg_current_snapshot())::text`
+  const seen = `coalesce((select max(number) from ${schema}.feed where shard = $1::smallint), 0) as highest,
+      ${snapshot('xmin')} as xmin, ${snapshot('xmax')} as xmax`
+  const isBehind = `exists (
+      select 1 from ${schema}.feed
+      where shard = $1::smallint and position is null and number > $2::bigint) as behind, ${seen}`
+  const peek = statement('changes.peek', `select ${isBehind}`)
+  const peekLast = statement(
+    'changes.peek',
+    `select ${isBehind}, (select last from ${schema}.sequencer where shard = $1::smallint) as last`,
+  )
+  const lock = statement(
+    'changes.lock',
+    `select last from ${schema}.sequencer where shard = $1::smallint for no key update`,
+  )
+  const look = statement(
+    'changes.look',
+    `select seen.*, row.number, row.size from (select ${seen}) as seen left join lateral (
+      select number, (select sum(till - since + 1) from unnest(firsts, lasts) as range (since, till)) as size
+      from ${schema}.feed where shard = $1::smallint and position is null and number > $2::bigint
+      order by number limit ${stampedAtOnce}) as row on true
+    order by row.number`,
+  )
+  const stamp = statement(
+    'changes.stamp',
+    `with given as materialized (
+      select * from json_to_recordset($2::text::json) as given (number bigint, position bigint))
+    update ${schema}.feed as row set position = given.position from given
+    where row.shard = $1::smallint and row.number = any(array(select number from given)) and row.number = given.number`,
+  )
+  const raise = statement(
+    'changes.stamp',
+    `update ${schema}.sequencer set last = ($2::text::json ->> 'last'::text)::bigint where shard = $1::smallint`,
+  )
+  // Positions are dense, so that the row which holds the last entry asked for is found by its position.
+  const asked = 'json_to_record($2::text::json) as asked (after bigint, till bigint, last bigint)'
+  const read = statement(
+    'changes.read',
+    `select row.position, pg_catalog.array_to_json(row.runs)::text as runs, pg_catalog.array_to_json(row.firsts)::text as firsts,
+      pg_catalog.array_to_json(row.lasts)::text as lasts
+    from ${schema}.feed as row
+    where row.shard = $1::smallint and row.position > (select after from ${asked})
+      and row.position <= least((select last from ${asked}), (
+        select cut.position from ${schema}.feed as cut
+        where cut.shard = $1::smallint and cut.position >= (select till from ${asked})
+        order by cut.position limit 1))
+    order by row.position`,
+  )
+  const entries = statement(
+    'changes.entries',
+    `select asked.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, first integer, last integer)
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq between asked.first and asked.last
+      order by entry.seq offset 0) as entry
+    order by asked.place, entry.seq`,
+  )
+
+  /** Looks at one shard, from where that begins now. */
+  async function lookAt(
+    x: Execution,
+    shard: number,
+    statement: Statement,
+  ): Promise<{ readonly since: number; readonly rows: readonly Row[] }> {
+    const floor = floors[shard] as FeedFloor
+    const { since } = floor
+    return { since, rows: await floor.look(since, () => x.execute(statement, [shard, since])) }
+  }
+
+  async function peekAll(x: Execution): Promise<Peeked> {
+    // The shard of the sequencer is asked last: what others had no need to give a position to has one by then.
+    const order = shards.toReversed()
+    const looks = await Promise.all(order.map((shard) => lookAt(x, shard, shard === 0 ? peekLast : peek)))
+    const rows = looks.map(({ since, rows: [row = {}] }, place) => {
+      const isAll = row['behind'] !== true
+      if (isAll) floors[order[place] as number]?.saw(sightOf(row, since, isAll))
+      return row
+    })
+    return { behind: rows.some((row) => row['behind'] === true), last: Number(rows.at(-1)?.['last']) }
+  }
+
+  /** Gives positions to what is committed and has none; answers the last one, and what was seen in each shard. */
+  async function sequence(
+    x: Execution,
+  ): Promise<{ readonly last: number; readonly sights: readonly FeedWalkResult[] }> {
+    // Sent at once: each looks when the lock has been taken.
+    const [locked, ...looks] = await Promise.all([
+      x.execute(lock, [0]),
+      ...shards.map((shard) => lookAt(x, shard, look)),
+    ])
+    const sights = looks.map(({ since, rows }) => sightOf(rows[0] ?? {}, since, rows.length < stampedAtOnce))
+    let last = Number(locked[0]?.['last'])
+    const unstamped = looks
+      .flatMap(({ rows }, shard) =>
+        rows.flatMap((row) =>
+          row['number'] === null ? [] : [{ shard, number: Number(row['number']), size: Number(row['size']) }],
+        ),
+      )
+      .sort((a, b) => a.number - b.number)
+    if (unstamped.length === 0) return { last, sights }
+    const given = shards.map((): { readonly number: number; readonly position: number }[] => [])
+    for (const { shard, number, size } of unstamped) given[shard]?.push({ number, position: (last += size) })
+    await Promise.all([
+      ...given.flatMap((some, shard) => (some.length === 0 ? [] : [x.execute(stamp, [shard, JSON.stringify(some)])])),
+      x.execute(raise, [0, JSON.stringify({ last })]),
+    ])
+    return { last, sights }
+  }
+
+  /** The same, and takes note of it once that is committed. */
+  async function sequenced(transactions: Transactions): Promise<number> {
+    const { last, sights } = await transactions.transaction('changes.commit', sequence)
+    for (const [shard, sight] of sights.entries()) floors[shard]?.saw(sight)
+    return last
+  }
+
+  async function readRanges(x: Execution, after: number, limit: number, last: number): Promise<readonly Range[]> {
+    const till = Math.min(after + limit, Number.MAX_SAFE_INTEGER)
+    const values = JSON.stringify({ after, till, last })
+    const answers = await Promise.all(shards.map((shard) => x.execute(read, [shard, values])))
+    const rows = answers.flat().sort((a, b) => Number(a['position']) - Number(b['position']))
+    return rows.flatMap(rangesOf).flatMap((range) => cut(range, after, till))
+  }
+
+  return {
+    async readChanges(transactions, after, limit) {
+      const peeked = await transactions.alone(peekAll)
+      const last = peeked.behind ? await sequenced(transactions) : peeked.last
+      return transactions.alone(async (x) => {
+        const ranges = await readRanges(x, after, limit, last)
+        const placed = ranges.map((range, place) => ({ range, place }))
+        const wanted = byShard(dialect, placed, ({ range }) => range.runId)
+        const rows = await askShards(x, entries, wanted, (some) =>
+          some.map(({ range, place }) => ({ place, run: range.runId, first: range.first, last: range.last })),
+        )
+        const changes = rows.flatMap((row): readonly Change[] => {
+          const range = ranges[Number(row['place'])]
+          if (range === undefined) return []
+          const entry = entryOf(row)
+          return [{ position: range.position + entry.seq - range.first, runId: range.runId, entry }]
+        })
+        return changes.sort((a, b) => a.position - b.position)
+      })
+    },
+  }
+}
+
+function sightOf(row: Row, since: number, isAll: boolean): FeedWalkResult {
+  const { highest, xmin, xmax } = row as { readonly highest: unknown; readonly xmin: string; readonly xmax: string }
+  return { since, isAll, highest: Number(highest), xmin: BigInt(xmin), xmax: BigInt(xmax) }
+}
+
+function rangesOf(row: Row): readonly Range[] {
+  const [runs, firsts, lasts] = ['runs', 'firsts', 'lasts'].map((name) => JSON.parse(row[name] as string) as unknown[])
+  const ranges = (runs as string[]).map((runId, index) => ({
+    runId,
+    first: Number(firsts?.[index]),
+    last: Number(lasts?.[index]),
+  }))
+  // The row has the position of its last entry.
+  let position = Number(row['position']) + 1
+  for (const { first, last } of ranges) position -= last - first + 1
+  return ranges.map((range) => {
+    const placed = { ...range, position }
+    position += range.last - range.first + 1
+    return placed
+  })
+}
+
+/** What of it lies after one position, and no further than another. */
+function cut({ runId, first, last, position }: Range, after: number, till: number): readonly Range[] {
+  const skipped = Math.max(0, after + 1 - position)
+  const left = Math.max(0, position + last - first - till)
+  if (first + skipped > last - left) return []
+  return [{ runId, first: first + skipped, last: last - left, position: position + skipped }]
+}

@@ -1,0 +1,218 @@
+// Reads that change nothing: rows by their ids, and what a holder needs to go on.
+
+import type { Run } from '../../../core/model/run.ts'
+import { messagesAtOnce, type Loaded, type LoadRequest } from '../../../store.ts'
+import { cutBy, loadBudgets } from '../../load-budget.ts'
+import { statement, type Dialect } from '../dialect.ts'
+import type { Execution, Row } from '../execution.ts'
+import { entryColumnsOf, entryOf, messageColumns, messageOf, runColumns, runOf } from '../schema/rows.ts'
+import { askShards, byShard } from '../schema/shards.ts'
+
+export interface ReadQueries {
+  /** One answer per id, in order. */
+  readRuns(x: Execution, runIds: readonly string[]): Promise<readonly (Run | undefined)[]>
+  /** One answer per request, in order. */
+  load(x: Execution, requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]>
+}
+
+interface Placed {
+  readonly request: LoadRequest
+  readonly place: number
+}
+
+export function createReadQueries(dialect: Dialect): ReadQueries {
+  const { schema } = dialect
+  // Not a join that may be done in any way: whatever the statistics say, each of them is looked up by its key.
+  const asked = 'json_array_elements_text($2::text::json) as asked (id)'
+  const runs = statement(
+    'get.read',
+    `select ${runColumns('run')} from ${asked} cross join lateral (
+      select * from ${schema}.runs as run where run.shard = $1::smallint and run.id = asked.id::uuid offset 0) as run`,
+  )
+  const entries = statement(
+    'load.entries',
+    `select asked.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, after bigint, most bigint)
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq > asked.after
+      order by entry.seq limit asked.most) as entry
+    order by asked.place, entry.seq`,
+  )
+  // Measured before any payload is read: the length of a text that lies elsewhere stands in its row. What is before a request
+  // in its shard is less than what is before it in all, so some of these may be too much; the rest is cut where they meet.
+  const bounded = (columns: string, list: string, place: string): string => `
+    select place, ${columns}, bytes from (
+      select *, sum(bytes) over (order by place, ${place} rows between unbounded preceding and 1 preceding) as before
+      from (${list}) as listed) as counted
+    where before is null or before < (select min(most_bytes) from asked)
+    order by place, ${place}`
+  const boundedEntries = statement(
+    'load.entries',
+    `with asked as materialized (
+      select * from json_to_recordset($2::text::json) as asked (
+        place integer, run uuid, after bigint, most bigint, most_bytes bigint))
+    ${bounded(
+      entryColumnsOf('counted'),
+      `select asked.place, ${entryColumnsOf('entry')}, coalesce(octet_length(entry.data), 0) as bytes
+      from asked cross join lateral (
+        select * from ${schema}.journal as entry
+        where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq > asked.after
+        order by entry.seq limit asked.most) as entry`,
+      'seq',
+    )}`,
+  )
+  const boundedMessages = statement(
+    'load.messages',
+    `with asked as materialized (
+      select * from json_to_recordset($2::text::json) as asked (
+        place integer, run uuid, name text, most bigint, most_bytes bigint))
+    ${bounded(
+      messageColumns('counted'),
+      `select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
+      from asked cross join lateral (
+        select * from ${schema}.messages as message
+        where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
+          and asked.name is null
+        order by message.position limit asked.most) as message
+      union all
+      select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
+      from asked cross join lateral (
+        select * from ${schema}.messages as message
+        where message.shard = $1::smallint and message.run_id = asked.run and message.name = asked.name
+          and message.taken_by is null
+        order by message.position limit asked.most) as message`,
+      'position',
+    )}`,
+  )
+  const latest = statement(
+    'load.entries',
+    `select asked.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, kind text, name text)
+    cross join lateral (
+      select * from ${schema}.journal as entry
+      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.kind = asked.kind
+        and entry.name = asked.name
+      order by entry.seq desc limit 1) as entry`,
+  )
+  const messages = statement(
+    'load.messages',
+    `select asked.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid) cross join lateral (
+      select * from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
+      order by message.position limit ${messagesAtOnce}) as message
+    order by asked.place, message.position`,
+  )
+  const namedMessages = statement(
+    'load.messages',
+    `select asked.place, ${messageColumns('message')}
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, name text, most bigint)
+    cross join lateral (
+      select * from ${schema}.messages as message
+      where message.shard = $1::smallint and message.run_id = asked.run and message.name = asked.name
+        and message.taken_by is null
+      order by message.position limit asked.most) as message
+    order by asked.place, message.position`,
+  )
+
+  async function loadEntries(
+    x: Execution,
+    asked: readonly Placed[],
+    mostBytes: number | undefined,
+  ): Promise<ReadonlyMap<number, readonly Row[]>> {
+    const found = new Map<number, Row[]>()
+    const pages = asked.filter(({ request }) => request.latest === undefined && request.limit > 0)
+    const lasts = asked.filter(({ request }) => request.latest !== undefined)
+    const answers = await Promise.all([
+      askShards(x, mostBytes === undefined ? entries : boundedEntries, byShard(dialect, pages, runIdOf), (some) =>
+        some.map(({ place, request: { runId, after, limit } }) => {
+          const page = { place, run: runId, after, most: limit }
+          return mostBytes === undefined ? page : { ...page, most_bytes: mostBytes }
+        }),
+      ),
+      askShards(x, latest, byShard(dialect, lasts, runIdOf), (some) =>
+        some.map(({ place, request }) => ({ place, run: request.runId, ...request.latest })),
+      ),
+    ])
+    for (const row of answers.flat()) collect(found, Number(row['place']), row)
+    return found
+  }
+
+  async function loadMessages(
+    x: Execution,
+    asked: readonly Placed[],
+    mostBytes: number | undefined,
+  ): Promise<ReadonlyMap<number, readonly Row[]>> {
+    const found = new Map<number, Row[]>()
+    const first = asked.filter(({ request }) => request.mail === undefined)
+    const named = asked.filter(({ request }) => (request.mail?.names.length ?? 0) > 0)
+    if (mostBytes !== undefined) {
+      const asking = [...first, ...named].sort((a, b) => a.place - b.place)
+      const rows = await askShards(x, boundedMessages, byShard(dialect, asking, runIdOf), (some) =>
+        some.flatMap((one) => askedOf(one).map((mail) => ({ ...mail, most_bytes: mostBytes }))),
+      )
+      for (const row of rows) collect(found, Number(row['place']), row)
+      return found
+    }
+    const answers = await Promise.all([
+      askShards(x, messages, byShard(dialect, first, runIdOf), (some) =>
+        some.map(({ place, request: { runId } }) => ({ place, run: runId })),
+      ),
+      askShards(x, namedMessages, byShard(dialect, named, runIdOf), (some) => some.flatMap(askedByName)),
+    ])
+    for (const row of answers.flat()) collect(found, Number(row['place']), row)
+    return found
+  }
+
+  return {
+    async readRuns(x, runIds) {
+      const rows = await askShards(x, runs, byShard(dialect, new Set(runIds), itself), (some) => some)
+      const found = new Map(rows.map(runOf).map((run) => [run.id, run]))
+      return runIds.map((id) => found.get(id))
+    },
+
+    async load(x, requests, mostBytes) {
+      const asked = requests.map((request, place) => ({ request, place }))
+      const bounds = loadBudgets(mostBytes)
+      const [pages, mail] = await Promise.all([loadEntries(x, asked, mostBytes), loadMessages(x, asked, mostBytes)])
+      return asked.map(({ place, request }) => {
+        const page = pages.get(place) ?? []
+        const entries = request.latest === undefined ? bounds.entries.take(page, rowBytes) : page
+        const messages = bounds.messages.take(mail.get(place) ?? [], rowBytes)
+        return { entries: entries.map(entryOf), messages: messages.map(messageOf), ...cutBy(bounds) }
+      })
+    },
+  }
+}
+
+/** As the statement counted it. */
+function rowBytes(row: Row): number {
+  return Number(row['bytes'])
+}
+
+/** The first messages, or those of each name. */
+function askedOf(one: Placed): readonly object[] {
+  if (one.request.mail !== undefined) return askedByName(one)
+  return [{ place: one.place, run: one.request.runId, most: messagesAtOnce }]
+}
+
+/** One for each name that is asked for. */
+function askedByName({ place, request }: Placed): readonly object[] {
+  const { names = [], limit = 0 } = request.mail ?? {}
+  return Array.from(new Set(names), (name) => ({ place, run: request.runId, name, most: limit }))
+}
+
+function collect<Key, One>(lists: Map<Key, One[]>, key: Key, one: One): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [one])
+  else list.push(one)
+}
+
+function runIdOf({ request }: Placed): string {
+  return request.runId
+}
+
+function itself(id: string): string {
+  return id
+}

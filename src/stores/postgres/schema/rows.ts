@@ -1,0 +1,190 @@
+// Rows as Postgres gives them, and what they mean. This is the only place where the shape of a row is taken on trust. Inside
+// the transaction of a user another library reads them, and to some an int8 is a text.
+
+import type { Chore } from '../../../core/model/chore.ts'
+import type { Entry } from '../../../core/model/entry.ts'
+import { entryOfRow } from '../../../core/rows/entry-row.ts'
+import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { Run, ControlRequest } from '../../../core/model/run.ts'
+import type { Broadcast } from '../../../core/model/topic.ts'
+import { damageOf, policyIn, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
+import { wakeNamesIn } from '../../../core/rows/wake-names.ts'
+import type { Message } from '../../../store.ts'
+import type { Row } from '../execution.ts'
+
+const columns =
+  'shard, id, type, version, status, readiness, rank, due, seq, base, inbox, wake_names, watched, control_request, undo, crashes, token, session, ' +
+  'deadline, timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, key_id, feed, created_at, updated_at, ended_at, ' +
+  'deleted_at, delete_reason'
+
+/** What `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
+export function runColumns(alias: string): string {
+  return of(alias, columns)
+}
+
+/**
+ * Takes runs of a shard, in the order of their ids, whatever else is true of them. One by one, so that each is looked up by
+ * its key: of a list, Postgres up to 16 may make a filter, and read the whole shard to have it in order.
+ */
+export function lockRuns(schema: string): string {
+  return `
+    select ${runColumns('run')}
+    from (select distinct value::uuid as id from json_array_elements_text($2::text::json) order by id) as asked
+      cross join lateral (
+        select * from ${schema}.runs as run
+        where run.shard = $1::smallint and run.id = asked.id for no key update) as run`
+}
+
+/** What `entryOf` reads of an entry. */
+export function entryColumnsOf(alias: string): string {
+  return of(alias, 'seq, kind, name, meta, data, at, transition_id')
+}
+
+function of(alias: string, names: string): string {
+  return names
+    .split(', ')
+    .map((name) => `${alias}.${name}`)
+    .join(', ')
+}
+
+export function runOf(row: Row): Run {
+  const [tags, controlRequest] = [
+    tagsIn(row['tags'] as string | null),
+    controlRequestIn(row['control_request'] as string | null),
+  ]
+  return {
+    id: row['id'] as string,
+    shard: Number(row['shard']),
+    type: row['type'] as string,
+    version: Number(row['version']),
+    key: row['key'] as string | null,
+    keyScope: row['key_scope'] as Run['keyScope'],
+    idempotencyKey: row['idempotency_key'] as string | null,
+    parentId: row['parent_id'] as string | null,
+    tags: tags ?? [],
+    metadata: row['metadata'] as string | null,
+    feed: isTrue(row['feed']),
+    keyId: row['key_id'] as string | null,
+    status: row['status'] as Run['status'],
+    readiness: row['readiness'] as Run['readiness'],
+    // Never -0, which is not the same to whoever compares.
+    priority: 0 - Number(row['rank']),
+    due: timeOf(row['due']),
+    seq: Number(row['seq']),
+    base: Number(row['base']),
+    inbox: Number(row['inbox']),
+    wakeNames: wakeNamesIn(row['wake_names'] as string | null, Number(row['token'])),
+    watched: isTrue(row['watched']),
+    controlRequest: controlRequest ?? null,
+    undo: row['undo'] as Run['undo'],
+    crashes: Number(row['crashes']),
+    token: Number(row['token']),
+    session: row['session'] as string | null,
+    deadline: timeOf(row['deadline']),
+    timeoutAt: timeOf(row['timeout_at']),
+    expiresAt: timeOf(row['expires_at']),
+    createdAt: Number(row['created_at']),
+    updatedAt: Number(row['updated_at']),
+    endedAt: timeOf(row['ended_at']),
+    deletedAt: timeOf(row['deleted_at']),
+    deleteReason: row['delete_reason'] as string | null,
+    ...damageOf(tags, controlRequest),
+  }
+}
+
+export function timeOf(value: unknown): number | null {
+  return value === null || value === undefined ? null : Number(value)
+}
+
+export function controlRequestOf(text: string | null): ControlRequest | null {
+  return controlRequestIn(text) ?? null
+}
+
+export function entryOf(row: Row): Entry {
+  return entryOfRow({
+    kind: row['kind'],
+    name: row['name'],
+    meta: row['meta'] as string | null,
+    data: row['data'],
+    seq: Number(row['seq']),
+    at: Number(row['at']),
+    transition: row['transition_id'] as string | null,
+  })
+}
+
+/** What `messageOf` reads of a message. */
+export function messageColumns(alias: string): string {
+  return of(alias, 'run_id, position, id, kind, name, data, policy, at')
+}
+
+export function messageOf(row: Row): Message {
+  return {
+    id: row['id'] as string,
+    runId: row['run_id'] as string,
+    kind: row['kind'] as Message['kind'],
+    name: row['name'] as string,
+    data: row['data'] as string,
+    policy: policyIn(row['policy'] as string | null),
+    position: Number(row['position']),
+    at: Number(row['at']),
+  }
+}
+
+/** What `waitOf` reads of a wait. */
+export function waitColumns(alias: string): string {
+  return of(alias, 'kind, target, run_id, effect, delivery, opened_at, since, missed')
+}
+
+export function waitOf(row: Row): WaitRow {
+  return {
+    kind: row['kind'] as WaitRow['kind'],
+    target: row['target'] as string,
+    runId: row['run_id'] as string,
+    effect: row['effect'] as WaitRow['effect'],
+    delivery: row['delivery'] as WaitRow['delivery'],
+    openedAt: Number(row['opened_at']),
+    since: Number(row['since']),
+    missed: timeOf(row['missed']),
+  }
+}
+
+/** What `choreOf` reads of a chore. */
+export function choreColumns(alias: string): string {
+  return of(alias, 'kind, target, position, after_opened_at, after_run')
+}
+
+export function choreOf(row: Row): Chore {
+  const openedAt = timeOf(row['after_opened_at'])
+  const runId = row['after_run'] as string | null
+  return {
+    kind: row['kind'] as Chore['kind'],
+    target: row['target'] as string,
+    position: Number(row['position']),
+    after: openedAt === null || runId === null ? null : { openedAt, runId },
+  }
+}
+
+/** What `broadcastOf` reads of a broadcast. */
+export function broadcastColumns(alias: string): string {
+  return of(alias, 'topic, position, id, delivery, data, policy, at, expires_at, taken_by, delivered_to')
+}
+
+export function broadcastOf(row: Row): Broadcast {
+  return {
+    topic: row['topic'] as string,
+    position: Number(row['position']),
+    id: row['id'] as string,
+    delivery: row['delivery'] as Broadcast['delivery'],
+    data: row['data'] as string,
+    policy: policyIn(row['policy'] as string | null),
+    at: Number(row['at']),
+    expiresAt: timeOf(row['expires_at']),
+    takenBy: row['taken_by'] as string | null,
+    deliveredTo: Number(row['delivered_to']),
+  }
+}
+
+/** Some libraries give a boolean as text. */
+export function isTrue(value: unknown): boolean {
+  return value === true || value === 't' || value === 'true'
+}

@@ -1,0 +1,370 @@
+// The tables, as a list of migrations that only ever grows. Each is applied once, in one transaction together with the row
+// that says so.
+//
+// What holds for every table: `shard` leads every key, times are integers in milliseconds, payloads are text after the codec.
+// There are no triggers, no functions, no foreign keys and no enums, and the one sequence is drawn from once a flush: the
+// same statements run on databases that spread their rows over many machines.
+//
+// A migration only adds (expand): whoever knows the version before goes on working on it. What that client needs is taken
+// away by a later one (contract), which first raises the setting `min-client` to the oldest version that may stay.
+
+/** How the rows that change with every step are vacuumed: often and in small bites, and never with a lock on the table. */
+const busyTable = `
+  autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1,
+  autovacuum_vacuum_cost_limit = 1000, autovacuum_analyze_scale_factor = 0.05, vacuum_truncate = off`
+
+/** What people look for among all that went well. Runs rarely get there, so that an index of them costs little. */
+export const rareStatuses: readonly string[] = ['failed', 'cancelled', 'cancelling', 'paused']
+
+export function isRareStatus(alias: string): string {
+  return `${alias}.status in (${rareStatuses.map((status) => `'${status}'`).join(', ')})`
+}
+
+/** Whom time may end, as `stores/postgres/claim/rescue-look.ts` asks for it. */
+const isBoundByTime = `session is null and status not in ('paused', 'cancelling') and undo <> 'due'
+      and deleted_at is null and ended_at is null`
+
+/** 244 bits of the server's cryptographic generator, in hexadecimal digits. */
+const randomKey = `replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')`
+
+/** The name of a schema, quoted, and how a table is stored there, to the SQL of one version. */
+export type Migration = (schema: string, stored?: (settings: string) => string) => string
+
+/** As Postgres wants it. A database that vacuums in its own way refuses these settings, and gets none. */
+const storedWith = (settings: string): string => `with (${settings})`
+
+/** Each is one version of the schema; version 1 stands first. */
+export const migrations: readonly Migration[] = [
+  (schema, stored = storedWith) => `
+  create table ${schema}.runs (
+    shard smallint not null,
+    id uuid not null,
+    type text not null,
+    version integer not null,
+    status text not null default 'pending',
+    readiness text not null default 'ready',
+    -- The priority with its sign turned, so that the order of a claim is ascending in every column.
+    rank integer not null default 0,
+    due bigint,
+    seq integer not null default 1,
+    base integer not null default 1,
+    inbox integer not null default 0,
+    control_request text,
+    undo text not null default 'none',
+    crashes integer not null default 0,
+    token bigint not null default 0,
+    session text,
+    deadline bigint,
+    timeout_at bigint,
+    expires_at bigint,
+    key text,
+    key_scope text not null default 'workflow',
+    -- What must be unique among live runs.
+    unique_key text,
+    idempotency_key text,
+    -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
+    started_as text,
+    parent_id uuid,
+    tags text,
+    metadata text,
+    created_at bigint not null,
+    updated_at bigint not null,
+    ended_at bigint,
+    deleted_at bigint,
+    delete_reason text,
+    primary key (shard, id),
+    check (status in ('pending', 'running', 'waiting', 'paused', 'cancelling', 'succeeded', 'failed', 'cancelled')),
+    check (readiness in ('ready', 'timed', 'blocked', 'leased', 'idle')),
+    check (undo in ('none', 'possible', 'due'))
+  ) ${stored(`fillfactor = 80, ${busyTable}`)};
+
+  -- Who is claimed next: what must be equal, then exactly the order of the claim. What is not due yet stands apart.
+  create index runs_ready on ${schema}.runs (shard, type, version, rank, due, id) where readiness = 'ready';
+  create index runs_timed on ${schema}.runs (shard, type, version, due, id) where readiness = 'timed';
+  -- What a takeover and a heartbeat look for.
+  create index runs_held on ${schema}.runs (shard, session, id) where session is not null;
+  create index runs_deadline on ${schema}.runs (shard, deadline, id) where deadline is not null;
+  create index runs_timeout on ${schema}.runs (shard, timeout_at, id)
+    where timeout_at is not null and ended_at is null and deleted_at is null;
+  create index runs_expiry on ${schema}.runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
+  create index runs_control_requested on ${schema}.runs (shard, session, id) where control_request is not null;
+  -- What is unique.
+  create unique index runs_unique on ${schema}.runs (shard, unique_key)
+    where unique_key is not null and ended_at is null and deleted_at is null;
+  create unique index runs_idempotency on ${schema}.runs (shard, idempotency_key, started_as)
+    where idempotency_key is not null and deleted_at is null;
+  -- What people look for.
+  create index runs_key on ${schema}.runs (shard, key, id) where key is not null;
+  create index runs_parent on ${schema}.runs (shard, parent_id, id) where parent_id is not null;
+  create index runs_rare_status on ${schema}.runs (shard, status, id) where ${isRareStatus('runs')};
+
+  -- Rows are written once and read by their key. Dead rows are few, and so are its settings.
+  create table ${schema}.journal (
+    shard smallint not null,
+    run_id uuid not null,
+    seq integer not null,
+    kind text not null,
+    name text,
+    meta text,
+    data text,
+    at bigint not null,
+    transition_id text,
+    primary key (shard, run_id, seq)
+  ) ${stored('vacuum_truncate = off')};
+
+  create table ${schema}.messages (
+    shard smallint not null,
+    run_id uuid not null,
+    position integer not null,
+    id text not null,
+    name text not null,
+    data text not null,
+    at bigint not null,
+    outcome text not null,
+    -- The entry with which the run took it.
+    taken_by integer,
+    primary key (shard, run_id, position)
+  ) ${stored(busyTable)};
+  create unique index messages_id on ${schema}.messages (shard, run_id, id);
+  -- What is in a mailbox, however much was taken from it.
+  create index messages_open on ${schema}.messages (shard, run_id, position) where taken_by is null;
+
+  -- Idempotency keys, each in its own shard, when there are several: a run lives in the shard of its business key.
+  create table ${schema}.keys (
+    shard smallint not null,
+    type text not null,
+    key text not null,
+    run_id uuid not null,
+    primary key (shard, key, type)
+  );
+
+  create table ${schema}.tags (
+    shard smallint not null,
+    tag text not null,
+    run_id uuid not null,
+    primary key (shard, tag, run_id)
+  );
+
+  -- One row a flush: which entries of which runs, in order. Its number is drawn when those runs are locked; its position,
+  -- that of its last entry in the feed, is given later by whoever sequences it, to what is committed by then.
+  create sequence ${schema}.feed_number;
+  create table ${schema}.feed (
+    shard smallint not null,
+    number bigint not null,
+    runs uuid[] not null,
+    firsts integer[] not null,
+    lasts integer[] not null,
+    position bigint,
+    primary key (shard, number)
+  ) ${stored(`fillfactor = 90, ${busyTable}`)};
+  create index feed_unstamped on ${schema}.feed (shard, number) where position is null;
+  create unique index feed_position on ${schema}.feed (shard, position) where position is not null;
+
+  create table ${schema}.sequencer (
+    shard smallint not null,
+    last bigint not null,
+    primary key (shard)
+  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+  insert into ${schema}.sequencer (shard, last) values (0, 0);
+
+  create table ${schema}.sessions (
+    shard smallint not null,
+    id text not null,
+    opened_at bigint not null,
+    alive_until bigint not null,
+    ended_at bigint,
+    primary key (shard, id)
+  ) ${stored(`fillfactor = 70, ${busyTable}`)};
+  create index sessions_alive on ${schema}.sessions (shard, id) where ended_at is null;
+
+  create table ${schema}.workflows (
+    shard smallint not null,
+    type text not null,
+    version integer not null,
+    style text not null,
+    queue text,
+    seen_at bigint not null,
+    primary key (shard, type, version)
+  );
+
+  -- What holds for all who use the schema: over how many shards runs are spread, and which version of the schema a client
+  -- must know at least.
+  create table ${schema}.settings (
+    shard smallint not null,
+    name text not null,
+    value text not null,
+    primary key (shard, name)
+  );
+  insert into ${schema}.settings (shard, name, value) values (0, 'min-client', '1');
+  `,
+
+  // What passes between runs, and between runs and topics.
+  (schema, stored = storedWith) => `
+  -- Somebody is to be told of its end, or ends with it. No index has it, so that setting it stays cheap.
+  alter table ${schema}.runs add column watched boolean not null default false;
+
+  alter table ${schema}.messages add column kind text not null default 'signal';
+  -- What becomes of it if its run ends without reading it, and what became of it then.
+  alter table ${schema}.messages add column policy text;
+  alter table ${schema}.messages add column fate text;
+  create index messages_named on ${schema}.messages (shard, run_id, name, position) where taken_by is null;
+  create index messages_dead on ${schema}.messages (shard, at, run_id, id collate "C") where fate = 'dead';
+
+  -- Who waits on the end of a run, or on a topic: in the shard of that.
+  create table ${schema}.waits (
+    shard smallint not null,
+    kind text not null,
+    target text not null,
+    run_id uuid not null,
+    effect text not null,
+    delivery text,
+    opened_at bigint not null,
+    primary key (shard, kind, target, run_id, effect)
+  ) ${stored(busyTable)};
+  -- Only of topics, so that nobody looks up a wait by its key in here, past all who have waited longer.
+  create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id) where delivery is not null;
+
+  create table ${schema}.topics (
+    shard smallint not null,
+    name text not null,
+    -- Of its last broadcast.
+    position integer not null default 0,
+    primary key (shard, name)
+  ) ${stored(`fillfactor = 50, ${busyTable}`)};
+
+  create table ${schema}.broadcasts (
+    shard smallint not null,
+    topic text not null,
+    position integer not null,
+    id text not null,
+    delivery text not null,
+    data text not null,
+    policy text,
+    at bigint not null,
+    expires_at bigint,
+    taken_by uuid,
+    -- To how many runs it went when it was sent.
+    delivered_to integer not null,
+    primary key (shard, topic, position)
+  ) ${stored(busyTable)};
+  -- True of all of them: only who says so may look them up by it. Without statistics, a broadcast that is looked up by its
+  -- position would otherwise be looked for here, among all of its topic.
+  create unique index broadcasts_id on ${schema}.broadcasts (shard, topic, id) where delivered_to >= 0;
+  -- What waits for the next who comes; of that, what expires; and what may be forgotten one day.
+  create index broadcasts_open on ${schema}.broadcasts (shard, topic, position)
+    where delivery = 'one' and taken_by is null;
+  create index broadcasts_expiring on ${schema}.broadcasts (shard, topic, expires_at)
+    where delivery = 'one' and taken_by is null and expires_at is not null;
+  create index broadcasts_closed on ${schema}.broadcasts (shard, topic, at)
+    where delivery = 'all' or taken_by is not null;
+  `,
+
+  // Which messages wake a run that waits, as `core/rows/wake-names.ts` writes it; null if any does. No index has it.
+  (schema) => `
+  alter table ${schema}.runs add column wake_names text;
+`,
+
+  // Suspects, which are performed in isolation. The check is known by one name or the other, and is added anew
+  // without a look at the rows: those before know fewer values.
+  (schema) => `
+  alter table ${schema}.runs drop constraint if exists runs_readiness_check;
+  alter table ${schema}.runs drop constraint if exists check_readiness;
+  alter table ${schema}.runs add constraint runs_readiness_known
+    check (readiness in ('ready', 'timed', 'isolated', 'blocked', 'leased', 'idle')) not valid;
+  create index runs_isolated on ${schema}.runs (shard, type, version, due, id) where readiness = 'isolated';
+  `,
+
+  // Whom time may end, and nobody else: a run that is held, paused or undone is no more looked at when its time is over. What
+  // the version before asks has the same conditions, and so is answered by these.
+  (schema) => `
+  drop index ${schema}.runs_timeout;
+  drop index ${schema}.runs_expiry;
+  create index runs_bound_timeout on ${schema}.runs (shard, timeout_at, id)
+    where timeout_at is not null and ${isBoundByTime};
+  create index runs_bound_expiry on ${schema}.runs (shard, expires_at, id)
+    where expires_at is not null and ${isBoundByTime};
+  `,
+
+  // What an end or a broadcast leaves to be written in pages, as `core/model/chore.ts` tells: in the shard of its run or topic. A
+  // client that does not know of this writes everything at once, and may overtake what is still being passed on.
+  (schema, stored = storedWith) => `
+  create table ${schema}.chores (
+    shard smallint not null,
+    kind text not null,
+    target text not null,
+    position integer not null,
+    -- The last subscriber who got the broadcast of that position.
+    after_opened_at bigint,
+    after_run uuid,
+    -- From when on somebody may take it.
+    due bigint not null,
+    primary key (shard, kind, target)
+  ) ${stored(busyTable)};
+  create index chores_due on ${schema}.chores (shard, due, kind, target);
+  -- The position of the topic when the run subscribed: it gets what was sent after that.
+  alter table ${schema}.waits add column since integer not null default 0;
+  `,
+
+  // The key that the payloads of a run were last written with. The index is of live runs that need one, for who starts without
+  // it; runs without a key are not in it, and so cost what they did.
+  (schema) => `
+  alter table ${schema}.runs add column key_id text;
+  create index runs_keyed on ${schema}.runs (shard, key_id)
+    where key_id is not null and ended_at is null and deleted_at is null;
+  `,
+
+  // Keys, which the database makes: no process and no printed SQL ever holds them. A column for each, because rights are given
+  // by column: who starts runs tells others of them, and cannot make tokens.
+  (schema) => `
+  create table ${schema}.secrets (
+    shard smallint not null,
+    -- What the secrets of tokens are made with.
+    token_key text not null default ${randomKey},
+    -- What notices to other processes are sealed with.
+    notice_key text not null default ${randomKey},
+    primary key (shard)
+  );
+  insert into ${schema}.secrets (shard) values (0);
+  `,
+
+  // Who waits on a run, in pages, which are chores of a new kind. Whoever deletes a wait says nothing of the delivery, and so
+  // looks it up by its key and not in here. A client of the version before would take such a chore for one of mail, and
+  // forget those who wait: it is admitted no more.
+  (schema) => `
+  create index waits_on_run on ${schema}.waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
+  update ${schema}.settings set value = '9' where shard = 0 and name = 'min-client';
+  `,
+
+  // Who could not be given a broadcast, because a stranger had locked its row, and since which one. A client of the version before
+  // would give it what was sent later first, and would take a chore of these for one of mail: it is admitted no more.
+  (schema) => `
+  alter table ${schema}.waits add column missed integer;
+  create index waits_late on ${schema}.waits (shard, target, opened_at, run_id) where missed is not null;
+  update ${schema}.settings set value = '10' where shard = 0 and name = 'min-client';
+  `,
+
+  // Whether the feed tells of a run. It did of all runs before, and goes on to tell of those until they end. No index has it.
+  (schema) => `
+  alter table ${schema}.runs add column feed boolean not null default true;
+  `,
+]
+
+/** The tables of all versions: in a schema that is not ours, nothing may have these names. */
+export const tableNames: readonly string[] = [
+  'broadcasts',
+  'chores',
+  'feed',
+  'journal',
+  'keys',
+  'messages',
+  'migrations',
+  'runs',
+  'secrets',
+  'sequencer',
+  'sessions',
+  'settings',
+  'tags',
+  'topics',
+  'waits',
+  'workflows',
+]

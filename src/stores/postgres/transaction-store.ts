@@ -1,0 +1,174 @@
+// The store inside a transaction that a user has begun. Nothing here raises an error of the database on purpose, because that
+// would spoil their transaction: what is in the way is found by statements that cannot fail. Others are told by a NOTIFY of
+// the same transaction, so that they hear of it when, and only when, it was committed.
+
+import type { Transition } from '../../core/model/transition.ts'
+import type {
+  Committed,
+  Delivered,
+  Loaded,
+  LoadRequest,
+  NewBroadcast,
+  NewMessage,
+  NewRun,
+  Started,
+  ControlResult,
+  ControlCommand,
+  TransactionStore,
+} from '../../store.ts'
+import type { SqlHandle } from '../sql-handle.ts'
+import { isMessage, lockRequestOfSending, type DeliverQueries } from './exchange/deliver.ts'
+import type { Dialect, Statement } from './dialect.ts'
+import type { Execution, Row, DetailedHint, Value } from './execution.ts'
+import { lockRequestOf, type LockedCommitQueries } from './commit/locked-commit.ts'
+import { assertMarked, markTransaction } from './connection/lent-transaction.ts'
+import type { ReadQueries } from './read/read.ts'
+import { assertCatalogFirst, pathRead } from './connection/search-path.ts'
+import { shardOfRun } from './schema/shards.ts'
+import { startInOrder, type StartingParts } from './commit/ordered-start.ts'
+import { isAborted, sqlStateOf, translated } from './connection/sql-state.ts'
+import type { ControlQueries } from './exchange/control.ts'
+import { LockRequest } from './exchange/lock-request.ts'
+
+export interface TransactionStoreParts extends StartingParts {
+  readonly dialect: Dialect
+  readonly lockedCommitQueries: LockedCommitQueries
+  readonly deliverQueries: DeliverQueries
+  readonly controlQueries: ControlQueries
+  readonly readQueries: ReadQueries
+}
+
+/** Tells others with the transaction; null if nobody is told of anything. */
+export type NotifyInTransaction = ((handle: SqlHandle, hints: readonly DetailedHint[]) => Promise<void>) | null
+
+export class PostgresTransactionStore implements TransactionStore {
+  private readonly parts: TransactionStoreParts
+  private readonly handle: SqlHandle
+  private readonly notify: NotifyInTransaction
+  /** Called before the first transition, in a transaction of ours: whoever commits one is done with everything else. */
+  private readonly onCommit: (() => void) | null
+  /** Settles when it is certain that names are looked for in Postgres first; null while nobody has looked. */
+  private path: Promise<void> | null = null
+
+  /** A transaction of ours says what becomes of it with the first transition, and searches what we want; any other is a user's. */
+  constructor(
+    parts: TransactionStoreParts,
+    handle: SqlHandle,
+    notify: NotifyInTransaction,
+    onCommit: (() => void) | null = null,
+  ) {
+    this.parts = parts
+    this.handle = handle
+    this.notify = notify
+    this.onCommit = onCommit
+  }
+
+  mark(): Promise<void> {
+    return markTransaction(this.handle)
+  }
+
+  async assertMarked(isolation?: 'serializable'): Promise<void> {
+    assertTheirs(await assertMarked(this.handle, isolation))
+    this.path = Promise.resolve()
+  }
+
+  /** Nothing is set in a transaction of the user's, so a path that is not safe is refused before anything is sent by it. */
+  private assertPath(): Promise<void> {
+    if (this.onCommit !== null) return Promise.resolve()
+    this.path ??= this.handle.query(`select ${pathRead}`, []).then(([row]) => assertTheirs(row?.['path']))
+    return this.path
+  }
+
+  /** One after the other: of what they do, only their own transaction knows. */
+  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+    const unleased = runs.map((run) => ({ ...run, lease: null }))
+    return this.perform((x) => startInOrder(this.parts, x, unleased))
+  }
+
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    this.onCommit?.()
+    const unknown: Committed = { outcome: 'refused', reason: 'not-found' }
+    return this.each(transitions, unknown, (x, shard, one) =>
+      this.parts.lockedCommitQueries.commit(x, shard, [one], lockRequestOf([one]), { inUserTransaction: true }),
+    )
+  }
+
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+    return this.perform(async (x) => {
+      const answers: Delivered[] = []
+      for (const one of messages) answers.push((await this.deliverOne(x, one))[0] as Delivered)
+      return answers
+    })
+  }
+
+  control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
+    const unknown: ControlResult = { outcome: 'not-found' }
+    return this.each(requests, unknown, (x, shard, one) =>
+      this.parts.controlQueries.control(x, shard, [one], new LockRequest(), { inUserTransaction: true }),
+    )
+  }
+
+  load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
+    return this.perform((x) => this.parts.readQueries.load(x, requests, mostBytes))
+  }
+
+  private async deliverOne(x: Execution, one: NewMessage | NewBroadcast): Promise<readonly Delivered[]> {
+    const { deliverQueries, dialect } = this.parts
+    if (isMessage(one)) {
+      const shard = shardOfRun(dialect, one.runId)
+      if (shard === undefined) return [{ outcome: 'target-not-found' }]
+      const answers = await deliverQueries.put(x, shard, [one])
+      if (answers !== null) return answers
+    }
+    return deliverQueries.exchange(x, [one], lockRequestOfSending([one]), { inUserTransaction: true })
+  }
+
+  private each<Item extends { readonly runId: string }, Answer>(
+    items: readonly Item[],
+    unknown: Answer,
+    send: (x: Execution, shard: number, item: Item) => Promise<readonly Answer[]>,
+  ): Promise<readonly Answer[]> {
+    return this.perform(async (x) => {
+      const answers: Answer[] = []
+      for (const item of items) {
+        const shard = shardOfRun(this.parts.dialect, item.runId)
+        answers.push(shard === undefined ? unknown : ((await send(x, shard, item))[0] as Answer))
+      }
+      return answers
+    })
+  }
+
+  private async perform<Answer>(work: (x: Execution) => Promise<Answer>): Promise<Answer> {
+    const x = new HandleExecution(this.handle)
+    try {
+      await this.assertPath()
+      const answer = await work(x)
+      if (x.hints.length > 0) await this.notify?.(this.handle, x.hints)
+      return answer
+    } catch (error) {
+      // What is sent together fails together, and who waits for all may hear first of what only followed from the failure.
+      throw translated(isAborted(sqlStateOf(error)) ? (x.failure ?? error) : error)
+    }
+  }
+}
+
+function assertTheirs(path: unknown): void {
+  assertCatalogFirst(String(path), 'this transaction has')
+}
+
+class HandleExecution implements Execution {
+  readonly hints: DetailedHint[] = []
+  /** What failed first. */
+  failure: unknown
+  private readonly handle: SqlHandle
+
+  constructor(handle: SqlHandle) {
+    this.handle = handle
+  }
+
+  execute({ text }: Statement, values: readonly Value[]): Promise<readonly Row[]> {
+    const answer = this.handle.query(text, values)
+    answer.catch((error: unknown) => (this.failure ??= error))
+    return answer
+  }
+}

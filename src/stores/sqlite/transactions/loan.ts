@@ -1,0 +1,61 @@
+// Lends a connection to a user's function for the length of one transaction. It is the library's own object to all
+// appearances; once it is taken back, everything that was made of it refuses to work, so that code which goes on after its
+// time cannot write outside of the transaction, or into somebody else's.
+
+import { HoldfastError } from '../../../core/errors/error.ts'
+
+export interface Loan<Thing extends object> {
+  readonly lent: Thing
+  readonly takeBack: () => void
+}
+
+/** What was lent, and what it stands for. */
+const origins = new WeakMap<object, object>()
+
+/** What gives something that works on the connection later: a statement, its rows one by one, a function in a savepoint. */
+const lends = new Set<string | symbol>(['prepare', 'iterate', 'transaction'])
+
+/** The connection itself, whether it was lent or not. */
+export function originOf(handle: object): object {
+  return origins.get(handle) ?? handle
+}
+
+export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
+  let isOver = false
+  const assertLent = (): void => {
+    if (!isOver) return
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      'This transaction is over: it was committed, or rolled back because its time was over, and nothing more can be done in ' +
+        'it. What a function does with it must be awaited before the function returns.',
+    )
+  }
+  const wrap = <Wrapped extends object>(origin: Wrapped): Wrapped => {
+    const wrapped: Wrapped = new Proxy(origin, {
+      get(target, key) {
+        assertLent()
+        // Native methods and private fields want their own object, not the proxy.
+        const value: unknown = Reflect.get(target, key, target)
+        if (typeof value !== 'function' || key === 'constructor') return value
+        return (...given: unknown[]): unknown => {
+          assertLent()
+          const answer: unknown = Reflect.apply(value, target, given)
+          if (answer === target) return wrapped
+          return lends.has(key) && isObject(answer) ? wrap(answer) : answer
+        }
+      },
+      set: (target, key, value) => Reflect.set(target, key, value, target),
+      apply(target, self, given) {
+        assertLent()
+        return Reflect.apply(target as (...given: unknown[]) => unknown, self, given)
+      },
+    })
+    origins.set(wrapped, origin)
+    return wrapped
+  }
+  return { lent: wrap(thing), takeBack: () => (isOver = true) }
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === 'object' && value !== null) || typeof value === 'function'
+}

@@ -1,0 +1,83 @@
+// The store inside a transaction that is already open, on the connection that it is open on. Each call is a savepoint, so
+// that one that fails leaves nothing behind and the transaction usable. Hints gather until somebody knows that it is over.
+
+import type { Transition } from '../../../core/model/transition.ts'
+import type {
+  Committed,
+  Delivered,
+  Hint,
+  Loaded,
+  LoadRequest,
+  NewBroadcast,
+  NewMessage,
+  NewRun,
+  Started,
+  ControlResult,
+  ControlCommand,
+  TransactionStore,
+} from '../../../store.ts'
+import { Batch } from '../write/batch.ts'
+import { SqliteUnitOfWork } from '../write/unit-of-work.ts'
+import type { CallQueue } from './call-queue.ts'
+import { commitOne } from '../write/commit.ts'
+import type { Connection } from '../driver/connection.ts'
+import { deliverOne } from '../write/deliver.ts'
+import { load } from '../read/read.ts'
+import { startRuns } from '../write/start.ts'
+import { controlRuns } from '../write/control.ts'
+
+export interface TransactionStoreOptions {
+  readonly db: Connection
+  readonly now: () => number
+  /** Where a call waits: for another user's transaction in this process, or for who holds the lock that this one lacks. */
+  readonly calls: CallQueue
+  /** Called right before each call: throws if the transaction is not open any more. */
+  readonly enter: () => void
+}
+
+export class SqliteTransactionStore implements TransactionStore {
+  readonly hints: Hint[] = []
+  private readonly options: TransactionStoreOptions
+
+  constructor(options: TransactionStoreOptions) {
+    this.options = options
+  }
+
+  start(runs: readonly NewRun[]): Promise<readonly Started[]> {
+    return this.write((batch) => startRuns(new SqliteUnitOfWork(batch), runs))
+  }
+
+  commit(transitions: readonly Transition[]): Promise<readonly Committed[]> {
+    return this.write((batch) => transitions.map((one) => commitOne(batch, one)))
+  }
+
+  deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
+    return this.write((batch) => messages.map((message) => deliverOne(batch, message)))
+  }
+
+  control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
+    return this.write((batch) => controlRuns(batch, requests))
+  }
+
+  async load(requests: readonly LoadRequest[], mostBytes?: number): Promise<readonly Loaded[]> {
+    const { db, calls, enter } = this.options
+    return calls.enter(() => {
+      enter()
+      return db.read(() => load(db, requests, mostBytes))
+    })
+  }
+
+  private async write<Answer>(work: (batch: Batch) => Answer): Promise<Answer> {
+    const { db, now, calls, enter } = this.options
+    return calls.enter(() => {
+      enter()
+      return db.savepoint(() => {
+        const batch = new Batch(db, now(), true)
+        const answer = work(batch)
+        batch.write()
+        for (const hint of batch.hints) this.hints.push(hint)
+        return answer
+      })
+    })
+  }
+}

@@ -1,0 +1,118 @@
+// What one transaction writes besides the rows of runs: entries, the one row of the feed if it is to tell of any, and, once it
+// is committed, hints. Entries gather and go in few statements at the end.
+
+import { nearDeadline } from '../../../core/rules/deadline.ts'
+import type { Draft } from '../../../core/model/entry.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { Hint } from '../../../store.ts'
+import type { Connection } from '../driver/connection.ts'
+import type { Row, Value } from '../driver/driver.ts'
+
+/** [run, first seq, last seq] */
+export type FeedRange = readonly [runId: string, first: number, last: number]
+
+export interface Depth {
+  readonly seq: number
+  readonly inbox: number
+  /** Counted up to that many. */
+  readonly most: number
+  readonly unread: number
+}
+
+/** How many values an entry has. */
+const width = 8
+
+export class Batch {
+  readonly db: Connection
+  /** Store time: one for the whole transaction, read when it held the lock. */
+  readonly now: number
+  /** Somebody in this process listens. */
+  readonly hinting: boolean
+  readonly hints: Hint[] = []
+  /** How much it has written for others so far: messages, what became of unread ones, and children that were cancelled. */
+  forOthers = 0
+  /** How many messages of a run are unread, as they were counted when its row said this. */
+  readonly depths = new Map<string, Depth>()
+  private readonly journal: Value[] = []
+  private readonly feed: FeedRange[] = []
+  private entries = 0
+  private fed = 0
+
+  constructor(db: Connection, now: number, hinting: boolean) {
+    this.db = db
+    this.now = now
+    this.hinting = hinting
+  }
+
+  /** Appends entries after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  append(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, fed: number): void {
+    if (drafts.length === 0) return
+    let at = seq
+    let id = transition
+    for (const { kind, name, meta, data } of drafts) {
+      at += 1
+      this.journal.push(runId, at, kind, name, meta === null ? null : JSON.stringify(meta), data, this.now, id)
+      id = null
+    }
+    this.entries += drafts.length
+    if (fed === 0) return
+    this.feed.push([runId, at - fed + 1, at])
+    this.fed += fed
+  }
+
+  /** The entry of a run that gathered here and is in no table yet, as the row that it will be. */
+  gathered(runId: string, seq: number): Row | undefined {
+    // From the end: whoever asks has mostly just appended it.
+    for (let place = this.journal.length - width; place >= 0; place -= width) {
+      if (this.journal[place] !== runId || this.journal[place + 1] !== seq) continue
+      const [, , kind, name, meta, data, at, transition] = this.journal.slice(place, place + width)
+      return { seq, kind, name, meta, data, at, transition_id: transition }
+    }
+    return undefined
+  }
+
+  /** Something of this type may be claimed, now or at some time. */
+  ready(type: string): void {
+    if (this.hinting) this.hints.push({ kind: 'ready', type })
+  }
+
+  /** The same for a run whose type is not at hand. */
+  readyRun(runId: string): void {
+    if (!this.hinting) return
+    const row = this.db.get('select type from runs where shard = 0 and id = ?', [runId])
+    if (row !== undefined) this.ready(row['type'] as string)
+  }
+
+  /** Its time may be over soon, while nobody holds it. */
+  deadline(run: Run): void {
+    const at = this.hinting ? nearDeadline(run, this.now) : null
+    if (at !== null) this.hints.push({ kind: 'deadline', at })
+  }
+
+  /** A message came for a run that somebody holds. */
+  mail(runId: string): void {
+    if (this.hinting) this.hints.push({ kind: 'mail', runId })
+  }
+
+  /** Something is left to do. */
+  chore(): void {
+    if (this.hinting) this.hints.push({ kind: 'chore' })
+  }
+
+  ended(runId: string): void {
+    if (this.hinting) this.hints.push({ kind: 'ended', runId })
+  }
+
+  /** Writes what gathered. */
+  write(): void {
+    if (this.entries === 0) return
+    this.db.insert('journal (shard, run_id, seq, kind, name, meta, data, at, transition_id)', width, this.journal)
+    if (this.fed === 0) return
+    const row = this.db.get('select max(position) as position from feed where shard = 0', [])
+    const last = (row?.['position'] as number | null | undefined) ?? 0
+    this.db.run('insert into feed (shard, position, entries) values (0, ?, ?)', [
+      last + this.fed,
+      JSON.stringify(this.feed),
+    ])
+  }
+}

@@ -1,0 +1,190 @@
+// Handing out what is due. One lookup per selector, each along the index of those that are ready; of what they find, the types
+// take turns. What has come due meanwhile is first moved from the timed ones to the ready ones.
+
+import { dueOrder, inTurns } from '../../../core/rules/claim-order.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { Claimed, ClaimRequest, ClaimSelector, Selector } from '../../../store.ts'
+import type { Batch } from './batch.ts'
+import type { Connection } from '../driver/connection.ts'
+import { runOf } from '../schema/rows.ts'
+import { hasEnded, isListed } from './sessions.ts'
+
+/** At most so many come due in one claim, so that a long standstill does not become a long transaction. */
+const promotedAtOnce = 10_000
+
+/** Who says nothing of keys is asked nothing of them. */
+const isMine = `(key_id is null or key_id in (select value from json_each(?)))`
+const mine = (keyed: boolean): string => (keyed ? `and ${isMine}` : '')
+
+const readyFor = (keyed: boolean): string => `
+  select * from runs
+  where shard = 0 and type = ? and version = ? and readiness = 'ready'
+    and (timeout_at is null or timeout_at > ?) and (expires_at is null or expires_at > ?) ${mine(keyed)}
+  order by priority desc, due, id limit ?`
+
+export const readySql = readyFor(false)
+export const keyedReadySql = readyFor(true)
+
+export const promoteSql = `
+  update runs set readiness = 'ready' where rowid in (
+    select rowid from runs
+    where shard = 0 and type = ? and version = ? and readiness = 'timed' and due <= ?
+    order by due, id limit ${promotedAtOnce})`
+
+/** One statement for all types: others' heartbeats make an idle worker look again, and it may have a hundred types. */
+const lookFor = (keyed: boolean): string => `
+  with one as (select value ->> 0 as type, value ->> 1 as version from json_each(?))
+  select
+    exists (select 1 from one where exists (select 1 from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'ready' ${mine(keyed)})) as ready,
+    exists (select 1 from one where exists (select 1 from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'timed' and due <= ?)) as due,
+    (select min((select min(due) from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'timed' and due > ?)) from one) as next`
+
+export const lookSql = lookFor(false)
+export const keyedLookSql = lookFor(true)
+
+/** Suspects are due by their own time: nothing promotes them. */
+const isolatedFor = (keyed: boolean): string => `
+  select * from runs indexed by runs_isolated
+  where shard = 0 and type = ? and version = ? and readiness = 'isolated' and due <= ?
+    and (timeout_at is null or timeout_at > ?) and (expires_at is null or expires_at > ?) ${mine(keyed)}
+  order by due, id limit ?`
+
+export const isolatedSql = isolatedFor(false)
+export const keyedIsolatedSql = isolatedFor(true)
+
+export const lookIsolatedSql = `
+  with one as (select value ->> 0 as type, value ->> 1 as version from json_each(?))
+  select
+    exists (select 1 from one where exists (select 1 from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'isolated' and due <= ?)) as ready,
+    (select min((select min(due) from runs
+      where shard = 0 and type = one.type and version = one.version and readiness = 'isolated' and due > ?)) from one) as next`
+
+interface Look {
+  /** There is something to be claimed, or to be promoted. */
+  readonly more: boolean
+  readonly nextDue: number | null
+}
+
+/** Looks without the write lock whether a claim is worth its while: an idle worker disturbs nobody. */
+export function look(db: Connection, { selectors, isolated = false, keys }: ClaimRequest, now: number): Look {
+  const types = JSON.stringify(selectors.map(({ type, version }) => [type, version]))
+  const row = isolated
+    ? db.get(lookIsolatedSql, [types, now, now])
+    : keys === undefined
+      ? db.get(lookSql, [types, now, now])
+      : db.get(keyedLookSql, [types, JSON.stringify(keys), now, now])
+  return {
+    more: row?.['ready'] === 1 || row?.['due'] === 1,
+    nextDue: (row?.['next'] as number | null | undefined) ?? null,
+  }
+}
+
+export function claimRuns(batch: Batch, { session, selectors, limit, isolated = false, keys }: ClaimRequest): Claimed {
+  const { db, now } = batch
+  // The first that names a type and version counts.
+  const distinct = new Map(selectors.toReversed().map((one) => [nameOf(one), one]))
+  const allowed = hasEnded(db, session) ? 0 : limit
+  const ready: Run[] = []
+  let nextDue: number | null = null
+  for (const selector of distinct.values()) {
+    if (!isolated) promote(batch, selector)
+    // One more than is allowed, to know whether some are left.
+    const find = isolated ? suspects : readyRuns
+    for (const run of find(batch, selector, allowed + 1, keys)) ready.push(run)
+    nextDue = earlier(nextDue, isolated ? nextIsolatedOf(batch, selector) : nextDueOf(db, selector))
+  }
+  const found = distinct.size === 1 ? ready : isolated ? ready.toSorted(dueOrder) : inTurns(ready, selectors)
+  // A suspect is counted when it begins.
+  const counted = isolated ? 0 : 1
+  const leased = new Map<number | null, string[]>()
+  const runs = found.slice(0, allowed).map((run): Run => {
+    const leaseMs = distinct.get(nameOf(run))?.leaseMs ?? null
+    const deadline = leaseMs === null ? null : now + leaseMs
+    const together = leased.get(deadline)
+    if (together === undefined) leased.set(deadline, [run.id])
+    else together.push(run.id)
+    const { token, crashes } = run
+    const status = run.status === 'cancelling' ? 'cancelling' : 'running'
+    const lease = {
+      status,
+      readiness: 'leased',
+      due: null,
+      expiresAt: null,
+      wakeNames: null,
+      session,
+      deadline,
+    } as const
+    return { ...run, ...lease, token: token + 1, crashes: crashes + counted }
+  })
+  for (const [deadline, ids] of leased) leaseAll(db, ids, session, deadline, counted)
+  return { runs, more: found.length > allowed, nextDue, now }
+}
+
+function promote({ db, now }: Batch, { type, version }: ClaimSelector): void {
+  db.run(promoteSql, [type, version, now])
+}
+
+function readyRuns(
+  { db, now }: Batch,
+  { type, version }: ClaimSelector,
+  limit: number,
+  keys: ClaimRequest['keys'],
+): readonly Run[] {
+  const found =
+    keys === undefined
+      ? db.all(readySql, [type, version, now, now, limit])
+      : db.all(keyedReadySql, [type, version, now, now, JSON.stringify(keys), limit])
+  return found.map(runOf)
+}
+
+function suspects(
+  { db, now }: Batch,
+  { type, version }: ClaimSelector,
+  limit: number,
+  keys: ClaimRequest['keys'],
+): readonly Run[] {
+  const found =
+    keys === undefined
+      ? db.all(isolatedSql, [type, version, now, now, now, limit])
+      : db.all(keyedIsolatedSql, [type, version, now, now, now, JSON.stringify(keys), limit])
+  return found.map(runOf)
+}
+
+function nextIsolatedOf({ db, now }: Batch, { type, version }: ClaimSelector): number | null {
+  const sql = `select min(due) as due from runs indexed by runs_isolated
+    where shard = 0 and type = ? and version = ? and readiness = 'isolated' and due > ?`
+  return (db.get(sql, [type, version, now])?.['due'] as number | null | undefined) ?? null
+}
+
+function nextDueOf(db: Connection, { type, version }: ClaimSelector): number | null {
+  const sql = `select min(due) as due from runs where shard = 0 and type = ? and version = ? and readiness = 'timed'`
+  return (db.get(sql, [type, version])?.['due'] as number | null | undefined) ?? null
+}
+
+/** One statement for all: measured, a statement for each run costs a claim a third of its speed. */
+function leaseAll(
+  db: Connection,
+  ids: readonly string[],
+  session: string,
+  deadline: number | null,
+  counted: number,
+): void {
+  db.run(
+    `update runs set status = case status when 'cancelling' then status else 'running' end, readiness = 'leased',
+       due = null, session = ?, token = token + 1, crashes = crashes + ?, deadline = ?, expires_at = null
+     where ${isListed}`,
+    [session, counted, deadline, JSON.stringify(ids)],
+  )
+}
+
+function nameOf({ type, version }: Selector): string {
+  return `${version} ${type}`
+}
+
+function earlier(a: number | null, b: number | null): number | null {
+  return a === null || (b !== null && b < a) ? b : a
+}

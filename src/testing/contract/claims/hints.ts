@@ -1,0 +1,137 @@
+// Hints: what saves a worker from waiting for its next look. They may be lost, so a case waits for one and counts none.
+
+import assert from 'node:assert/strict'
+import type { Hint } from '../../../store.ts'
+import { eventually, type ContractBench } from '../bench.ts'
+import type { ContractCase } from '../contract-case.ts'
+import { ending, inMs } from '../drafts.ts'
+import { cancel, cancelNow, failedRun, holdUndoable, pause, resume, retry } from '../requests.ts'
+
+/** Listens while something is done, and waits for this hint. */
+async function expectHint({ store }: ContractBench, hint: Hint, act: () => Promise<unknown>): Promise<void> {
+  const heard: Hint[] = []
+  const unsubscribe = await store.listen((one) => heard.push(one))
+  await act()
+  const wanted = JSON.stringify(hint)
+  await eventually(() => (heard.some((one) => JSON.stringify(one) === wanted) ? true : null), `a hint ${wanted}`)
+  unsubscribe()
+}
+
+const ready: Hint = { kind: 'ready', type: 'contract.plain' }
+
+export const hintCases: readonly ContractCase[] = [
+  {
+    name: 'a run that is started is hinted at, and can be claimed by then',
+    needs: 'notifies',
+    async run({ store, start, claim }) {
+      const claimed: number[] = []
+      const unsubscribe = await store.listen(() => void claim().then(({ runs }) => claimed.push(runs.length)))
+      await start()
+      await eventually(() => (claimed.includes(1) ? true : null), 'the run is claimed by the one who was told')
+      unsubscribe()
+    },
+  },
+  {
+    name: 'a delayed run is hinted at, so that whoever sleeps longer than its delay learns of it',
+    needs: 'notifies',
+    run: (bench) => expectHint(bench, ready, () => bench.start({ due: inMs(100) })),
+  },
+  {
+    name: 'a run that is given back is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await expectHint(bench, ready, () => bench.store.release([{ runId: held.runId, ...held.lease }]))
+      const again = await bench.take(held.runId)
+      await expectHint(bench, ready, () => bench.commit(again, { status: 'pending' }))
+    },
+  },
+  {
+    name: 'a run that a message wakes is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await bench.park(held)
+      await expectHint(bench, ready, () => bench.deliver(bench.message(held.runId)))
+    },
+  },
+  {
+    name: 'a run that parks until a time is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const held = await bench.hold()
+      await expectHint(bench, ready, () => bench.park(held, { due: { at: null, afterMs: 10 } }))
+    },
+  },
+  {
+    name: 'a run that ends is hinted at, however it ends',
+    needs: 'notifies',
+    async run(bench) {
+      for (const status of ['succeeded', 'failed', 'cancelled'] as const) {
+        const held = await bench.hold()
+        const hint: Hint = { kind: 'ended', runId: held.runId }
+        await expectHint(bench, hint, () => bench.commit(held, { append: [ending(status)], status }))
+      }
+    },
+  },
+  {
+    name: 'a run that somebody lets go on, or that must be undone, is hinted at',
+    needs: 'notifies',
+    async run(bench) {
+      const { id } = await bench.start()
+      await bench.control(id, pause)
+      await expectHint(bench, ready, () => bench.control(id, resume))
+      const failed = await failedRun(bench)
+      await expectHint(bench, ready, () => bench.control(failed, retry))
+      const held = await holdUndoable(bench)
+      await bench.park(held)
+      await expectHint(bench, ready, () => bench.control(held.runId, cancel))
+    },
+  },
+  {
+    name: 'a run that is cancelled from outside is hinted at as ended, whoever held it',
+    needs: 'notifies',
+    async run(bench) {
+      const { id } = await bench.start()
+      await expectHint(bench, { kind: 'ended', runId: id }, () => bench.control(id, cancel))
+      const { runId } = await bench.hold()
+      await expectHint(bench, { kind: 'ended', runId }, () => bench.control(runId, cancelNow))
+    },
+  },
+  {
+    name: 'a run that nobody holds and whose time is over soon is hinted at, however that came',
+    needs: 'notifies',
+    async run(bench) {
+      const { clock, store, start, hold, control } = bench
+      const at = (ms: number): Hint => ({ kind: 'deadline', at: clock.now() + ms })
+      await expectHint(bench, at(500), () => start({ timeoutMs: 500, expiresInMs: 900 }))
+      await expectHint(bench, at(400), () => start({ timeoutMs: 500, expiresInMs: 400 }))
+      const held = await hold({ timeoutMs: 700 })
+      await expectHint(bench, at(700), () => store.release([{ runId: held.runId, ...held.lease }]))
+      const paused = await start({ timeoutMs: 300 })
+      await control(paused.id, pause)
+      await expectHint(bench, at(300), () => control(paused.id, resume))
+    },
+  },
+  {
+    name: 'every listener is told, and none after it has unsubscribed',
+    needs: 'notifies',
+    async run({ store, start }) {
+      const [first, second]: [Hint[], Hint[]] = [[], []]
+      const stopFirst = await store.listen((hint) => first.push(hint))
+      const stopSecond = await store.listen((hint) => second.push(hint))
+      await start()
+      await eventually(() => (first.length > 0 && second.length > 0 ? true : null), 'both are told')
+      stopFirst()
+      stopFirst()
+      const heard = first.length
+      await start({ type: 'after.unsubscribing' })
+      await eventually(
+        () => (second.some((hint) => hint.kind === 'ready' && hint.type === 'after.unsubscribing') ? true : null),
+        'the other is told',
+      )
+      assert.equal(first.length, heard)
+      stopSecond()
+    },
+  },
+]

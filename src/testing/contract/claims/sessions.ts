@@ -1,0 +1,164 @@
+// Sessions: one heartbeat keeps all that a process holds, and who was declared dead stays dead.
+
+import assert from 'node:assert/strict'
+import { atOnce, ids } from '../bench.ts'
+import type { ContractCase } from '../contract-case.ts'
+
+export const sessionCases: readonly ContractCase[] = [
+  {
+    name: 'SW-C2 one beat keeps everything that the session holds, however long that takes',
+    async run({ clock, hold, beat, rescue, commit }) {
+      assert.deepEqual(await beat('me'), {
+        alive: true,
+        lost: [],
+        unknownLeases: [],
+        controlRequests: [],
+        mail: [],
+        timedOut: [],
+        now: clock.now(),
+      })
+      const held = [
+        await hold({ lease: { session: 'me', token: 1 } }),
+        await hold({ lease: { session: 'me', token: 1 } }),
+      ]
+      for (let round = 0; round < 5; round += 1) {
+        await clock.advance(29_999)
+        assert.deepEqual((await rescue()).takenOver, [])
+        assert.equal((await beat('me')).alive, true)
+      }
+      for (const one of held) await commit(one)
+    },
+  },
+  {
+    name: 'a session that beats late, but before anybody noticed, is alive',
+    async run({ clock, beat, rescue, hold, commit }) {
+      await beat('me')
+      const held = await hold({ lease: { session: 'me', token: 1 } })
+      await clock.advance(40_000)
+      assert.equal((await beat('me')).alive, true)
+      assert.equal((await rescue()).sessionsEnded, 0)
+      await commit(held)
+    },
+  },
+  {
+    name: 'a session that was declared dead is told so at every beat and never comes back',
+    async run({ clock, beat, rescue }) {
+      await beat('me')
+      await clock.advance(30_000)
+      assert.equal((await rescue()).sessionsEnded, 1)
+      for (let round = 0; round < 3; round += 1) {
+        assert.deepEqual(await beat('me'), {
+          alive: false,
+          lost: [],
+          unknownLeases: [],
+          controlRequests: [],
+          mail: [],
+          timedOut: [],
+          now: clock.now(),
+        })
+        assert.equal((await rescue()).sessionsEnded, 0, 'it is declared dead once')
+        await clock.advance(10)
+      }
+    },
+  },
+  {
+    name: 'a session that has ended gets no work: neither by a claim nor by an eager start',
+    near: true,
+    async run({ store, newRun, start, beat, claim, run }) {
+      await beat('gone')
+      assert.equal((await beat('gone', { end: true })).alive, false)
+      const waiting = await start()
+      assert.deepEqual((await claim({ session: 'gone' })).runs, [])
+      const [answer] = await store.start([newRun({ lease: { session: 'gone', token: 1 }, leaseMs: 1_000 })])
+      assert.equal(answer?.created, true)
+      const { status, readiness, session, deadline } = await run(answer.run.id)
+      assert.deepEqual([status, readiness, session, deadline], ['pending', 'ready', null, null])
+      assert.deepEqual(ids((await claim()).runs), ids([waiting, answer.run]))
+    },
+  },
+  {
+    name: 'a session that ends itself is ended at once, and may end again',
+    async run({ beat, rescue, clock }) {
+      await beat('me')
+      assert.equal((await beat('me', { end: true })).alive, false)
+      assert.equal((await beat('me', { end: true })).alive, false)
+      assert.equal((await beat('me')).alive, false)
+      await clock.advance(100_000)
+      assert.equal((await rescue()).sessionsEnded, 0, 'it is not found dead afterwards')
+    },
+  },
+  {
+    name: 'the lease of one session does not keep what another holds',
+    async run({ clock, beat, hold, rescue }) {
+      await beat('alive')
+      await beat('dead')
+      await hold({ lease: { session: 'alive', token: 1 } })
+      const lost = await hold({ lease: { session: 'dead', token: 1 } })
+      await clock.advance(20_000)
+      await beat('alive')
+      await clock.advance(20_000)
+      const { sessionsEnded, takenOver } = await rescue()
+      assert.deepEqual([sessionsEnded, takenOver.map(({ runId }) => runId)], [1, [lost.runId]])
+    },
+  },
+  {
+    name: 'first beats that come at once open one session',
+    async run({ beat, clock, rescue }) {
+      const answers = await atOnce(8, () => beat('me'))
+      assert.deepEqual(new Set(answers.map(({ alive }) => alive)), new Set([true]))
+      await clock.advance(30_000)
+      assert.equal((await rescue()).sessionsEnded, 1)
+    },
+  },
+  {
+    name: 'a claim and an eager start carry the deadline that was asked for, in store time, and giving up clears it',
+    async run({ store, clock, selector, start, claim, hold, commit, park, run }) {
+      await start()
+      const plain = (await claim()).runs[0]
+      assert.equal(plain?.deadline, null)
+      const { id } = await start()
+      await clock.advance(5)
+      const other = { type: 'other', version: 1, leaseMs: 9 }
+      const { runs } = await claim({ session: 'me', selectors: [other, { ...selector, leaseMs: 5_000 }] })
+      assert.deepEqual([runs[0]?.id, runs[0]?.deadline], [id, clock.now() + 5_000])
+      assert.equal((await run(id)).deadline, clock.now() + 5_000)
+      const again = { type: 'other', version: 2 }
+      await hold({ ...again, leaseMs: 700 }).then(async (held) => {
+        assert.equal((await run(held.runId)).deadline, clock.now() + 700)
+        await commit(held)
+        assert.equal((await run(held.runId)).deadline, clock.now() + 700, 'a checkpoint does not move it')
+        await park(held)
+        assert.equal((await run(held.runId)).deadline, null)
+      })
+      await store.release([{ runId: id, session: 'me', token: 1 }])
+      assert.equal((await run(id)).deadline, null)
+    },
+  },
+  {
+    name: 'PQ-C3 a deadline is moved by its holder and by nobody else, who is told so',
+    async run({ clock, hold, beat, run, store }) {
+      await beat('me')
+      const [held, given] = [
+        await hold({ lease: { session: 'me', token: 1 }, leaseMs: 1_000 }),
+        await hold({ lease: { session: 'me', token: 1 } }),
+      ]
+      const strange = await hold({ leaseMs: 1_000 })
+      await store.release([{ runId: given.runId, ...given.lease }])
+      await clock.advance(900)
+      const before = await run(strange.runId)
+      const { alive, lost } = await beat('me', {
+        held: [
+          { runId: held.runId, token: 1, extendMs: 60_000 },
+          { runId: strange.runId, token: 1, extendMs: 60_000 },
+          { runId: given.runId, token: 1, extendMs: 60_000 },
+        ],
+      })
+      assert.deepEqual([alive, lost], [true, [strange.runId, given.runId]])
+      assert.equal((await run(held.runId)).deadline, clock.now() + 60_000)
+      assert.deepEqual(await run(strange.runId), before)
+      assert.equal((await run(given.runId)).deadline, null)
+      const late = await beat('me', { held: [{ runId: held.runId, token: 0, extendMs: 5 }] })
+      assert.deepEqual(late.lost, [held.runId], 'an old token moves nothing')
+    },
+  },
+]

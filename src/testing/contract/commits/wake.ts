@@ -1,0 +1,151 @@
+// Whoever holds a run learns of its mail by a hint or, at the latest, by its heartbeat.
+
+import assert from 'node:assert/strict'
+import type { HeldClaim, Hint } from '../../../store.ts'
+import { eventually, type ContractBench, type Held } from '../bench.ts'
+import type { ContractCase } from '../contract-case.ts'
+import { ending, waiting } from '../drafts.ts'
+import { endOf, jobs, on, parkWatching, outbound, publish } from '../exchanges.ts'
+import * as ask from '../requests.ts'
+
+const lease = { session: 'me', token: 1 }
+const ready: Hint = { kind: 'ready', type: 'contract.plain' }
+
+function claimOf({ runId, lease: { token } }: Held, inbox?: number): HeldClaim {
+  return { runId, token, extendMs: null, ...(inbox === undefined ? {} : { inbox }) }
+}
+
+/** What is heard while something is done, up to the hint of a run of its own type that is started last. */
+async function heardDuring({ store, start, unique }: ContractBench, act: () => Promise<unknown>): Promise<Hint[]> {
+  const heard: Hint[] = []
+  const unsubscribe = await store.listen((hint) => heard.push(hint))
+  await act()
+  const type = unique('contract.last')
+  await start({ type })
+  const isLast = (hint: Hint): boolean => hint.kind === 'ready' && hint.type === type
+  await eventually(() => (heard.some(isLast) ? true : null), 'the last hint')
+  unsubscribe()
+  return heard
+}
+
+async function expectHint(bench: ContractBench, hint: Hint, act: () => Promise<unknown>): Promise<void> {
+  const heard: Hint[] = []
+  const unsubscribe = await bench.store.listen((one) => heard.push(one))
+  await act()
+  const wanted = JSON.stringify(hint)
+  await eventually(() => (heard.some((one) => JSON.stringify(one) === wanted) ? true : null), `a hint ${wanted}`)
+  unsubscribe()
+}
+
+export const wakeCases: readonly ContractCase[] = [
+  {
+    name: 'a heartbeat tells of mail that came for what the session holds, if it asks and does not know',
+    async run(bench) {
+      const { beat, hold, deliver, message } = bench
+      await beat('me')
+      const [a, b, c, d] = [await hold({ lease }), await hold({ lease }), await hold({ lease }), await hold({ lease })]
+      for (const { runId } of [a, b, c]) await deliver(message(runId))
+      await deliver(message(a.runId))
+      const held = [claimOf(a, 1), claimOf(b, 1), claimOf(c), claimOf(d, 0)]
+      assert.deepEqual((await beat('me', { held })).mail, [{ runId: a.runId, inbox: 2 }])
+      assert.deepEqual((await beat('me', { held: [claimOf(b, 0), claimOf(a, 0)] })).mail, [
+        { runId: b.runId, inbox: 1 },
+        { runId: a.runId, inbox: 2 },
+      ])
+      assert.deepEqual((await beat('me', { held: [claimOf(a, 2)] })).mail, [])
+      assert.deepEqual((await beat('me')).mail, [])
+    },
+  },
+  {
+    name: 'a heartbeat tells nothing of the mail of runs that the session does not hold',
+    async run({ beat, hold, deliver, message, park, store, newRun }) {
+      await beat('me')
+      await beat('you')
+      const [parked, given, theirs] = [
+        await hold({ lease }),
+        await hold({ lease }),
+        await hold({ lease: { session: 'you', token: 1 } }),
+      ]
+      await park(parked)
+      await store.release([{ runId: given.runId, ...given.lease }])
+      for (const { runId } of [parked, given, theirs]) await deliver(message(runId))
+      const strange = { runId: newRun().id, lease, seq: 1 }
+      const told = await beat('me', { held: [parked, given, theirs, strange].map((one) => claimOf(one, 0)) })
+      assert.deepEqual(told.mail, [])
+      assert.equal(told.lost.length, 4)
+    },
+  },
+  {
+    name: 'a heartbeat tells of the end of a run that one watches, and of what came for it on a topic',
+    async run(bench) {
+      await bench.beat('me')
+      const [watcher, target] = [await bench.hold({ lease }), await bench.hold({ lease })]
+      await bench.commit(watcher, {
+        append: [waiting()],
+        outbound: outbound({ watches: [endOf(target.runId), on(jobs)] }),
+      })
+      await bench.commit(target, { append: [ending('succeeded')], status: 'succeeded' })
+      const held = [claimOf(watcher, 0)]
+      assert.deepEqual((await bench.beat('me', { held })).mail, [{ runId: watcher.runId, inbox: 1 }])
+      await publish(bench, 'a', jobs)
+      assert.deepEqual((await bench.beat('me', { held })).mail, [{ runId: watcher.runId, inbox: 2 }])
+    },
+  },
+  {
+    name: 'mail for a run that somebody holds is hinted at, wherever it comes from',
+    needs: 'notifies',
+    async run(bench) {
+      const [held, target] = [await bench.hold(), await bench.hold()]
+      const mail: Hint = { kind: 'mail', runId: held.runId }
+      await expectHint(bench, mail, () => bench.deliver(bench.message(held.runId)))
+      await bench.commit(held, {
+        append: [waiting()],
+        outbound: outbound({ watches: [endOf(target.runId), on(jobs)] }),
+      })
+      await expectHint(bench, mail, () => publish(bench, 'a', jobs))
+      await expectHint(bench, mail, () => bench.control(target.runId, ask.cancelNow))
+    },
+  },
+  {
+    name: 'mail for a run that nobody holds, and mail that was known, is not hinted at as such',
+    needs: 'notifies',
+    async run(bench) {
+      const [parked, held] = [await bench.hold(), await bench.hold()]
+      await bench.park(parked)
+      const pending = await bench.start()
+      const known = bench.message(held.runId)
+      await bench.deliver(known)
+      const ended = await bench.hold()
+      await bench.commit(ended, { append: [ending('failed')], status: 'failed' })
+      const policy = { onUnread: 'dead-letter' } as const
+      const heard = await heardDuring(bench, async () => {
+        for (const id of [parked.runId, pending.id]) await bench.deliver(bench.message(id))
+        await bench.deliver(bench.message(ended.runId, { policy }))
+        await bench.deliver(known)
+      })
+      const runIds = heard.flatMap((hint) => (hint.kind === 'mail' ? [hint.runId] : []))
+      // The first delivery of what is known may still be on its way to those who listen.
+      assert.deepEqual(
+        runIds.filter((id) => id !== held.runId),
+        [],
+      )
+    },
+  },
+  {
+    name: 'a run that is woken by an end or a topic is hinted at, and so is a child that is started or cancelled',
+    needs: 'notifies',
+    async run(bench) {
+      const target = await bench.hold()
+      await parkWatching(bench, [endOf(target.runId)])
+      const over = { append: [ending('succeeded')], status: 'succeeded' } as const
+      await expectHint(bench, ready, () => bench.commit(target, over))
+      await parkWatching(bench, [on(jobs)])
+      await expectHint(bench, ready, () => publish(bench, 'a', jobs))
+      const parent = await bench.hold()
+      const child = bench.child(parent.runId, { type: 'contract.child' })
+      const hint: Hint = { kind: 'ready', type: 'contract.child' }
+      await expectHint(bench, hint, () => bench.commit(parent, { outbound: outbound({ starts: [child] }) }))
+      await expectHint(bench, hint, () => bench.commit(parent, over))
+    },
+  },
+]

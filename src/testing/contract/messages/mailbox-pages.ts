@@ -1,0 +1,150 @@
+// Mailboxes that hold more than anybody wants to read at once, and journals of which one entry is wanted.
+
+import assert from 'node:assert/strict'
+import type { Draft } from '../../../core/model/entry.ts'
+import { messagesAtOnce, type Loaded, type LoadRequest } from '../../../store.ts'
+import type { ContractBench } from '../bench.ts'
+import type { ContractCase } from '../contract-case.ts'
+import { step } from '../drafts.ts'
+
+async function load({ store }: ContractBench, request: LoadRequest): Promise<Loaded> {
+  const [loaded] = await store.load([request])
+  assert.ok(loaded)
+  return loaded
+}
+
+/** The places in the mailbox of what was loaded. */
+async function positions(bench: ContractBench, runId: string, mail?: LoadRequest['mail']): Promise<readonly number[]> {
+  const { messages } = await load(bench, { runId, after: 0, limit: 0, ...(mail === undefined ? {} : { mail }) })
+  return messages.map(({ position }) => position)
+}
+
+/** A run with messages of these names, first in first out. */
+async function withMail(bench: ContractBench, names: readonly string[]): Promise<string> {
+  const { runId } = await bench.hold()
+  await bench.store.deliver(names.map((name) => bench.message(runId, { name })))
+  return runId
+}
+
+function exposed(name: string, data: string): Draft {
+  return { kind: 'exposed', name, meta: { call: `${name}#1` }, data }
+}
+
+export const mailboxPageCases: readonly ContractCase[] = [
+  {
+    name: 'of a mailbox, the first messages of each name that was asked for are read, in the order in which they came',
+    async run(bench) {
+      const runId = await withMail(bench, ['a', 'b', 'a', 'c', 'b', 'a', 'a'])
+      assert.deepEqual(await positions(bench, runId, { names: ['a'], limit: 2 }), [1, 3])
+      assert.deepEqual(await positions(bench, runId, { names: ['b', 'a'], limit: 1 }), [1, 2])
+      assert.deepEqual(await positions(bench, runId, { names: ['b', 'a'], limit: 3 }), [1, 2, 3, 5, 6])
+      assert.deepEqual(await positions(bench, runId, { names: ['c', 'nobody'], limit: 9 }), [4])
+      assert.deepEqual(await positions(bench, runId, { names: [], limit: 9 }), [])
+      assert.deepEqual(await positions(bench, runId, { names: ['a'], limit: 0 }), [])
+      assert.deepEqual(
+        await positions(bench, runId, { names: ['a', 'a'], limit: 2 }),
+        [1, 3],
+        'a name that comes twice',
+      )
+    },
+  },
+  {
+    name: 'what was taken makes room for what came after it',
+    async run(bench) {
+      const held = await bench.hold()
+      const letters = ['a', 'a', 'a'].map((name) => bench.message(held.runId, { name }))
+      await bench.store.deliver(letters)
+      await bench.commit(held, { takes: [letters[0]?.id ?? ''] })
+      assert.deepEqual(await positions(bench, held.runId, { names: ['a'], limit: 1 }), [2])
+    },
+  },
+  {
+    name: 'each request of a batch gets the mail that it asked for',
+    async run(bench) {
+      const [one, other] = [await withMail(bench, ['a', 'b']), await withMail(bench, ['b', 'a'])]
+      const loaded = await bench.store.load([
+        { runId: one, after: 0, limit: 1, mail: { names: ['a'], limit: 5 } },
+        { runId: other, after: 0, limit: 1 },
+        { runId: one, after: 0, limit: 1, mail: { names: ['b'], limit: 5 } },
+        { runId: other, after: 0, limit: 1, mail: { names: [], limit: 5 } },
+      ])
+      assert.deepEqual(
+        loaded.map(({ messages }) => messages.map(({ runId, name }) => [runId, name])),
+        [
+          [[one, 'a']],
+          [
+            [other, 'b'],
+            [other, 'a'],
+          ],
+          [[one, 'b']],
+          [],
+        ],
+      )
+    },
+  },
+  {
+    name: 'of a mailbox with three thousand messages the first thousand come, and the rest as they are taken',
+    async run(bench) {
+      const held = await bench.hold()
+      const letters = Array.from({ length: 3_000 }, (_, index) =>
+        bench.message(held.runId, { name: index === 2_999 ? 'rare' : 'common' }),
+      )
+      for (let from = 0; from < 3_000; from += 500) await bench.store.deliver(letters.slice(from, from + 500))
+      const counted = Array.from({ length: messagesAtOnce }, (_, index) => index + 1)
+      assert.deepEqual(await positions(bench, held.runId), counted)
+      assert.deepEqual(await positions(bench, held.runId, { names: ['rare'], limit: 1 }), [3_000], 'behind the others')
+      assert.equal((await positions(bench, held.runId, { names: ['common'], limit: 5_000 })).length, 2_999)
+      await bench.commit(held, { takes: letters.slice(0, messagesAtOnce).map(({ id }) => id) })
+      assert.deepEqual(
+        await positions(bench, held.runId),
+        counted.map((position) => position + messagesAtOnce),
+      )
+    },
+  },
+  {
+    name: 'the last entry of a kind and name is found, wherever it stands',
+    async run(bench) {
+      const held = await bench.hold()
+      const append = [exposed('total', '1'), exposed('total', '2'), exposed('other', '3'), step('total', '4'), step()]
+      await bench.commit(held, { append })
+      const latest = async (kind: Draft['kind'], name: string): Promise<readonly (string | null)[]> => {
+        const wanted = { kind, name }
+        const { entries } = await load(bench, { runId: held.runId, after: 99, limit: 0, latest: wanted })
+        return entries.map(({ seq, data }) => `${seq} ${data ?? ''}`)
+      }
+      assert.deepEqual(await latest('exposed', 'total'), ['3 2'])
+      assert.deepEqual(await latest('exposed', 'other'), ['4 3'])
+      assert.deepEqual(await latest('step-succeeded', 'total'), ['5 4'])
+      assert.deepEqual(await latest('exposed', 'nothing'), [])
+      await bench.commit(held, { append: [exposed('total', '5')] })
+      assert.deepEqual(await latest('exposed', 'total'), ['7 5'])
+    },
+  },
+  {
+    name: 'the last entry of a kind is found for each of a batch, beside pages of journals',
+    async run(bench) {
+      const [a, b] = [await bench.hold(), await bench.hold()]
+      await bench.commit(a, { append: [exposed('total', '1'), step()] })
+      await bench.commit(b, { append: [step(), exposed('total', '2')] })
+      const latest = { kind: 'exposed', name: 'total' } as const
+      const loaded = await bench.store.load([
+        { runId: b.runId, after: 0, limit: 5, latest },
+        { runId: a.runId, after: 0, limit: 2 },
+        { runId: a.runId, after: 0, limit: 5, latest },
+        { runId: bench.newRun().id, after: 0, limit: 5, latest },
+      ])
+      assert.deepEqual(
+        loaded.map(({ entries }) => entries.map(({ seq, data }) => [seq, data])),
+        [
+          [[3, '2']],
+          [
+            [1, '{"order":42}'],
+            [2, '1'],
+          ],
+          [[2, '1']],
+          [],
+        ],
+      )
+    },
+  },
+]

@@ -1,0 +1,113 @@
+// How this process gives runs back that it does not go on with. Nobody waits for that: not who gives a run back, and no run for
+// another one.
+//
+//   left → sent   in the next turn, together with those that are left in the same one, whatever became of others before
+//   sent → gone   the store took it back
+//   sent → kept   the store failed, or somebody has locked the row: it is sent again, after a pause that grows, with the others
+//                 that are kept. One that is not answered holds up none of those that are kept later
+//   kept → gone   the store took it back; or the session is over, and others take the run over; or the store has failed too
+//                 often, and the next look for unknown leases finds it
+//   any  → gone   the worker stops or has lost its leases: whoever sees to that takes what is left
+
+import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
+import type { Lease, Run } from '../../core/model/run.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { ReleasedLease } from '../../store.ts'
+
+/** A lock may last as long as its owner likes; a store that fails so often is away, and others notice that, too. */
+const mostFailures = 20
+
+/** Between two tries, each about twice as long as the one before. */
+const pause = { firstMs: 10, longestMs: 1_000 } as const
+
+export class Releases {
+  /** The last claim that was made in isolation, as it was before it began. */
+  isolatedRun: Run | null = null
+  private readonly engine: Engine
+  /** What was left in this turn. */
+  private left: ReleasedLease[] = []
+  /** What is not known to be given back, and how often the store has failed at that. */
+  private readonly open = new Map<ReleasedLease, number>()
+  /** Of that, what is sent again with the next retry. */
+  private readonly kept = new Set<ReleasedLease>()
+  private readonly firstTries = new Set<Promise<void>>()
+  /** Of the next retry; null if nothing is kept. */
+  private cancelRetry: Cancel | null = null
+  private pauseMs: number = pause.firstMs
+
+  constructor(engine: Engine) {
+    this.engine = engine
+  }
+
+  /** A suspect says how many crashes it had before this claim: who gives it back need not know whether it had begun. */
+  of({ id }: Run, lease: Lease): ReleasedLease {
+    const isIsolated = this.isolatedRun?.id === id && this.isolatedRun.token === lease.token
+    return { ...lease, runId: id, ...(isIsolated ? { crashes: this.isolatedRun?.crashes ?? 0 } : {}) }
+  }
+
+  /** Gives a run back, together with those that are left in the same turn. */
+  release(run: Run, lease: Lease): void {
+    const given = this.of(run, lease)
+    this.open.set(given, 0)
+    if (this.left.push(given) > 1) return
+    const { turns } = this.engine.ports
+    const tried = new Promise<void>((resolve) => turns.next(() => resolve(this.send(this.left.splice(0)))))
+    this.firstTries.add(tried)
+    void tried.then(() => this.firstTries.delete(tried))
+  }
+
+  /** Settles when everything that was left has been tried to be given back. */
+  async settled(): Promise<void> {
+    await Promise.all(this.firstTries)
+  }
+
+  /** What is not known to be given back. It is not sent again. */
+  takeLeft(): readonly ReleasedLease[] {
+    const left = [...this.open.keys()]
+    this.open.clear()
+    this.kept.clear()
+    this.left = []
+    this.cancelRetry?.()
+    this.cancelRetry = null
+    return left
+  }
+
+  private async send(leases: readonly ReleasedLease[]): Promise<void> {
+    if (leases.length === 0) return
+    try {
+      const locked = new Set((await this.engine.store.release(leases)).map(({ runId }) => runId))
+      for (const lease of leases) if (!locked.has(lease.runId)) this.open.delete(lease)
+    } catch (error) {
+      for (const lease of leases) this.failed(lease, error)
+    }
+    // What was taken from here meanwhile is not kept.
+    for (const lease of leases) if (this.open.has(lease)) this.kept.add(lease)
+    this.retryLater()
+  }
+
+  private failed(lease: ReleasedLease, error: unknown): void {
+    const failures = this.open.get(lease)
+    if (failures === undefined) return
+    this.open.set(lease, failures + 1)
+    if (failures + 1 < mostFailures) return
+    this.open.delete(lease)
+    const { runId } = lease
+    this.engine.ports.logger.error(`Run ${runId} could not be given back.`, { run: runId, error })
+  }
+
+  private retryLater(): void {
+    if (this.open.size === 0) this.pauseMs = pause.firstMs
+    if (this.kept.size === 0 || this.cancelRetry !== null) return
+    const { clock, random } = this.engine.ports
+    const ms = Math.round(this.pauseMs * (0.5 + randomFraction(random)))
+    this.pauseMs = Math.min(2 * this.pauseMs, pause.longestMs)
+    this.cancelRetry = clock.after(ms, () => {
+      this.cancelRetry = null
+      // What a session held that is over, others take over.
+      for (const lease of this.kept) if (lease.session !== this.engine.session) this.open.delete(lease)
+      const leases = [...this.kept].filter((lease) => this.open.has(lease))
+      this.kept.clear()
+      void this.send(leases)
+    })
+  }
+}

@@ -1,0 +1,379 @@
+// Moves leased runs on: finds or opens the frame of each, and sees to what is left when the frame departs.
+// Whatever a run does, it cannot harm another one or the worker itself.
+
+import type { Acknowledged, Claim, Departure, Frame, Host } from '../../core/definition/definition.ts'
+import type { Entry } from '../../core/model/entry.ts'
+import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
+import { isPortMissing } from '../../core/payload/payload.ts'
+import type { Cancel } from '../../core/runtime/ports.ts'
+import type { Lease, Run, ControlRequest } from '../../core/model/run.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store.ts'
+import { DeferredReleases } from '../claim/deferred-releases.ts'
+import { endWithoutFrame } from './last-resort.ts'
+import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './load.ts'
+import { Parked } from './parked-frames.ts'
+import { Releases } from '../claim/releases.ts'
+import type { Slots } from './slots.ts'
+
+/** The departure of what is about to begin. */
+const notYet = Promise.resolve()
+
+/** How soon a run that is over time is told so again. */
+const tellAgainMs = 1_000
+
+export interface PerformerOptions {
+  /** How many waiting runs stay in memory. */
+  readonly parked: number
+  /** Called when the time for a run that is moving here is over, and again while it goes on all the same. */
+  readonly timedOut: (runId: string) => void
+}
+
+interface Held {
+  readonly run: Run
+  readonly lease: Lease
+  readonly frame: Frame
+  /** Settles when what is left of it has been seen to. */
+  departed: Promise<void>
+  /** When it was last known to be alive, for workflows whose claims have a deadline. */
+  aliveAt: number
+  /** Of the time for the whole run; null if that has no bound. */
+  cancelTimeout: Cancel | null
+  /** Its slot is free already, because the commit with which it leaves is on its way. */
+  hasVacated: boolean
+}
+
+export interface Claims {
+  readonly claims: readonly HeldClaim[]
+  /** Those that let their deadline pass. */
+  readonly overdue: readonly HeldClaim[]
+}
+
+export class Performer implements Reader {
+  private readonly engine: Engine
+  private readonly host: Host
+  private readonly slots: Slots
+  private readonly parked: Parked
+  private readonly timedOut: PerformerOptions['timedOut']
+  private readonly held = new Map<string, Held>()
+  private readonly releases: Releases
+  private readonly deferred: DeferredReleases
+  /** Claims that were given back without having begun, and whose run may still be on its way here. */
+  private readonly disowned = new Set<string>()
+  /** Nothing may begin any more, and what moves is to be given back. */
+  private isGivingBack = false
+
+  constructor(engine: Engine, host: Host, slots: Slots, options: PerformerOptions) {
+    this.engine = engine
+    this.host = host
+    this.slots = slots
+    this.parked = new Parked(options.parked)
+    this.releases = new Releases(engine)
+    this.deferred = new DeferredReleases(engine, (run, lease) => this.releases.release(run, lease))
+    this.timedOut = options.timedOut
+  }
+
+  /** Begins a suspect, in a slot that is already taken. What it counts was written before. */
+  beginIsolated(run: Run): Promise<void> {
+    this.releases.isolatedRun = run
+    return this.beginAll([run])
+  }
+
+  /** Gives a claimed suspect back that never began. */
+  giveBack(run: Run): void {
+    this.releases.isolatedRun = run
+    this.releases.release(run, leaseOf(run))
+  }
+
+  /** Gives a claimed run back that never began: it cannot be read here, or no slot was free for it. */
+  decline(run: Run): void {
+    this.releases.release(run, leaseOf(run))
+  }
+
+  /**
+   * Begins runs that were just claimed, each in a slot that is already taken. Whatever they need to know is read at once: the
+   * journals of those that are not known here, and the mail of those that are.
+   */
+  async beginAll(claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
+    const unread: Unread[] = []
+    const firsts = new Map(fresh.map(({ runId, entry }) => [runId, entry]))
+    for (const run of claimed) {
+      if (this.isStillLeaving(run, fresh)) continue
+      this.supersede(run.id)
+      const parked = this.parked.take(run.id)
+      const frame = parked !== undefined && parked.seq === run.seq ? parked : null
+      const first = firsts.get(run.id)
+      if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
+      else if (frame !== null) unread.push(unreadMail(run, frame))
+      else if (first !== undefined) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
+      else unread.push(unreadJournal(run))
+    }
+    await loadAll(this.engine.store, unread, this)
+  }
+
+  /** Begins a run that was just started here, in a slot that is already taken. */
+  begin(run: Run, lease: Lease, entries: readonly Entry[]): void {
+    this.open({ run, lease, entries, messages: run.inbox === 0 ? [] : null })
+  }
+
+  /** A claim that nobody here knew of is given back: should its run be about to begin after all, it must not. */
+  disown(runId: string, token: number): void {
+    this.disowned.add(`${runId} ${token}`)
+  }
+
+  open(claim: Claim): void {
+    const { run, lease } = claim
+    if (this.isVoid(run, lease)) return
+    const definition = this.engine.registry.find(run.type, run.version)
+    try {
+      if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
+      const frame = definition.open(this.host, claim)
+      this.follow(this.hold(run, lease, frame), frame.start())
+    } catch (error) {
+      void endWithoutFrame(this.engine, run, lease, error)
+      this.slots.give(1)
+    }
+  }
+
+  /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
+  private isVoid(run: Run, lease: Lease): boolean {
+    const { session, token } = lease
+    // Nearly always there is none, and no text need be made.
+    const isDisowned = this.disowned.size > 0 && this.disowned.delete(`${run.id} ${token}`)
+    const isOurs = !isDisowned && session === this.engine.session
+    if (isOurs && !this.isGivingBack) return false
+    if (isOurs) this.releases.release(run, lease)
+    this.slots.give(1)
+    return true
+  }
+
+  /** A run that may be moving here leaves at its next checkpoint, and goes on where there is time for it. */
+  leave(runId: string): void {
+    this.held.get(runId)?.frame.giveBack()
+  }
+
+  /** Every run leaves at its next checkpoint, and none begins. */
+  giveBackAll(): void {
+    this.isGivingBack = true
+    for (const { frame } of this.held.values()) frame.giveBack()
+  }
+
+  /** What is still under way is not waited for any longer. Tells how many runs that is of. */
+  abandonAll(): number {
+    const held = [...this.held.values()]
+    for (const { frame } of held) frame.abandon()
+    return held.length
+  }
+
+  /** Settles when everything that was left has been tried to be given back. */
+  gaveBack(): Promise<void> {
+    return this.releases.settled()
+  }
+
+  /** What may be claimed of these now. */
+  claimable(selectors: readonly ClaimSelector[]): readonly ClaimSelector[] {
+    return this.deferred.claimable(selectors)
+  }
+
+  /** Tells whether that run is moving here, or any. */
+  isMoving(runId?: string): boolean {
+    if (runId === undefined) return this.held.size > 0
+    return this.held.has(runId) || this.deferred.has(runId)
+  }
+
+  isParked(runId: string): boolean {
+    return this.parked.has(runId)
+  }
+
+  /** What is moving here. The deadlines of the lively move on. */
+  claims(lively: ReadonlyMap<string, number>): Claims {
+    const now = this.engine.ports.clock.monotonic()
+    const [claims, overdue]: [HeldClaim[], HeldClaim[]] = [[], []]
+    for (const [runId, held] of this.held) {
+      const { token } = held.lease
+      const ms = this.engine.registry.find(held.run.type, held.run.version)?.leaseMs ?? null
+      const isLively = lively.has(runId)
+      const inbox = held.frame.arrived
+      const wanted = inbox === null ? {} : { inbox }
+      const claim: HeldClaim = { runId, token, extendMs: isLively ? ms : null, ...wanted }
+      if (isLively) held.aliveAt = now
+      if (ms !== null && now - held.aliveAt > ms) overdue.push(claim)
+      else claims.push(claim)
+    }
+    return { claims, overdue }
+  }
+
+  /** A run is not held here any more: stops it, if it is still moving under that token, or under any. */
+  lose(runId: string, token: number | null, reason: unknown): void {
+    const held = this.held.get(runId)
+    if (token === null || held?.lease.token === token) held?.frame.abort(reason)
+  }
+
+  /** Somebody wants a run that may be moving here cancelled or paused, or nothing of it any more. */
+  applyControl(runId: string, controlRequest: ControlRequest | null): void {
+    this.held.get(runId)?.frame.applyControl(controlRequest)
+  }
+
+  /** More messages have arrived for a run that may be moving here: so many, null if nobody has counted. */
+  messageArrived(runId: string, inbox: number | null): void {
+    this.held.get(runId)?.frame.mail(inbox)
+  }
+
+  /** A run has sent the commit with which it leaves: its slot is free, until the store answers otherwise. */
+  leaving(runId: string, committed: Promise<Acknowledged>): void {
+    const held = this.held.get(runId)
+    if (held?.frame.isVacant !== true || !this.slots.vacate()) return
+    held.hasVacated = true
+    const goesOn = (): void => {
+      if (!held.hasVacated || this.held.get(runId) !== held) return
+      held.hasVacated = false
+      this.slots.retake()
+    }
+    committed.then(({ released }) => (released ? undefined : goesOn()), goesOn)
+  }
+
+  /** Ends a run that is moving here, after it has undone what there is to undo. */
+  fail(runId: string, error: unknown): void {
+    this.held.get(runId)?.frame.fail(error)
+  }
+
+  /** Stops everything at once and says what was held. */
+  abort(reason: unknown): readonly ReleasedLease[] {
+    const held = [...this.held.values()]
+    this.held.clear()
+    for (const { frame } of held) frame.abort(reason)
+    this.parked.clear()
+    const leases = held.map(({ run, lease }) => this.releases.of(run, lease))
+    return [...leases, ...this.releases.takeLeft(), ...this.deferred.clear()]
+  }
+
+  /**
+   * A run that is woken as soon as it was parked may be claimed here before the answer to the parking has come. It waits for
+   * that, which does not take long: then it goes on without replay.
+   */
+  private isStillLeaving(run: Run, fresh: readonly Fresh[]): boolean {
+    const held = this.held.get(run.id)
+    if (held?.frame.isLeaving !== true) return false
+    void held.departed.then(() => this.beginAll([run], fresh))
+    return true
+  }
+
+  /**
+   * A claim that lasted too long may come back to the worker that was too slow. The old one is nobody's any more, and what
+   * waits until nothing moves here must not wait for it.
+   */
+  private supersede(runId: string): void {
+    const held = this.held.get(runId)
+    if (held === undefined) return
+    const reason = new HoldfastError('LEASE_LOST', `Run ${runId} was claimed anew while it was moving here.`)
+    this.held.delete(runId)
+    held.frame.abort(reason)
+    this.lost(held.run, held.lease, reason)
+  }
+
+  unreadable(run: Run, error: unknown): void {
+    this.engine.ports.logger.warn(`The journal of run ${run.id} could not be read now; it is given back.`, { error })
+    this.slots.give(1)
+    this.releases.release(run, leaseOf(run))
+  }
+
+  /** It stays so until somebody acts: given back at once, it would come again at once. */
+  incomplete(run: Run, error: HoldfastError): void {
+    this.slots.give(1)
+    this.deferred.addUnreadable(run, leaseOf(run), error)
+  }
+
+  resume(run: Run, frame: Frame, messages: Claim['messages']): void {
+    const lease = leaseOf(run)
+    if (this.isVoid(run, lease)) return
+    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages }))
+  }
+
+  private hold(run: Run, lease: Lease, frame: Frame): Held {
+    const aliveAt = this.engine.ports.clock.monotonic()
+    return { run, lease, frame, departed: notYet, aliveAt, cancelTimeout: null, hasVacated: false }
+  }
+
+  /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
+  private watchTimeout(held: Held): void {
+    const { timeoutAt, id } = held.run
+    if (timeoutAt === null) return
+    const { clock, ports } = this.engine
+    const leftMs = timeoutAt - clock.now()
+    if (leftMs <= 0) this.timedOut(id)
+    // A frame that just begins may not hear it, and a timer may run fast.
+    const ms = leftMs <= 0 ? tellAgainMs : Math.max(1, leftMs)
+    held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
+  }
+
+  private follow(held: Held, departure: Promise<Departure>): void {
+    const { id } = held.run
+    this.held.set(id, held)
+    this.watchTimeout(held)
+    held.departed = departure.then((how) => {
+      held.cancelTimeout?.()
+      const wasHeld = this.held.get(id) === held && this.held.delete(id)
+      if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
+      if (held.hasVacated) this.slots.left()
+      else this.slots.give(1)
+      // What was aborted is given back by whoever aborted it.
+      if (wasHeld) this.depart(held, how)
+      // Nobody holds it any more, and its time goes on.
+      if (held.run.timeoutAt !== null && how.kind !== 'ended') this.engine.onDeadline(held.run.timeoutAt)
+    })
+  }
+
+  /** Goes on in the same slot and under the same lease, if this process knows what the run has become. */
+  private beginAnew({ run, lease }: Held, { as, input, inbox }: Extract<Departure, { kind: 'continued' }>): void {
+    const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, inbox, undo: 'none', crashes: 0 }
+    if (this.engine.registry.find(as.type, as.version) === undefined) {
+      this.slots.give(1)
+      this.engine.unclaimedWarning.expect(as.type, run.id)
+      return this.releases.release(anew, lease)
+    }
+    // At once, without a look at the mailbox: between two frames the run would be known to nobody here.
+    this.open({ run: anew, lease, entries: [input], messages: inbox === 0 ? [] : null })
+  }
+
+  private depart({ run, lease, frame }: Held, departure: Departure): void {
+    switch (departure.kind) {
+      case 'ended': {
+        const { status, seq, data, reason } = departure
+        return this.engine.runEnds.ended({ runId: run.id, status, seq, data, reason })
+      }
+      case 'parked':
+        this.parked.put(run.id, frame)
+        return this.engine.onReady()
+      case 'released':
+      // The run was aborted while it began anew: whoever aborted it has given it back.
+      case 'continued':
+        return this.engine.onReady()
+      case 'given-back':
+        return this.releases.release(run, lease)
+      case 'lost':
+        return this.lost(run, lease, departure.reason)
+    }
+  }
+
+  private lost(run: Run, lease: Lease, reason: unknown): void {
+    const { logger } = this.engine.ports
+    const details = { run: run.id, type: run.type, error: reason }
+    if (isHoldfastError(reason, 'RUN_CANCELLED')) {
+      logger.info(`Run ${run.id} was cancelled at once: what was being done here is aborted.`, details)
+    } else if (isHoldfastError(reason) && reason.family === 'conflict') {
+      logger.warn(`Run ${run.id} went on elsewhere: what was done here since the last commit is not recorded.`, details)
+    } else if (isPortMissing(reason)) {
+      this.deferred.add(run, lease, reason)
+    } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
+      void endWithoutFrame(this.engine, run, lease, reason)
+    } else {
+      logger.warn(`Run ${run.id} was stopped here and is given back.`, details)
+      this.releases.release(run, lease)
+    }
+  }
+}
+
+/** Something has come that the frame may wait for. */
+function hasMail({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
+  return arrived !== null && inbox > arrived && wakeNames?.length !== 0
+}

@@ -1,0 +1,40 @@
+// Going on with what an end or a broadcast left to do. A chore is taken in a transaction of its own; its page locks, looks and
+// writes like everything that reaches others, and finds out under the locks whether somebody else was faster.
+
+import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../src/core/model/chore.ts'
+import { doChore } from '../../src/core/rules/exchange.ts'
+import type { ChoresDone } from '../../src/store.ts'
+import { lendBooks } from './exchange/unit-of-work.ts'
+import { reading, transaction, type Execution, type Parts } from './database/call.ts'
+import { exchange } from './exchange/exchange.ts'
+
+export async function doChores(parts: Parts): Promise<ChoresDone> {
+  const chore = await transaction(parts, 'chore.pick-commit', takeChore)
+  if (chore === undefined) return { worked: false, nextInMs: await reading(parts, nextInMs) }
+  await transaction(parts, 'chore.commit', (x) =>
+    exchange(x, {
+      method: 'chore',
+      ids: chore.kind === 'end' || chore.kind === 'mail' ? [chore.target] : [],
+      mayTouch: true,
+      mustLook: true,
+      lend: lendBooks,
+      decide: async (unitOfWork) => doChore(unitOfWork, chore),
+    }),
+  )
+  return { worked: true, nextInMs: null }
+}
+
+async function takeChore(x: Execution): Promise<Chore | undefined> {
+  const [taken] = await x.run('chore.pick', (tx) => {
+    const now = x.now()
+    const query = { where: ({ due }: { due: number }) => due <= now, order: choreOrder, limit: 1 }
+    return tx.update(x.tables.chores, query, (row) => ({ ...row, due: now + choreTakenMs }), { skipLocked: true })
+  })
+  return taken
+}
+
+/** When somebody else must have done one that it has taken. */
+async function nextInMs(x: Execution): Promise<number | null> {
+  const dues = await x.run('chore.next', (tx) => tx.select(x.tables.chores, {}).map(({ due }) => due))
+  return nextChoreInMs(dues, x.now())
+}

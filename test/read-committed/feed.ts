@@ -1,0 +1,72 @@
+// The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. Positions are
+// given by one sequencer at a time, to what is committed by then, and only they are read: so nobody ever skips anything.
+
+import type { Change } from '../../src/store.ts'
+import { reading, transaction, type Execution, type Parts } from './database/call.ts'
+import { entryOf, placeText, type FeedRow } from './database/tables.ts'
+
+export async function readChanges(parts: Parts, after: number, limit: number): Promise<readonly Change[]> {
+  const isBehind = await reading(parts, (x) =>
+    x.run('changes.peek', (tx) => tx.select(x.tables.feed, { at: ['unstamped', ['unstamped']], limit: 1 }).length > 0),
+  )
+  if (isBehind) await transaction(parts, 'changes.commit', stamp)
+  return reading(parts, (x) => read(x, after, limit))
+}
+
+/** Gives positions to what is committed and has none. */
+async function stamp(x: Execution): Promise<void> {
+  const { feed, sequencer } = x.tables
+  const unstamped = {
+    at: ['unstamped', ['unstamped']],
+    order: (a: FeedRow, b: FeedRow) => a.number - b.number,
+  } as const
+  let seen: readonly FeedRow[] = []
+  const [row] = await x.run('changes.lock', (tx) => {
+    if (x.is('lock-and-stamp-in-one')) seen = tx.select(feed, unstamped)
+    return tx.lock(sequencer, {})
+  })
+  if (!x.is('lock-and-stamp-in-one')) seen = await x.run('changes.look', (tx) => tx.select(feed, unstamped))
+  if (seen.length === 0) return
+  let last = row?.last ?? 0
+  const positions = new Map<number, number>()
+  for (const one of seen) positions.set(one.number, (last += countOf(one)))
+  await x.run('changes.stamp', async (tx) => {
+    await tx.update(feed, { at: ['number', [...positions.keys()].map(String)] }, (one) => ({
+      ...one,
+      position: positions.get(one.number) ?? null,
+    }))
+    await tx.update(sequencer, {}, () => ({ last }))
+  })
+}
+
+async function read(x: Execution, after: number, limit: number): Promise<readonly Change[]> {
+  const { feed, journal } = x.tables
+  const rows = await x.run('changes.read', (tx) =>
+    tx.select(feed, {
+      where: ({ position }) => position !== null && position > after,
+      order: (a, b) => (a.position ?? 0) - (b.position ?? 0),
+      limit,
+    }),
+  )
+  const places: { readonly position: number; readonly runId: string; readonly seq: number }[] = []
+  for (const row of rows) {
+    let position = (row.position ?? 0) - countOf(row)
+    for (const [runId, first, last] of row.ranges) {
+      for (let seq = first; seq <= last; seq += 1) places.push({ position: (position += 1), runId, seq })
+    }
+  }
+  const wanted = places.filter(({ position }) => position > after).slice(0, limit)
+  if (wanted.length === 0) return []
+  const entries = await x.run('changes.entries', (tx) =>
+    tx.select(journal, { at: ['place', wanted.map(({ runId, seq }) => placeText(runId, seq))] }),
+  )
+  const byPlace = new Map(entries.map((row) => [placeText(row.runId, row.entry.seq), row]))
+  return wanted.flatMap(({ position, runId, seq }) => {
+    const row = byPlace.get(placeText(runId, seq))
+    return row === undefined ? [] : [{ position, runId, entry: entryOf(row) }]
+  })
+}
+
+function countOf({ ranges }: FeedRow): number {
+  return ranges.reduce((sum, [, first, last]) => sum + last - first + 1, 0)
+}

@@ -1,0 +1,117 @@
+// Who is alive. A session's row is written by its own beats and by whoever finds that they stopped; both are one statement
+// on one row, so one of them comes first. It is committed before anything else is asked, whatever others have locked.
+
+import { holds, type Run } from '../../src/core/model/run.ts'
+import type { Beat, BeatRequest, HeldClaim } from '../../src/store.ts'
+import { reading, transaction, type Execution, type Parts } from './database/call.ts'
+import { isOver } from './rescue.ts'
+import { byId, runOf, type RunRow } from './database/tables.ts'
+import type { Transaction } from './database/transaction.ts'
+
+/** What is left over is told with the next beat. */
+const unknownLeasesAtOnce = 100
+
+export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
+  const { held = [], seeksUnknownLeases = true } = request
+  // A planted error: all of it in the transaction that keeps the session, behind whoever has locked a row.
+  const isOne = parts.mutations.has('beat-behind-a-lock')
+  const [alive, movedWithin] = await transaction(parts, 'beat.commit', async (x) => {
+    const isAlive = await keep(x, request)
+    return [isAlive, isOne && isAlive ? await extend(x, request, false) : null] as const
+  })
+  const moving = held.filter(({ extendMs, begun }) => alive && (extendMs !== null || begun !== undefined))
+  const moved =
+    movedWithin ??
+    (moving.length === 0
+      ? new Set<string>()
+      : await transaction(parts, 'beat.extend-commit', (x) => extend(x, request, true)))
+  return reading(parts, async (x) => {
+    const beatAnswer = held.length === 0 ? { now: x.now(), mine: [] } : await look(x, request)
+    const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(x, request) : []
+    const { session } = request
+    const byRun = new Map(beatAnswer.mine.map((run) => [run.id, run]))
+    const isLost = ({ runId, token }: HeldClaim): boolean => {
+      const run = byRun.get(runId)
+      return !alive || run === undefined || !holds(run, { session, token })
+    }
+    const all = [...beatAnswer.mine, ...unlisted].sort(byId)
+    const busy = [
+      ...new Set(moving.filter((claim) => !isLost(claim) && !moved.has(claim.runId)).map(({ runId }) => runId)),
+    ]
+    return {
+      alive,
+      lost: held.filter(isLost).map(({ runId }) => runId),
+      ...(busy.length === 0 ? {} : { busy }),
+      unknownLeases: unlisted
+        .filter((run) => holds(run, { session, token: run.token }))
+        .slice(0, unknownLeasesAtOnce)
+        .map(({ id, token }) => ({ runId: id, token })),
+      controlRequests: all.flatMap(({ id, controlRequest }) =>
+        controlRequest === null ? [] : [{ runId: id, controlRequest }],
+      ),
+      mail: held.flatMap((claim) => {
+        const row = byRun.get(claim.runId)
+        const isNews = claim.inbox !== undefined && row !== undefined && row.inbox > claim.inbox && !isLost(claim)
+        return isNews ? [{ runId: row.id, inbox: row.inbox }] : []
+      }),
+      timedOut: all
+        .filter((run) => run.status === 'running' && run.deletedAt === null && isOver(run, beatAnswer.now))
+        .map(({ id }) => id),
+      now: beatAnswer.now,
+    }
+  })
+}
+
+async function keep(x: Execution, { session, leaseMs, end = false }: BeatRequest): Promise<boolean> {
+  const { endedAt } = await x.run('beat.session', (tx) => {
+    const now = x.now()
+    const fresh = { id: session, aliveUntil: end ? now : now + leaseMs, endedAt: end ? now : null }
+    return tx.upsert(x.tables.sessions, fresh, (row) => (row.endedAt === null ? { ...fresh } : row))
+  })
+  return endedAt === null
+}
+
+/** Moves the deadlines of those that are held, and answers which. */
+async function extend(x: Execution, request: BeatRequest, skipLocked: boolean): Promise<ReadonlySet<string>> {
+  const { session, held = [] } = request
+  const moving = held.filter(({ extendMs, begun }) => extendMs !== null || begun !== undefined)
+  if (moving.length === 0) return new Set()
+  const of = (row: RunRow): HeldClaim | undefined =>
+    moving.findLast(({ runId, token }) => runId === row.id && holds(row, { session, token }))
+  const query = {
+    at: ['id', moving.map(({ runId }) => runId)],
+    where: (row: RunRow) => of(row) !== undefined,
+    order: byId,
+  } as const
+  // The holder is judged in the statement that writes: what a look before it found may be gone.
+  const change = (row: RunRow): RunRow => {
+    const { extendMs = null, begun = row.crashes } = of(row) ?? {}
+    return { ...row, deadline: extendMs === null ? row.deadline : x.now() + extendMs, crashes: begun }
+  }
+  const rows = await x.run('beat.extend', (tx) => tx.update(x.tables.runs, query, change, { skipLocked }))
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** What the session holds of what it listed. */
+function look(
+  x: Execution,
+  { session, held = [] }: BeatRequest,
+): Promise<{ readonly now: number; readonly mine: readonly Run[] }> {
+  const query = {
+    at: ['id', [...new Set(held.map(({ runId }) => runId))]],
+    where: (row: RunRow) => row.session === session,
+    order: byId,
+  } as const
+  return x.run('beat.look', (tx) => ({ now: x.now(), mine: tx.select(x.tables.runs, query).map(runOf) }))
+}
+
+function lookForUnknownLeases(x: Execution, { session, held = [] }: BeatRequest): Promise<readonly Run[]> {
+  const listed = new Set(held.map(({ runId }) => runId))
+  const where = (row: RunRow): boolean => row.session === session && !listed.has(row.id)
+  return x.run('beat.unknown', (tx) => tx.select(x.tables.runs, { where, order: byId }).map(runOf))
+}
+
+/** Whether a session has ended, as far as a statement sees. One that never beat has not. */
+export function hasEnded({ tables }: Execution, tx: Transaction, session: string): boolean {
+  return tx.select(tables.sessions, { at: ['id', [session]] }).some(({ endedAt }) => endedAt !== null)
+}
