@@ -19,6 +19,8 @@ const deep = [
   'test/testing/time.test.ts',
   'test/docs/deploy-gate.test.ts',
   'test/unit/engine/batch/committer-memory.test.ts',
+  'test/unit/stores/postgres/prepared-roles.test.ts',
+  'test/unit/stores/postgres/schema/{migrate,ownership,roles}.test.ts',
   'test/unit/stores/{many-hints,sqlite/waiting,turso/checking}.test.ts',
 ]
 

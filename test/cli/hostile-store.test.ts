@@ -182,12 +182,12 @@ describe('what somebody wrote into an export', () => {
 describe('the command line', () => {
   it('writes in one place, which obeys only our colours', () => {
     const files = readdirSync('src/cli', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
-    expect(files).toContain('printer.ts')
+    expect(files).toContain('output/printer.ts')
     const writing = files.filter((name) => {
       const text = readFileSync(join('src/cli', name), 'utf8')
       return /\b(?:stdout|stderr|stream)\.write\(|\bconsole\./.test(text)
     })
     // main.ts makes the streams, and program.ts prints help, which holds nothing of anybody else's.
-    expect(writing.toSorted()).toEqual(['main.ts', 'printer.ts', 'program.ts'])
+    expect(writing.toSorted()).toEqual(['main.ts', 'output/printer.ts', 'program.ts'])
   })
 })

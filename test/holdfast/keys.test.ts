@@ -244,4 +244,51 @@ describe('a workflow whose runs are unique by their input', () => {
       'The key of a run of "by.field" is read from its input: "orderId::3". The key "4" says something else: leave it out.',
     ])
   })
+
+  it('is so by its own scope: a start cannot switch that off', async () => {
+    const { open } = virtualWorld()
+    const holdfast = await open({ workflows: [byField] })
+    await holdfast.start(byField, { orderId: '1' })
+    for (const scope of ['none', 'version', 'global'] as const) {
+      const error = await errorOf(holdfast.start(byField, { orderId: '1' }, { scope }))
+      expect([error.code, error.details]).toEqual(['INVALID_OPTION', { type: 'by.field', scope, own: 'workflow' }])
+    }
+    expect((await holdfast.start(byField, { orderId: '2' }, { scope: 'workflow' })).key).toBe('orderId::2')
+  })
+
+  it('refuses a value that looks like the key of another run, and a function that fails, with what it said', async () => {
+    const { open } = virtualWorld()
+    const byFunction = workflow(
+      'by.function',
+      { unique: { key: (input: { order: { id: string } }) => input.order.id } },
+      () => 1,
+    )
+    const holdfast = await open({ workflows: [byField, byFunction] })
+    const forged = await errorOf(holdfast.start(byField, { orderId: 'orderId::7' }))
+    expect([forged.code, forged.details]).toEqual(['INVALID_INPUT', { field: 'orderId' }])
+    const failed = await errorOf(holdfast.start('by.function', {}))
+    expect([failed.code, failed.cause]).toEqual(['INVALID_INPUT', expect.any(TypeError)])
+    expect(failed.message).toMatch(/^unique\.key of workflow "by\.function" failed for this input/)
+  })
+
+  it('goes on under its key only: continuing with the input of another run is refused, and nothing is lost', async () => {
+    const { open, after } = virtualWorld()
+    const again = workflow(
+      'again',
+      { unique: { key: 'orderId' } },
+      async (ctx, input: { orderId: number; round: number }) => {
+        if (input.round === 0) return ctx.continueAsNew({ ...input, round: 1 })
+        return ctx
+          .continueAsNew({ orderId: input.orderId + 1, round: 0 })
+          .catch((error: unknown) => (error as HoldfastError).code)
+      },
+    )
+    const stranger = workflow('stranger', (ctx) => ctx.continueAs(again, { orderId: 9, round: 0 }))
+    const holdfast = await open({ workflows: [again, stranger] })
+    await holdfast.work()
+    expect(await after((await holdfast.start(again, { orderId: 1, round: 0 })).result())).toBe('INVALID_INPUT')
+    expect((await errorOf(after((await holdfast.start(stranger)).result()))).message).toContain(
+      'Start another run for that.',
+    )
+  })
 })

@@ -58,7 +58,7 @@ function answersIn(answer: unknown): readonly string[] {
 /** Which states the oracle went through, over all seeds: a run that met none of them proves nothing. */
 const seen = new Set<string>()
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])('SQLite and the memory store do the same, seed %i', async (seed) => {
+it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])('SQLite and the memory store do the same, seed %i', async (seed) => {
   const clock = createVirtualClock()
   const memory = new MemoryStore({ clock })
   const sqlite = await openSqliteStore({ path: ':memory:', clock })

@@ -21,7 +21,10 @@ export interface StartOptions extends AbortOption {
    * `unique` reads it from the input; another one given here is INVALID_OPTION.
    */
   readonly key?: string
-  /** Among which live runs the key is unique. @default what the workflow says, or 'workflow' */
+  /**
+   * Among which live runs the key is unique. Of a workflow with `unique`, another scope than its own is INVALID_OPTION.
+   * @default what the workflow says, or 'workflow'
+   */
   readonly scope?: KeyScope
   /** What happens when a live run has the key: RUN_EXISTS, or that run is given back, whatever its input. @default 'error' */
   readonly onConflict?: 'error' | 'return'
@@ -168,6 +171,13 @@ function keyOf(
 ): Pick<NewRun, 'key' | 'keyScope'> {
   const keyScope = checkScope(scope ?? unique?.scope ?? 'workflow', 'The scope of a key')
   if (unique === null) return { key: key === undefined ? null : checkKey(key, 'The key of a run'), keyScope }
+  if (keyScope !== unique.scope) {
+    throw new HoldfastError(
+      'INVALID_OPTION',
+      `The runs of "${type}" are unique by its own scope, ${shown(unique.scope)}. The scope ${shown(scope)} says something else: leave it out.`,
+      { details: { type, scope: keyScope, own: unique.scope } },
+    )
+  }
   const own = unique.keyOf(input)
   // Neither may win silently: the one names another run than the other.
   if (key === undefined || key === own || (unique.field !== null && own === `${unique.field}::${key}`))

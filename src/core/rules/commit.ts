@@ -10,6 +10,7 @@
 
 import type { UnitOfWork } from './unit-of-work.ts'
 import type { Entry } from '../model/entry.ts'
+import { bug } from '../errors/error.ts'
 import { bindChild, conclude, refuseChild, unwatch, watch } from './exchange.ts'
 import type { Started } from '../model/new-run.ts'
 import { holds, isTerminal, type Run, type ControlRequest } from '../model/run.ts'
@@ -174,6 +175,7 @@ type HasMail = Parameters<typeof endsLease>[2]
 const unasked: HasMail = () => false
 
 function bindChildren(work: UnitOfWork, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
+  if (started.length !== starts.length) throw bug(`${starts.length} children were to start, and ${started.length} did`)
   for (const [index, { created, taken, run: found }] of started.entries()) {
     const start = starts[index] as ChildStart
     if (created) bindChild(work, parent, found, start)

@@ -2,7 +2,7 @@
 // defined, because it would fail every start otherwise.
 
 import type { Unique } from '../../core/definition/definition.ts'
-import { HoldfastError } from '../../core/errors/error.ts'
+import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import { checkKey, checkKeyField, checkScope, compositeKey, type KeyScope } from '../../core/model/key.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 
@@ -38,15 +38,40 @@ export function checkUnique(unique: UniqueOptions | undefined, where: string): U
   if (typeof key === 'function') {
     const read = key as (input: unknown) => unknown
     const what = `What unique.key of ${where} returns`
-    return { field: null, scope, keyOf: (input) => checkKey(textOf(read(input), what, null), what) }
+    return { field: null, scope, keyOf: (input) => checkKey(textOf(called(read, input, where), what, null), what) }
   }
   const field = checkKeyField(key, where)
   const what = `The field "${field}" of the input of ${where}`
   return {
     field,
     scope,
-    keyOf: (input) => compositeKey(field, checkKey(textOf(fieldOf(input, field), what, field), what)),
+    keyOf: (input) =>
+      compositeKey(field, plainValue(checkKey(textOf(fieldOf(input, field), what, field), what), field, what)),
   }
+}
+
+function called(read: (input: unknown) => unknown, input: unknown, where: string): unknown {
+  try {
+    return read(input)
+  } catch (cause) {
+    throw new HoldfastError(
+      'INVALID_INPUT',
+      `unique.key of ${where} failed for this input, so its run has no key: ${messageOf(cause)}`,
+      { cause },
+    )
+  }
+}
+
+/** A value that looks like the whole key of another run would let who chooses it be taken for that one. */
+function plainValue(value: string, field: string, what: string): string {
+  if (!value.startsWith(`${field}::`)) return value
+  throw new HoldfastError(
+    'INVALID_INPUT',
+    `${what} must not begin with "${field}::", which is how keys begin. Got ${shown(value)}.`,
+    {
+      details: { field },
+    },
+  )
 }
 
 function fieldOf(input: unknown, field: string): unknown {

@@ -2,7 +2,10 @@
 // end, and then one entry takes the place of all before it.
 
 import type { Definition } from '../../core/definition/definition.ts'
+import { HoldfastError } from '../../core/errors/error.ts'
+import type { Run } from '../../core/model/run.ts'
 import type { Exit } from '../../core/runtime/exit.ts'
+import { shown } from '../../core/text/suggest.ts'
 import type { ExitPlan } from './drain.ts'
 import type { RecordedEntry } from '../replay/history.ts'
 import type { Settler } from '../replay/settler.ts'
@@ -48,6 +51,7 @@ export class ContinueAsNew {
     this.isChecking = this.hasBegun = true
     try {
       const value = await next.validate(input)
+      checkSameKey(next, value, deps.run)
       // What cannot be stored is told to the body, and not found out when it is over.
       if (deps.isWriting) deps.encode(value, 'continued', null)
       this.isChecking = false
@@ -81,4 +85,16 @@ export class ContinueAsNew {
       }),
     )
   }
+}
+
+/** A run keeps its key when it begins anew. Where the key is read from the input, another one is another run. */
+function checkSameKey({ type, unique }: Definition, input: unknown, { id, key }: Run): void {
+  if (unique === null) return
+  const next = unique.keyOf(input)
+  if (next === key) return
+  throw new HoldfastError(
+    'INVALID_INPUT',
+    `Run ${id} cannot go on as "${type}" with this input: it has the key ${shown(key)}, and the input says ${shown(next)}. Start another run for that.`,
+    { details: { type, key, next } },
+  )
 }

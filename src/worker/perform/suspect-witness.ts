@@ -5,6 +5,7 @@
 //
 //   held          by this process or by another one: it is looked at again. Whoever holds it may commit something, and then
 //                 nothing counts any more; or lose it, too, and then both counts are false
+//   given back    nobody's, and nothing was written since the claim: no loss was counted, and there is nothing to say
 //   nobody's      and its journal says that the loss of this very claim counts → one crash is taken back, once: the request has
 //                 an id, and names the end of the journal that was read. If that has moved on, it is looked at again
 //   anything else nothing is left to say: no loss was counted, it counts no more, people have paused the run, or it is over
@@ -34,6 +35,8 @@ interface Claim {
   /** When the last look was sent that the store answered, in the time of this process, and the longest time between two. */
   seenAt: number
   silentMs: number
+  /** A look has found that the claim is over: silence from here on says nothing about how it was lost. */
+  isOver: boolean
   cancel: Cancel
 }
 
@@ -63,10 +66,21 @@ export class Witness {
       leaseMs: Math.min(this.leaseMs, ofWorkflow),
       seenAt: ports.clock.monotonic(),
       silentMs: 0,
+      isOver: false,
       cancel: () => undefined,
     }
+    this.forgetGivenBack(run)
     this.claims.add(claim)
     this.lookLater(claim)
+  }
+
+  /** Whoever claims a run where it was claimed before has it given back: an earlier claim of it was not lost. */
+  private forgetGivenBack({ id, seq }: Run): void {
+    for (const claim of this.claims) {
+      if (claim.run.id !== id || claim.run.seq !== seq) continue
+      claim.cancel()
+      this.claims.delete(claim)
+    }
   }
 
   /** Looks a last time at what is not decided. */
@@ -88,7 +102,7 @@ export class Witness {
       return true
     })
     if (!isOpen) this.claims.delete(claim)
-    else if (!this.stopped) this.lookLater(claim)
+    else if (!this.stopped && this.claims.has(claim)) this.lookLater(claim)
   }
 
   /** Tells whether there is, or may be, something left to say. */
@@ -97,11 +111,16 @@ export class Witness {
     const { id: runId, seq } = claim.run
     const sentAt = ports.clock.monotonic()
     const [run] = await store.get([runId])
-    claim.silentMs = Math.max(claim.silentMs, sentAt - claim.seenAt)
+    if (!claim.isOver) claim.silentMs = Math.max(claim.silentMs, sentAt - claim.seenAt)
     claim.seenAt = sentAt
-    if (run === undefined || isTerminal(run.status) || run.deletedAt !== null || !diedIsolated(run)) return false
+    if (run === undefined || isTerminal(run.status) || run.deletedAt !== null) return false
+    const isOurs = run.session === claim.run.session && run.token === claim.run.token
+    claim.isOver ||= !isOurs
+    // Its mark may still be on its way. Once it has committed something, it is innocent, and nothing counts.
+    if (isOurs) return run.crashes >= claim.run.crashes
+    if (!diedIsolated(run)) return false
     if (run.session !== null) return true
-    if (run.seq - seq > mostEntries) return false
+    if (run.seq === seq || run.seq - seq > mostEntries) return false
     const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, mail: { names: [], limit: 0 } }])
     const entries = loaded?.entries ?? []
     if (entries.at(-1)?.seq !== run.seq) return true

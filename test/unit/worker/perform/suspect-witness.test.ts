@@ -120,6 +120,29 @@ describe('a process that lost a suspect and lives', () => {
     expect(await stands()).toEqual(['paused', 5])
   })
 
+  it('takes one loss back once, also if it had claimed the run there before and given it back', async () => {
+    const { begin, lose, stands, clock, state, store, id } = await setUp()
+    await begin('third')
+    await lose('third')
+    const { token, crashes } = await begin('me')
+    await store.release([{ session: 'me', token, runId: id, crashes }])
+    await begin('me')
+    await lose('me')
+    expect(await stands()).toEqual(['pending', 4])
+    await clock.advance(5 * lookMs)
+    expect([await stands(), state.words, clock.pending]).toEqual([['pending', 3], 1, 0])
+  })
+
+  it('forgets a run that it has given back', async () => {
+    const { begin, lose, clock, state, store, id } = await setUp()
+    await begin('third')
+    await lose('third')
+    const { token, crashes } = await begin('me')
+    await store.release([{ session: 'me', token, runId: id, crashes }])
+    await clock.advance(2 * lookMs)
+    expect([state.words, clock.pending]).toEqual([0, 0])
+  })
+
   it('waits while others hold the run, and speaks when they have lost it, too', async () => {
     const { begin, lose, stands, clock, state } = await setUp()
     await begin('me 1')
