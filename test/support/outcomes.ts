@@ -155,7 +155,7 @@ export function outcomesOf(operation: Operation, answer: unknown, rows: Rows): r
       say(mail.length > 0, 'mail')
       named.add(alive ? 'alive' : 'not alive')
       say(alive && lost.length > 0, 'lost')
-      say(controlRequests.length > 0, 'requested')
+      say(controlRequests.length > 0, 'control requested')
       say(timedOut.length > 0, 'timed out')
       const moved = (operation.request.held ?? []).some(
         ({ runId }) => rows.before(runId)?.run.deadline !== rows.after(runId)?.run.deadline,
