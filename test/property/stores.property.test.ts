@@ -58,39 +58,42 @@ function answersIn(answer: unknown): readonly string[] {
 /** Which states the oracle went through, over all seeds: a run that met none of them proves nothing. */
 const seen = new Set<string>()
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])('SQLite and the memory store do the same, seed %i', async (seed) => {
-  const clock = createVirtualClock()
-  const memory = new MemoryStore({ clock })
-  const sqlite = await openSqliteStore({ path: ':memory:', clock })
-  await sqlite.migrate()
-  const generator = new OperationGenerator(seed, createContractBench({ store: memory, clock }))
-  const compare = async (when: string): Promise<void> => {
-    const state = settled(await snapshot(memory), clock.now())
-    expect({ when, state: settled(await snapshot(sqlite), clock.now()) }).toEqual({ when, state })
-    for (const store of [memory, sqlite])
-      expect({ when, broken: await brokenBetween(store) }).toEqual({ when, broken: [] })
-  }
-  for (let count = 0; count < 400; count += 1) {
-    const rows = await everyRun(memory)
-    for (const { status, readiness, controlRequest, deletedAt } of rows) {
-      seen.add(`${status} ${readiness}`)
-      if (controlRequest !== null) seen.add(`${status} control request to ${controlRequest.kind}`)
-      if (deletedAt !== null) seen.add(`deleted ${readiness}`)
+it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])(
+  'SQLite and the memory store do the same, seed %i',
+  async (seed) => {
+    const clock = createVirtualClock()
+    const memory = new MemoryStore({ clock })
+    const sqlite = await openSqliteStore({ path: ':memory:', clock })
+    await sqlite.migrate()
+    const generator = new OperationGenerator(seed, createContractBench({ store: memory, clock }))
+    const compare = async (when: string): Promise<void> => {
+      const state = settled(await snapshot(memory), clock.now())
+      expect({ when, state: settled(await snapshot(sqlite), clock.now()) }).toEqual({ when, state })
+      for (const store of [memory, sqlite])
+        expect({ when, broken: await brokenBetween(store) }).toEqual({ when, broken: [] })
     }
-    for (const { messages } of await memory.load(rows.map(({ id }) => ({ runId: id, after: 0, limit: 0 })))) {
-      for (const { kind, data } of messages) seen.add(data.includes('subscribers') ? 'mail crowded' : `mail ${kind}`)
+    for (let count = 0; count < 400; count += 1) {
+      const rows = await everyRun(memory)
+      for (const { status, readiness, controlRequest, deletedAt } of rows) {
+        seen.add(`${status} ${readiness}`)
+        if (controlRequest !== null) seen.add(`${status} control request to ${controlRequest.kind}`)
+        if (deletedAt !== null) seen.add(`deleted ${readiness}`)
+      }
+      for (const { messages } of await memory.load(rows.map(({ id }) => ({ runId: id, after: 0, limit: 0 })))) {
+        for (const { kind, data } of messages) seen.add(data.includes('subscribers') ? 'mail crowded' : `mail ${kind}`)
+      }
+      if ((await memory.deadLetters({}, { limit: 1 })).length > 0) seen.add('dead letter')
+      const operation = generator.next(rows)
+      const expected = settled(await operation(memory), clock.now())
+      expect(settled(await operation(sqlite), clock.now()), `operation ${count}`).toEqual(expected)
+      for (const answer of answersIn(expected)) seen.add(answer)
+      if (count % 10 === 0) await compare(`after operation ${count}`)
+      if (generator.below(3) === 0) await clock.advance(generator.below(40))
     }
-    if ((await memory.deadLetters({}, { limit: 1 })).length > 0) seen.add('dead letter')
-    const operation = generator.next(rows)
-    const expected = settled(await operation(memory), clock.now())
-    expect(settled(await operation(sqlite), clock.now()), `operation ${count}`).toEqual(expected)
-    for (const answer of answersIn(expected)) seen.add(answer)
-    if (count % 10 === 0) await compare(`after operation ${count}`)
-    if (generator.below(3) === 0) await clock.advance(generator.below(40))
-  }
-  await compare('at the end')
-  await sqlite.close()
-})
+    await compare('at the end')
+    await sqlite.close()
+  },
+)
 
 it('the operations led runs through every state', () => {
   const states = ['pending ready', 'pending timed', 'running leased', 'waiting idle', 'waiting ready', 'waiting timed']
