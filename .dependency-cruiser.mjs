@@ -46,13 +46,11 @@ const foundations = { turso: ['stores/sqlite'] }
 /** Files that stand in no room. Only holdfast.ts, open-store.ts and index.ts, where the rooms are put together, may see all. */
 const files = {
   'store.ts': { src: ['core'] },
+  'store-kit.ts': { src: ['core', 'store.ts'] },
   'holdfast-options.ts': { src: ['core', 'store.ts', 'engine', 'client', 'functions'] },
   'system.ts': { src: ['core', 'async-scopes.ts', 'console-logger.ts'], builtins: true },
   'console-logger.ts': { src: ['core'], builtins: true },
   'async-scopes.ts': { src: ['core'], builtins: true },
-  'stores/new-row.ts': { src: ['core', 'store.ts'] },
-  'stores/insert-order.ts': { src: ['core', 'store.ts'] },
-  'stores/load-budget.ts': { src: ['core'] },
   'stores/storage-limit.ts': { src: [] },
   'stores/load-driver.ts': { src: ['core', 'stores/native-require.ts'] },
   'stores/native-require.ts': { src: ['stores/package-url.ts'] },
@@ -94,9 +92,6 @@ const forbidden = [
       src: [
         'core',
         'store.ts',
-        'stores/new-row.ts',
-        'stores/insert-order.ts',
-        'stores/load-budget.ts',
         'stores/storage-limit.ts',
         'stores/load-driver.ts',
         'stores/native-require.ts',

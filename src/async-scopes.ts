@@ -1,9 +1,10 @@
-// Follows calls through what they await, with the runtime's own AsyncLocalStorage.
+// Follows calls across `await`, with the runtime's own AsyncLocalStorage.
 //
-// Before Node 24 a process that follows anything pays with every promise that anybody makes: measured on Node 20, a hundred
-// thousand small async functions took 230 ms instead of 92. So only the first calls of each name are followed there, whichever
-// of a loop or a branch they are, and when none of them is under way, nothing is. That finds what is always wrong the first time; what
-// is left of its cost afterwards is 5 to 7 % of a step in memory, because the runtime stops inlining promises. For all others the trace of awaits is looked at, when a call comes that may be wrong.
+// Before Node 24 a process that follows a call pays with every promise of the process: measured on Node 20, a hundred
+// thousand small async functions took 230 ms instead of 92. So only the first calls of each name are followed there, in any
+// loop or branch, and when none of them is under way, nothing is. That finds an error that is always made at its first
+// occurrence; the remaining cost is 5 to 7 % of a step in memory, because the runtime stops inlining promises. For all other
+// calls the async stack trace is examined, when a call comes that may be wrong.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Scopes } from './core/runtime/ports.ts'
@@ -58,6 +59,7 @@ export function createScopes({ callsOfName = isCheap ? Infinity : 10 }: ScopesOp
       }
     },
     current: () => storage.getStore(),
+    snapshot: () => AsyncLocalStorage.snapshot(),
     ...(callsOfName === Infinity ? {} : { isAwaitedBy }),
   }
 }
@@ -65,14 +67,17 @@ export function createScopes({ callsOfName = isCheap ? Infinity : 10 }: ScopesOp
 /** So many calls and awaits are looked through. */
 const deepestTrace = 200
 
-/** The runtime knows who awaits an async function, and tells it in the stack of an error. That costs nothing until it is asked. */
+/**
+ * The runtime knows which functions await an async function, and lists them in the stack of an error. That costs nothing
+ * until it is read.
+ */
 function isAwaitedBy(name: string): boolean {
   const { stackTraceLimit } = Error
   const prepare = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
   const trace: { stack?: unknown } = {}
   try {
     Error.stackTraceLimit = deepestTrace
-    // Whoever shows stacks in a way of his own has a say in his own only.
+    // A custom formatter of stack traces must not see this one.
     Reflect.deleteProperty(Error, 'prepareStackTrace')
     Error.captureStackTrace(trace, isAwaitedBy)
     // A function that is being executed is not one that awaits.
@@ -84,7 +89,7 @@ function isAwaitedBy(name: string): boolean {
   }
 }
 
-/** What can be awaited is awaited inside the scope: a query begins when somebody does. */
+/** A thenable is awaited inside the scope: a query of some libraries begins only with its `then`. */
 function settling(result: unknown): unknown {
   const isThenable = typeof result === 'object' && result !== null && 'then' in result
   return isThenable && typeof result.then === 'function' ? Promise.resolve(result) : result

@@ -1,6 +1,6 @@
-// The logger of those who bring none: one line on the console for each message, with its details. Messages and details quote
-// data of runs and of databases, so a line break or a control character in them is shown and not obeyed: one message is one
-// line, and only frames of an error's stack follow it, indented.
+// The default logger: one line on the console for each message, with its details. Messages and details quote data of runs and
+// of databases, so a line break or a control character in them is shown and not obeyed: one message is one line, and only
+// frames of an error's stack follow it, indented.
 
 import { inspect } from 'node:util'
 import type { Logger } from './core/runtime/ports.ts'
@@ -8,7 +8,7 @@ import { visible } from './core/text/printable.ts'
 
 type Details = Readonly<Record<string, unknown>>
 
-/** A console, or what a test puts in its place. */
+/** A console, or its replacement in a test. */
 type Console = Pick<typeof console, 'info' | 'warn' | 'error'>
 
 const mostFrames = 10
@@ -34,7 +34,7 @@ function textOf(message: string, details: Details = {}): string {
   return [visible(message + text), ...frames].join('\n')
 }
 
-/** Where an error was thrown. Its stack begins with its message, which is told already. */
+/** Where an error was thrown. Its stack begins with its message, which is shown already. */
 function framesOf({ stack = '' }: Error): readonly string[] {
   const lines = typeof stack === 'string' ? stack.split('\n') : []
   return lines

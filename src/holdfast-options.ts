@@ -1,4 +1,4 @@
-// What `createHoldfast` can be told, and which of it makes sense.
+// The options of `createHoldfast`, and their checks.
 
 import type { VersionFor } from './client/client.ts'
 import type { Codec } from './core/payload/codec.ts'
@@ -19,13 +19,13 @@ export type HoldfastOptions = {
    * you made.
    */
   readonly store: string | Store
-  /** What this process knows: a list of definitions, or a module whose exports are searched for them. */
+  /** The workflows that this process knows: a list of definitions, or a module whose exports are searched for them. */
   readonly workflows?: readonly Definition[] | Readonly<Record<string, unknown>>
   /** Which version a run gets that is started by the name of its workflow. @default the newest */
   readonly versionFor?: VersionFor
   /**
    * Begins a transaction with your own library, for `ctx.transaction`: `(work) => db.transaction(work)`. It must call `work`
-   * once, with what the library calls a transaction, and commit if and only if `work` is fulfilled. It must be a transaction of
+   * once, with the library's transaction object, and commit if and only if `work` is fulfilled. It must be a transaction of
    * the database that holds the runs. @default the store begins one: `tx` is a `pg` client, or the SQLite connection
    */
   readonly transaction?: TransactionRunner
@@ -34,11 +34,11 @@ export type HoldfastOptions = {
    * @default as many as the store lends by itself (on Postgres all connections but three), or 10
    */
   readonly transactions?: number
-  /** How often `ctx.until` looks whether something is so, unless a call of it says how often. @default '1h' */
+  /** How often `ctx.until` checks its condition, unless the call has its own interval. @default '1h' */
   readonly untilInterval?: Duration
   /**
-   * How long this process waits at most before it looks by itself for work and for the ends of runs: stores tell of both,
-   * but what they tell may be lost. @default 3 s for work, 1 s for ends
+   * How long this process waits at most before it looks by itself for work and for the ends of runs: stores send hints of
+   * both, but hints may be lost. @default 3 s for work, 1 s for ends
    */
   readonly poll?: Duration
   /** How payloads become text. @default JSON with tags for dates, bigints, bytes, maps, sets and errors */
@@ -51,9 +51,9 @@ export type HoldfastOptions = {
    */
   readonly limits?: Partial<Limits>
   /**
-   * What the secrets of tokens are made with, for who keeps it outside of the database: at least 32 characters that nobody can
-   * guess, the same in every process that performs runs. With another one, a run that is
-   * replayed hands out texts that complete nothing. @default a key that the store makes with its tables
+   * The key from which the secrets of tokens are derived, for applications that keep it outside of the database: at least 32
+   * characters that cannot be guessed, the same in every process that performs runs. With another key, a run that is replayed
+   * returns tokens that complete nothing. @default a key that the store makes with its tables
    */
   readonly tokenKey?: string
   /**
@@ -61,7 +61,7 @@ export type HoldfastOptions = {
    * and run `holdfast migrate`. @default true, but for Postgres in production (`NODE_ENV`)
    */
   readonly migrate?: boolean
-  /** Ends the waiting for the store: what it was asked for by then, such as a migration, may still happen. @default none */
+  /** Stops waiting for the store: calls that were already sent, such as a migration, may still take effect. @default none */
   readonly abortSignal?: AbortSignal
   /** @default the console, without debug lines */
   readonly logger?: Logger

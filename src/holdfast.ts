@@ -81,8 +81,8 @@ export type { HoldfastOptions }
 
 export interface Holdfast extends Starter, Sender {
   /**
-   * Holdfast inside a transaction of yours: what is started, sent or cancelled with it takes effect if and only if your
-   * transaction commits. `tx` is what your library calls a transaction; `docs/transactions.md` has an example for each.
+   * Holdfast inside a transaction of yours: its starts, messages and cancellations take effect if and only if your
+   * transaction commits. `tx` is the transaction object of your library; `docs/transactions.md` has an example for each.
    *
    * @example
    * await client.query('begin')
@@ -97,7 +97,10 @@ export interface Holdfast extends Starter, Sender {
   get(reference: RunReference, options?: AbortOption): Promise<RunView>
   /** The last value that a run has exposed under this name, also after its end; undefined if it has exposed none. */
   query(reference: RunReference, name: string, options?: AbortOption): Promise<unknown>
-  /** What this process knows of a run from its own memory, without asking the store; null if nothing. It may lag behind. */
+  /**
+   * The state of a run in the memory of this process, without asking the store; null if it is unknown here. It may lag
+   * behind.
+   */
   active(reference: RunReference): ActiveRun | null
   /** Everything that happened to a run, in order; of a very long one, or with heavy payloads, a part of it. */
   journal(reference: RunReference, options?: JournalOptions): Promise<readonly JournalEntry[]>
@@ -105,12 +108,12 @@ export interface Holdfast extends Starter, Sender {
   journalPages(reference: RunReference, options?: JournalPagesOptions): AsyncIterable<readonly JournalEntry[]>
   /**
    * A run with its whole journal, as data that JSON can hold: for `replay` of `holdfast/testing`, or for `holdfast check`.
-   * Payloads are in plain text, whatever the codec is. The secret of every token is blanked, also of those in results and texts.
+   * Payloads are in plain text, with any codec. The secret of every token is blanked, also of those in results and texts.
    */
   export(reference: RunReference, options?: AbortOption): Promise<ExportedRun>
   /**
-   * Shows the journal of a run, of this store or exported, to the code that is registered here, and tells whether the two
-   * agree. No step is performed, and nothing is written or sent. What a body does outside of steps takes place.
+   * Replays the journal of a run, of this store or exported, with the code that is registered here, and tells whether the two
+   * agree. No step is performed, and nothing is written or sent. Code of a body outside of steps is executed.
    */
   replay(run: RunReference | ExportedRun, options?: AbortOption): Promise<ReplayResult>
   /** Runs that match, newest first, by pages. */
@@ -118,8 +121,8 @@ export interface Holdfast extends Starter, Sender {
   /** How many runs match, counted no further than to `atMost`. @default atMost 10,000 */
   count(filter?: Filter, options?: CountOptions): Promise<CountResult>
   /**
-   * Stops a run for good. One that is being performed is asked to: its abort signals fire, what it is doing may end and is
-   * recorded, and its steps are undone, last first. One that has ended is left as it is.
+   * Stops a run for good. A run that is being performed is asked to stop: its abort signals fire, attempts under way may end
+   * and are recorded, and its steps are undone, last first. A run that has ended is left as it is.
    */
   cancel(reference: RunReference, options?: CancelOptions): Promise<CancelOutcome>
   /** Stops a run until it is resumed: at once, or at its next checkpoint if it is being performed. */
@@ -131,8 +134,8 @@ export interface Holdfast extends Starter, Sender {
   /** Removes a run from sight: it is performed no more and its keys are free. Its status and its journal stay. */
   remove(reference: RunReference, options?: RemoveOptions): Promise<void>
   /**
-   * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it tells how many
-   * there are and shows the first ten.
+   * Cancels every live run that matches: of all runs only with `{ all: true }`. With `preview` nothing is changed: it tells
+   * how many there are and shows the first ten.
    */
   cancelMany(filter: Filter, options?: CancelOptions & BulkOptions): Promise<BulkOutcome>
   /** Retries every failed run that matches: of all runs only with `{ all: true }`. `preview` is that of `cancelMany`. */
@@ -148,13 +151,15 @@ export interface Holdfast extends Starter, Sender {
    */
   pauseMany(filter: Filter, options?: PauseOptions & BulkOptions): Promise<BulkOutcome>
   /**
-   * Removes every run that matches from sight, whatever its status: of all runs only with `{ all: true }`. Live ones are performed no
-   * more, and nothing of them is undone: cancel them first if their steps have to be. `preview` is that of `cancelMany`.
+   * Removes every run that matches from sight, regardless of its status: of all runs only with `{ all: true }`. Live ones are
+   * performed no more, and nothing of them is undone: cancel them first if their steps have to be. `preview` is that of
+   * `cancelMany`.
    */
   removeMany(filter: Filter, options?: RemoveOptions & BulkOptions): Promise<BulkOutcome>
   /**
-   * Encrypts anew what was written with another key than the current one of the codec, run by run. Runs that are being performed
-   * are passed over: call it again until none is left, then the other keys can be put away.
+   * Encrypts payloads anew that were written with another key than the current one of the codec, run by run. Runs that are
+   * being performed are skipped: call it again until none is left. Retained broadcasts, offloaded payloads and backups may need the old
+   * keys longer: docs/encryption.md.
    */
   rekey(options?: RekeyOptions): Promise<RekeyResult>
   /** Checks what must be true of all runs in the store: names each invariant, with the runs that break it. */
@@ -162,23 +167,23 @@ export interface Holdfast extends Starter, Sender {
   /** Runs a worker in this process. */
   work(options?: WorkOptions): Promise<RunningWorker>
   /**
-   * Stops the worker, sends what was accepted and lets go of the store. It settles in time also if the store does not answer:
+   * Stops the worker, sends accepted items and closes the store. It settles in time also if the store does not answer:
    * without a worker within 6 s, and with one within its shutdown timeout and 10 s.
    */
   close(): Promise<void>
 }
 
 export interface RunningWorker {
-  /** What was taken over at the start from workers that had died. */
+  /** How much was recovered at the start from workers that had died. */
   readonly recovered: RecoveryCount
   /**
    * Settles when it has stopped: with null, or with the reason if it did so by itself, because a newer Holdfast has migrated
    * the store and this one is no longer admitted.
    */
   readonly ended: Promise<HoldfastError | null>
-  /** Asks at once, and not with its next heartbeat, what other processes want of the runs that it holds. */
+  /** Asks for control requests at once, and not with the next heartbeat. */
   beat(): void
-  /** Stops claiming, waits for what is moving, gives back the rest. Calling it again is fine. */
+  /** Stops claiming, waits for runs that are moving, gives back the rest. Calling it again is fine. */
   stop(): Promise<void>
 }
 
@@ -306,7 +311,7 @@ function assemble(engine: Engine, { services, ownsStore, versionFor }: Assembly)
 
 type Changes = Starter & Sender & Pick<Holdfast, 'cancel' | 'pause' | 'resume' | 'retry' | 'remove'>
 
-/** All that changes something: each method submits its operation, or does at once what that would. */
+/** All methods that change something: each submits its operation, or executes it at once. */
 function changes(engine: Engine, client: Client): Changes {
   const submitter = new Submitter(engine, client)
   const submit = submitter.submit.bind(submitter) as <const Asked extends Operation>(

@@ -1,4 +1,5 @@
-// The stores by their addresses. Each is loaded when it is asked for: who keeps runs elsewhere needs none of its drivers.
+// The stores by their addresses. Each is loaded when it is asked for: an application with another store needs none of its
+// drivers.
 
 import { HoldfastError } from './core/errors/error.ts'
 import type { Clock, Ports } from './core/runtime/ports.ts'
@@ -35,7 +36,7 @@ export async function openStore(
     const { openPostgresStore } = await import('./stores/postgres/index.ts')
     return openPostgresStore({ url, logger })
   }
-  // No more than the scheme is shown, and only what can be one: the rest may hold a password.
+  // Only the scheme is shown, and only a text that can be one: the rest may hold a password.
   const scheme = /^[a-z][a-z0-9+]{0,15}:|^[\w.-]{1,20}$/i.exec(url)?.[0] ?? ''
   throw new HoldfastError(
     'STORE_UNKNOWN',
@@ -57,7 +58,7 @@ export function isPostgres(url: string): boolean {
   return url.startsWith('postgres:') || url.startsWith('postgresql:')
 }
 
-/** What an application hands over instead of an address. */
+/** Checks the store that an application passes instead of an address. */
 export function checkStore(store: unknown): Store {
   const isStore = typeof store === 'object' && store !== null && 'commit' in store && 'claim' in store
   if (isStore) return store as unknown as Store

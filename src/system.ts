@@ -26,7 +26,7 @@ export const systemClock: Clock = {
   },
 }
 
-/** What an empty list is before its first member. */
+/** Stands for an empty list until its first member. */
 const none: never[] = []
 
 /** Whether this is where it counts, by the convention of the ecosystem. */
@@ -35,8 +35,8 @@ export function isProduction(): boolean {
 }
 
 /**
- * Everyone who asks in one turn is called in the next, so that a thousand runs cost one event of the loop. One who throws is
- * heard by the process, as with any event, and costs nobody else their turn.
+ * All callbacks of one turn are called in the next, so that a thousand runs cost one event of the loop. An error of one is an
+ * uncaught exception of the process, as with any event, and does not prevent the others.
  */
 export function createTurns(): Turns {
   let waiting: (() => void)[] = none
@@ -87,7 +87,9 @@ export const systemDigest: Digest = {
 }
 
 const signals = ['SIGTERM', 'SIGINT'] as const
-/** What must be closed before a signal may end this process: signals are the process's, however many Holdfasts it has. */
+/**
+ * The functions to call before a signal may end this process: signals belong to the process, however many Holdfasts it has.
+ */
 const closers = new Set<() => Promise<void>>()
 
 /**
@@ -95,7 +97,7 @@ const closers = new Set<() => Promise<void>>()
  * once. Where the application listens to the signal itself, when and how the process ends is left to it.
  */
 export function closeOnSignal(close: () => Promise<void>): Cancel {
-  // Before all others: whoever listens once has not left the list yet when they are counted.
+  // Before all other listeners: a `once` listener has not left the list yet when they are counted.
   if (closers.size === 0) for (const signal of signals) process.prependListener(signal, closeAll)
   closers.add(close)
   return () => {

@@ -1,5 +1,5 @@
-// One call of a command: its options, what it prints, the Holdfast that it opened, and what Ctrl-C does to it.
-// Whatever a command opens is closed when it is over, however it ends.
+// One call of a command: its options, its output, the Holdfast that it opened, and its reaction to Ctrl-C. Everything that a
+// command opens is closed when the command is over, however it ends.
 
 import type { Command } from 'commander'
 import type { HoldfastError } from '../core/errors/error.ts'
@@ -12,7 +12,7 @@ import { checkStore, type StoreNeed } from './input/store-address.ts'
 import { usage } from './usage.ts'
 import { loadModule, requireWorkflows, type WorkflowModule } from './input/workflow-module.ts'
 
-/** What every command takes. */
+/** The options of every command. */
 export interface CommonOptions {
   readonly store?: string
   readonly workflows?: string
@@ -24,9 +24,9 @@ export interface Need {
   readonly store: StoreNeed
   /** Refuses a module without workflows, and no module at all. @default false */
   readonly workflows?: boolean
-  /** Whether the tables are created, or brought up to date, whatever the module says. @default what the module says */
+  /** Whether the tables are created, or brought up to date, overriding the module. @default the option of the module */
   readonly migrate?: boolean
-  /** Nothing is written, and a payload that cannot be read spoils nothing but itself. @default false */
+  /** Nothing is written, and an unreadable payload affects only itself. @default false */
   readonly onlyLooks?: boolean
 }
 
@@ -39,7 +39,7 @@ export interface Opened {
 /** A signal ended the command. */
 export class Interrupted extends Error {
   readonly exitCode: number
-  /** Nothing more is waited for, not even for what is open to close. */
+  /** Nothing more is awaited, not even the closing of open resources. */
   readonly isAtOnce: boolean
 
   constructor(signal: ProcessSignal, { isAtOnce = false }: { readonly isAtOnce?: boolean } = {}) {
@@ -63,7 +63,7 @@ export class Call {
   }
 
   /**
-   * Opens the store, with the workflows and options of the module if one is named. What `about` names comes before the common
+   * Opens the store, with the workflows and options of the module if one is named. Values in `about` override the common
    * options.
    */
   async open(need: Need, about: Pick<CommonOptions, 'store' | 'workflows'> = {}): Promise<Opened> {
@@ -71,7 +71,7 @@ export class Call {
     const { store: _, ...own } = module?.options ?? {}
     const store = this.named(module, need.store, about.store)
     const workflows = module?.definitions ?? []
-    // The compiler cannot know which services the module's workflows want; whoever wrote the module does.
+    // The compiler cannot know which services the module's workflows need; the author of the module does.
     const payloads = need.onlyLooks === true ? lenient(own) : {}
     const migrate = need.migrate === undefined ? onlyIfThere(need, store) : { migrate: need.migrate }
     const options = {
@@ -114,7 +114,7 @@ export class Call {
     return checkStore(named ?? module?.options.store, need, this.io.cwd)
   }
 
-  /** Does this on SIGINT and SIGTERM, instead of leaving at once. */
+  /** Does this on SIGINT and SIGTERM, instead of exiting at once. */
   handleSignals(handler: (signal: ProcessSignal) => void): void {
     this.onSignal = handler
   }
@@ -146,7 +146,7 @@ export function noModule(): HoldfastError {
   )
 }
 
-/** Says what a command does. */
+/** Sets the description of a command. */
 export type Act = (command: Command, work: (call: Call) => Promise<void>) => void
 
 /** Common options, examples and exit codes, as each command has them. */
@@ -172,7 +172,9 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === '' ? undefined : text
 }
 
-/** Who looks for what exists creates nothing: a mistyped schema must not become one. A file is known to be there already. */
+/**
+ * A command that needs an existing store creates nothing: a mistyped schema must not become one. A file was already checked.
+ */
 function onlyIfThere(need: Need, store: string | Store): { readonly migrate?: false } {
   const isPostgres = typeof store === 'string' && /^postgres(?:ql)?:/.test(store)
   return need.store === 'existing' && isPostgres ? { migrate: false } : {}

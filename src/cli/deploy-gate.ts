@@ -9,7 +9,7 @@ import { Progress } from './output/progress.ts'
 import { openRecorded, type RecordedRun, type RecordedRuns } from './input/recorded-runs.ts'
 import { amount } from './output/text.ts'
 
-/** Bodies that wait for something cost no time of this process, so many may. */
+/** A body that waits costs this process no CPU, so many may wait at once. */
 const runsAtOnce = 100
 
 export interface GateOptions {
@@ -19,7 +19,7 @@ export interface GateOptions {
   readonly ended?: boolean
 }
 
-/** What the user named. */
+/** The store, file or folder that the user named. */
 export interface Compared {
   readonly module: string | undefined
   readonly against: string
@@ -28,7 +28,7 @@ export interface Compared {
 const remedy =
   'Let live runs go the old way with ctx.patched, or keep the old code under its version and give the new code another.'
 
-/** Prints what was found. Throws DRIFT if a run disagrees. */
+/** Prints the findings. Throws DRIFT if a run disagrees. */
 export async function checkAgainst(call: Call, { module, against }: Compared, options: GateOptions): Promise<void> {
   const { printer } = call
   const which = { types: options.type, ended: options.ended === true }
@@ -65,7 +65,7 @@ async function replayAll(
   const oneByOne = async (): Promise<void> => {
     for (let next = await runs.next(); next.done !== true; next = await runs.next()) {
       const result = await outcomeOf(next.value)
-      // It was removed since it was found.
+      // It was removed after it was listed.
       if (isHoldfastError(result, 'RUN_NOT_FOUND')) continue
       findings.add(next.value, result)
       replayed += 1
@@ -76,7 +76,7 @@ async function replayAll(
   return { replayed, findings }
 }
 
-/** So many of them, evenly: as many of the first half as of the second. What came since they were counted counts along. */
+/** An even sample: as many of the first half as of the second. Runs that were added after the count are included. */
 async function* spread(runs: AsyncIterable<RecordedRun>, sample: number, count: number): AsyncGenerator<RecordedRun> {
   let seen = 0
   for await (const run of runs) {

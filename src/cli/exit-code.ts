@@ -23,7 +23,7 @@ export const exitCodeRows: readonly (readonly [code: number, meaning: string])[]
   [exitCodes.conflict, 'conflict: the run is in the way, or in another status'],
   [exitCodes.failure, 'failure: the run failed or was cancelled (start --wait, watch)'],
   [exitCodes.drift, 'drift: code and journal disagree (start --wait, watch, check --against)'],
-  [exitCodes.unavailable, 'unavailable: the store does not answer; try again'],
+  [exitCodes.unavailable, 'unavailable: the store does not answer, or refuses; the message says what to do'],
   [exitCodes.bug, 'bug: a defect of Holdfast, please report it'],
   [130, 'interrupted by Ctrl-C (143: by SIGTERM)'],
 ]

@@ -1,5 +1,5 @@
-// Follows a run by its journal until it ends, or until only a person could move it: it is paused because its code has
-// drifted, and the person may be reading this, or it was removed.
+// Follows a run by its journal until it ends, or until only an operator can continue it: because it is paused for drift, or
+// was removed.
 
 import type { JournalEntry, RunView } from '../client/read/run-view.ts'
 import { HoldfastError } from '../core/errors/error.ts'
@@ -16,7 +16,10 @@ export async function* entriesOf(holdfast: Holdfast, id: string, after = 0): Asy
   for await (const page of holdfast.journalPages(id, { after, limit: entriesAtOnce })) yield* page
 }
 
-/** Tells of each entry as it comes, from the first. Gives back the run as it ended. Throws DRIFT or WRONG_STATUS if it will not. */
+/**
+ * Calls back with each entry as it comes, from the first. Returns the ended run. Throws DRIFT or WRONG_STATUS if it will not
+ * end.
+ */
 export async function follow(
   holdfast: Holdfast,
   id: string,

@@ -1,5 +1,5 @@
-// What the command line knows of the world: arguments, environment, three streams and signals, as one object. Everything
-// below it takes this object, so that a test is a world of its own; only main.ts makes one of the real process.
+// The surroundings of the command line: arguments, environment, three streams and signals, as one object. All other code
+// takes this object, so that a test can provide its own; only main.ts makes one of the real process.
 
 export interface Io {
   /** The arguments, without the runtime and the script. */
@@ -9,12 +9,12 @@ export interface Io {
   readonly stdout: Output
   readonly stderr: Output
   readonly stdin: AsyncIterable<string | Uint8Array>
-  /** Somebody sits there who can be asked. */
+  /** Whether it is a terminal, so that a question can be asked. */
   readonly isInteractive: boolean
   readonly now: () => number
   /** Calls back on SIGINT and SIGTERM, until the returned function is called. */
   readonly onSignal: (listener: (signal: ProcessSignal) => void) => () => void
-  /** How this program is started, so that it can start itself once more. */
+  /** How this program was started, so that it can start itself again. */
   readonly program: Program
   /** The process that started this one with a channel between the two; null if there is none. */
   readonly supervisor: Supervisor | null
@@ -31,13 +31,16 @@ export interface Program {
 
 export interface Supervisor {
   readonly send: (message: object) => void
-  /** Calls back when the channel has closed: it lets go of this process, or is gone. At once if it has already. */
+  /**
+   * Calls back when the channel has closed: the parent has released this process, or is gone. At once if it has closed
+   * already.
+   */
   readonly onGone: (listener: () => void) => void
 }
 
 export interface Output {
   readonly isTerminal: boolean
-  /** How wide a line may be; Infinity where nobody looks. */
+  /** How wide a line may be; Infinity without a terminal. */
   readonly columns: number
   /** Settles when there is room for more. Rejects with OutputClosed when the reader is gone. */
   readonly write: (text: string) => Promise<void>
@@ -45,17 +48,20 @@ export interface Output {
 
 export type ProcessSignal = 'SIGINT' | 'SIGTERM'
 
-/** What a shell expects of a process that a signal ended. */
+/** The exit code that a shell expects of a process that a signal ended. */
 export const signalExits: Readonly<Record<ProcessSignal, number>> = { SIGINT: 130, SIGTERM: 143 }
 
-/** Whoever read our output has seen enough, as `head` does. It is no failure. */
+/** The reader of our output has closed the pipe, as `head` does. It is not a failure. */
 export class OutputClosed extends Error {
   override readonly name = 'OutputClosed'
 }
 
-/** All that comes from a stream, as text; null if that is longer than `most`, and no more of it is read then. */
+/**
+ * The whole text of a stream; null if it is longer than `most`, in which case no more is read. Throws a TypeError if it is not
+ * UTF-8: characters would be replaced without a word.
+ */
 export async function readAll(stream: Io['stdin'], most: number): Promise<string | null> {
-  const decoder = new TextDecoder()
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   let text = ''
   for await (const chunk of stream) {
     text += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
@@ -64,10 +70,10 @@ export async function readAll(stream: Io['stdin'], most: number): Promise<string
   return text + decoder.decode()
 }
 
-/** More than anybody answers to a question. */
+/** Longer than any answer to a question. */
 const longestLine = 10_000
 
-/** The first line that comes from standard input. */
+/** The first line of standard input. */
 export async function readLine(stdin: Io['stdin']): Promise<string> {
   let text = ''
   for await (const chunk of stdin) {

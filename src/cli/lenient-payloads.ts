@@ -1,5 +1,5 @@
-// Payloads for commands that only look: one that cannot be read here (its key or its codec is missing, or it lies elsewhere)
-// is shown as the error that says so, and everything around it is still seen. Never used where something is written.
+// Payloads for read-only commands: a payload that cannot be read here (its key or its codec is missing, or it is offloaded)
+// is shown as the error that says so, and everything around it is still shown. Never used by a command that writes.
 
 import { jsonCodec, type Codec } from '../core/payload/codec.ts'
 import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
@@ -24,17 +24,17 @@ export function lenient(own: Partial<HoldfastOptions>): { readonly codec: Codec;
     },
     offload: {
       thresholdBytes: offload?.thresholdBytes ?? Infinity,
-      // Without the port nobody knows what it answers with, and nothing is fetched.
+      // Without the port its references are unknown, and nothing is fetched.
       accepts: (reference) =>
         offload === undefined || (offload.accepts === undefined ? isKey(reference) : offload.accepts(reference)),
       put: async () => {
-        throw unreadable('a command that only looks writes nothing')
+        throw unreadable('a read-only command writes nothing')
       },
       get: async (reference) => {
         try {
-          return offload === undefined ? `${absent}it was put elsewhere` : await offload.get(reference)
+          return offload === undefined ? `${absent}it is offloaded` : await offload.get(reference)
         } catch {
-          return `${absent}it was put elsewhere, and cannot be fetched`
+          return `${absent}it is offloaded, and cannot be fetched`
         }
       },
     },

@@ -8,7 +8,7 @@ import { runCli } from './program.ts'
 
 const signals: readonly ProcessSignal[] = ['SIGINT', 'SIGTERM']
 
-/** What a write says when its reader is gone; anything else, such as a full disk, is an error. */
+/** The codes of a write whose reader is gone; any other, such as a full disk, is an error. */
 const gone: readonly unknown[] = ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']
 
 const io: Io = {
@@ -37,7 +37,7 @@ const io: Io = {
 function supervisorOf(): Supervisor | null {
   if (process.send === undefined) return null
   return {
-    // Whoever is gone need not be told: that is noticed by the closed channel.
+    // A failed send needs no handling: the closed channel shows that the parent is gone.
     send: (message) => void process.send?.(message, undefined, undefined, () => undefined),
     onGone: (listener) => {
       if (process.connected) process.once('disconnect', listener)
@@ -47,12 +47,12 @@ function supervisorOf(): Supervisor | null {
 }
 
 function outputOn(stream: Writable & { readonly isTTY?: boolean; readonly columns?: number }): Output {
-  // Told to whoever wrote; without a listener it would end the process with a stack.
+  // The callback of the write gets the error; without a listener it would end the process with a stack.
   stream.on('error', () => undefined)
   return {
     isTerminal: stream.isTTY === true,
     get columns() {
-      // A terminal that does not know its width says zero.
+      // A terminal that does not know its width reports zero.
       return stream.columns || Infinity
     },
     write: (text) =>
@@ -66,5 +66,5 @@ function outputOn(stream: Writable & { readonly isTTY?: boolean; readonly column
   }
 }
 
-// Everything is written and closed by now; what a user's module left open must not keep the process.
+// Everything is written and closed by now; handles that a user's module left open must not keep the process alive.
 process.exit(await runCli(io))

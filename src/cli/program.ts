@@ -1,5 +1,5 @@
-// The command line as a function: arguments and streams in, an exit code out. Here the commands are put together, and
-// whatever they throw becomes a message and a code.
+// The command line as a function: arguments and streams in, an exit code out. It registers the commands, and turns every
+// thrown error into a message and a code.
 
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
@@ -29,15 +29,15 @@ import { OutputClosed, type Io } from './io.ts'
 import { quoted, usage } from './usage.ts'
 
 const groups: readonly (readonly [string, readonly ((program: Command, act: Act) => void)[]])[] = [
-  ['Make runs move:', [registerWorker, registerDev, registerStart, registerSignal]],
+  ['Perform runs:', [registerWorker, registerDev, registerStart, registerSignal]],
   ['Look at runs:', [registerRuns, registerShow, registerJournal, registerExport, registerWatch, registerDeadLetters]],
-  ['Steer runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
+  ['Control runs:', [registerCancel, registerPause, registerResume, registerRetry, registerRemove]],
   ['Prepare:', [registerMigrate, registerCheck, registerDoctor, registerRekey]],
 ]
 
-/** Performs one command line. Gives back the exit code; never throws. */
+/** Performs one command line. Returns the exit code; never throws. */
 export async function runCli(io: Io): Promise<number> {
-  // What is printed by the argument library is written after it, so that it can be waited for.
+  // The output of the argument library is written afterwards, so that it can be awaited.
   const pages: string[] = []
   const program = createProgram(io, pages)
   try {
@@ -58,7 +58,7 @@ async function endingOf(error: unknown, io: Io, pages: readonly string[]): Promi
     return 0
   }
   const known = error instanceof CommanderError ? usageOf(error, io.argv) : error
-  // The options may be what is wrong, so the arguments themselves are asked.
+  // The options may be wrong, so the arguments themselves are searched.
   const given = io.argv.includes('--') ? io.argv.slice(0, io.argv.indexOf('--')) : io.argv
   const call = new Call(io, { json: given.includes('--json'), verbose: given.includes('--verbose') })
   await call.printer.error(known)
@@ -75,7 +75,7 @@ function createProgram(io: Io, pages: string[]): Command {
     .configureOutput({
       writeOut: (text) => void pages.push(text),
       writeErr: (text) => void pages.push(text),
-      // Errors are told once, by us, and safe to print.
+      // Errors are printed once, by us, and escaped.
       outputError: () => undefined,
       getOutHelpWidth: () => Math.min(io.stdout.columns, 100),
       getErrHelpWidth: () => Math.min(io.stdout.columns, 100),
@@ -105,7 +105,7 @@ function createProgram(io: Io, pages: string[]): Command {
   )
 }
 
-/** What the argument library says, in our form. */
+/** An error of the argument library, in our form. */
 function usageOf({ message, code }: CommanderError, argv: readonly string[]): HoldfastError {
   if (code === 'commander.help') {
     const which = argv[0] === 'help' ? `There is no command ${quoted(argv[1] ?? '')}.` : 'Which command?'

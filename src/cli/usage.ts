@@ -1,4 +1,4 @@
-// What is wrong with the arguments, said so that it fits on a screen whatever they are.
+// Errors about the arguments. Quoted values are shortened, so that a message fits on a screen.
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { visible } from '../core/text/printable.ts'

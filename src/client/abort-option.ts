@@ -2,17 +2,18 @@
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkOptions, shown } from '../core/text/suggest.ts'
+import type { Store } from '../store.ts'
 
 export interface AbortOption {
   /**
-   * Ends the waiting for the store: the call is rejected with STORE_UNAVAILABLE as soon as it fires. What was sent by then may
-   * take effect all the same, and `details.sent` says whether it was; what was not sent is never sent.
+   * Ends the waiting for the store: the call is rejected with STORE_UNAVAILABLE as soon as the signal fires. A request that was
+   * sent by then may take effect all the same, and `details.sent` says whether it was; one that was not sent is never sent.
    * @default the storage timeout of the store alone ends it
    */
   readonly abortSignal?: AbortSignal
 }
 
-/** Throws INVALID_OPTION at what is no signal. */
+/** Throws INVALID_OPTION unless it is an AbortSignal. */
 export function checkAbortSignal(given: unknown): AbortSignal | undefined {
   if (given === undefined) return undefined
   const isSignal = typeof given === 'object' && given !== null && 'aborted' in given && 'addEventListener' in given
@@ -25,7 +26,7 @@ export function checkAbortSignal(given: unknown): AbortSignal | undefined {
 
 /**
  * Settles as the work does, or rejects with STORE_UNAVAILABLE as soon as the signal fires. If it has fired already, the work is
- * not begun. Work of several parts must see for itself that it does not go on: `assertWanted`.
+ * not begun. Work of several parts checks between them with `assertWanted`.
  */
 export async function abortable<Value>(where: string, given: unknown, work: () => Promise<Value>): Promise<Value> {
   const signal = checkAbortSignal(given)
@@ -34,7 +35,7 @@ export async function abortable<Value>(where: string, given: unknown, work: () =
   return new Promise((resolve, reject) => {
     const aborted = (): void => reject(unwanted(where, signal, true))
     signal.addEventListener('abort', aborted, { once: true })
-    // Also what throws at once ends the listening.
+    // Work that throws before its first await must end the listening, too.
     const begun = async (): Promise<Value> => work()
     begun()
       .then(resolve, reject)
@@ -50,6 +51,14 @@ export async function reading<Value>(
 ): Promise<Value> {
   if (options !== undefined) checkOptions(options, ['abortSignal'], where)
   return abortable(where, options?.abortSignal, work)
+}
+
+/** The loads of a store, each of which the signal ends. */
+export function abortableLoads(store: Pick<Store, 'load'>, signal: AbortSignal | undefined): Pick<Store, 'load'> {
+  if (signal === undefined) return store
+  return {
+    load: (requests, mostBytes) => abortable('Reading a journal', signal, () => store.load(requests, mostBytes)),
+  }
 }
 
 /** Throws STORE_UNAVAILABLE if the signal has fired. */

@@ -4,16 +4,16 @@ import { checkSignalName } from '../core/definition/declared-topic.ts'
 import type { Definition, NewChild } from '../core/definition/definition.ts'
 import type { Entry } from '../core/model/entry.ts'
 import { HoldfastError } from '../core/errors/error.ts'
-import type { MessageDraft } from '../core/rules/unit-of-work.ts'
+import type { MessageDraft } from '../core/rules/messages/unit-of-work.ts'
 import { isRunId, shardOf } from '../core/model/run-id.ts'
 import { shardForNew, type Routed } from '../core/rules/shard-routing.ts'
 import { holds, type Lease, type Run } from '../core/model/run.ts'
 import { shown } from '../core/text/suggest.ts'
 import type { Engine } from '../engine/engine.ts'
-import { noMessages } from '../engine/batch/mailer.ts'
+import { entryRequest, lastEntryRequests } from '../engine/store/journal-pages.ts'
 import type { NewRun, Started, TransactionStore } from '../store.ts'
 import { abortable } from './abort-option.ts'
-import { FirstEntries, firstOf } from './start/first-entries.ts'
+import { FirstEntries } from './start/first-entries.ts'
 import { RunHandle } from './run-handle.ts'
 import { idOf, runNotFound, type RunReference } from './run-reference.ts'
 import { readData, showsLast, viewOf, type RunView } from './read/run-view.ts'
@@ -29,7 +29,7 @@ import {
   type StartOptions,
 } from './start/start-options.ts'
 
-/** What there is to choose from when a run is started by the name of its workflow. */
+/** The choice of versions for a run that is started by the name of its workflow. */
 export interface VersionChoice {
   readonly type: string
   /** The versions that are registered here, the newest last. */
@@ -56,7 +56,7 @@ export interface PreparedStart {
   readonly id: string
   readonly meta: ReturnType<typeof startedMeta>
   readonly options: StartOptions | undefined
-  /** What the run will see. */
+  /** The input as the run will see it. */
   readonly value: unknown
   /** The same, as its first entry keeps it. */
   readonly data: string
@@ -172,35 +172,35 @@ export class Client {
     const run = this.newRun(ready, null)
     const [started] = (await within.start([run])) as [Started]
     if (!started.created) {
-      // What this transaction has started nobody else sees.
+      // Only this transaction sees the run that it has started.
       const read = async (runId: string): Promise<Entry | undefined> =>
-        (await within.load([firstOf(runId)]))[0]?.entries[0]
+        (await within.load([entryRequest(runId, 1)]))[0]?.entries[0]
       return this.existing(read, started, run, ready)
     }
     this.lookAfter(run)
     return new RunHandle(this.engine, ready.id, true, ready.described.key)
   }
 
-  /** A run is to be begun at once, and not by this process: if nobody does, that is said. */
+  /** Logs a warning if the run is due at once, this process has no worker, and no other claims it. */
   private lookAfter({ type, id, due }: NewRun): void {
     if (this.engine.localWorker === null && due === null) this.engine.unclaimedWarning.expect(type, id)
   }
 
-  /** Starts a run that has mail from the beginning; if something is in its way, tells what, and nothing has happened. */
+  /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */
   async startWithMail(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
     mailFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
     const ready = await this.ready(workflow, input, options)
     const mail = [await mailFor(ready.id)]
-    // Not leased: whoever begins it has to read its mail, as with any run that somebody else started.
+    // Not leased: its holder has to read the mailbox first, which an eager start does not.
     const run = { ...this.newRun(ready, null), mail }
     const started = await this.engine.start(run, options.abortSignal)
     if (started.created) this.lookAfter(run)
     return started
   }
 
-  /** A run that another one starts, ready to be inserted with a commit of that. Without a key it lives in the same shard. */
+  /** A child, ready to be inserted with a commit of its parent. Without a key it lives in the shard of its parent. */
   readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
     const asked = options as ChildOptions
     checkChildOptions(asked, workflow.type)
@@ -208,7 +208,7 @@ export class Client {
     return ready instanceof Promise ? ready.then((later) => this.newRun(later, null)) : this.newRun(ready, null)
   }
 
-  /** A new id names the shard in which whatever is unique about the run is known. */
+  /** A new id names the shard in which the keys of the run are unique. */
   private newId(described: Routed, parentId: string | null): string {
     const { runIds, ports } = this.engine
     const isAnywhere = described.key === null && described.idempotencyKey === null
@@ -265,9 +265,7 @@ export class Client {
     const { store, payloads } = this.engine
     const [run] = await store.get([id])
     if (run === undefined) throw runNotFound(id)
-    const [last] = showsLast(run)
-      ? await store.load([{ runId: id, after: run.seq - 1, limit: 1, mail: noMessages }])
-      : []
+    const [last] = showsLast(run) ? await store.load(lastEntryRequests([run])) : []
     return viewOf(run, last?.entries[0], payloads)
   }
 
@@ -278,14 +276,14 @@ export class Client {
     this.engine.assertOpen()
     const { store, payloads } = this.engine
     const latest = { kind: 'exposed', name } as const
-    const [page] = await store.load([{ runId, after: 0, limit: 1, latest, mail: noMessages }])
+    const [page] = await store.load([{ ...entryRequest(runId, 1), latest }])
     const entry = page?.entries[0]
     if (entry !== undefined) return readData(runId, entry, payloads)
     if ((await store.get([runId]))[0] === undefined) throw runNotFound(runId)
     return undefined
   }
 
-  /** What this process knows of a run by itself: nothing is asked of the store. */
+  /** The state of a run in the memory of this process, without asking the store. */
   active(reference: RunReference): ActiveRun | null {
     const id = idOf(reference)
     const { localWorker } = this.engine
@@ -298,7 +296,7 @@ export class Client {
     return new RunHandle(this.engine, idOf(reference), false, null)
   }
 
-  /** A definition that is named says its version itself; a name leaves it to the options, to versionFor, to the newest. */
+  /** A definition has its version; for a name the options choose it, then versionFor, then the newest. */
   private choose(workflow: Definition | string, input: unknown, options: StartOptions | undefined): Definition {
     const { registry } = this.engine
     if (typeof workflow !== 'string' && options?.version === undefined) return registry.own(workflow)
@@ -309,7 +307,7 @@ export class Client {
     return registry.get(type, chosen ?? (versions.at(-1) as number))
   }
 
-  /** Something was in the way of a start: gives that run back, or says why not. */
+  /** Another run has the id or a key of a start: gives a handle on that run, or throws. */
   private async existing(
     read: FirstEntries['read'],
     { taken, run }: Started,
@@ -331,12 +329,12 @@ export class Client {
         { details: { runId: run.id, type: run.type } },
       )
     }
-    // Who asks for the live run of a key asks for whatever run that is.
+    // A caller that asks for the live run of a key takes any input.
     if (taken !== 'key') await this.assertSameInput(await read(run.id), run, value, taken ?? 'id')
     return new RunHandle(this.engine, run.id, false, run.key)
   }
 
-  /** Whoever repeats a start means the same; another input under the same name is a mistake that must not pass in silence. */
+  /** A repeated start has the same input. Another input under the same id or key is a mistake: throws INPUT_CONFLICT. */
   private async assertSameInput(entry: Entry | undefined, run: Run, input: unknown, taken: string): Promise<void> {
     const { payloads } = this.engine
     const place = payloads.place(run.id, 1, 'started', null)

@@ -1,6 +1,6 @@
-// What can be asked of Holdfast to change something, as data: it can be made, looked at, logged and compared before anything
-// happens. `holdfast.submit(operation)` performs one and `submitBatch` many; each method that changes something is exactly
-// the submission of its operation. With workflows, topics and runs named by text, an operation is plain JSON.
+// Operations: every call that changes something, as data that can be made, looked at, logged and compared before it is submitted.
+// `holdfast.submit(operation)` performs one and `submitBatch` many; each method that changes something is exactly the submission
+// of its operation. With workflows, topics and runs named by text, an operation is plain JSON.
 
 import type { Definition, TypedDefinition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
@@ -63,14 +63,14 @@ export interface CompleteOperation {
   readonly options?: CompleteOptions | undefined
 }
 
-/** What is done to one run that exists. */
+/** An operation on one run that exists. */
 interface RunOperation<Kind extends string, Options> {
   readonly kind: Kind
   readonly run: RunReference
   readonly options?: Options | undefined
 }
 
-/** Each kind of operation, and what it answers. */
+/** Each kind of operation, and its answer. */
 interface Operations {
   readonly start: readonly [StartOperation, RunHandle<unknown>]
   readonly signal: readonly [SignalOperation, SignalOutcome]
@@ -91,7 +91,7 @@ export type Operation<Answer = unknown> = {
   [Kind in OperationKind]: Operations[Kind][1] extends Answer ? Operations[Kind][0] : never
 }[OperationKind]
 
-/** What an operation answers with. */
+/** The answer of an operation. */
 export type OperationResult<Asked extends Operation> = Asked extends {
   readonly kind: 'start'
   readonly workflow: TypedDefinition<infer _Input, infer Output>
@@ -99,11 +99,11 @@ export type OperationResult<Asked extends Operation> = Asked extends {
   ? RunHandle<Output>
   : Operations[Asked['kind']][1]
 
-/** What became of one operation of several: a failing one harms no other. */
+/** The answer of one operation of several: one that fails does not affect the others. */
 export type SettledOperation<Answer> =
   { readonly ok: true; readonly value: Answer } | { readonly ok: false; readonly error: unknown }
 
-/** The names that an operation of each kind has besides `kind`. */
+/** The fields of an operation of each kind besides `kind`. */
 export const operationFields: Readonly<Record<OperationKind, readonly string[]>> = {
   start: ['workflow', 'input', 'options'],
   signal: ['to', 'name', 'payload', 'options'],
@@ -117,7 +117,7 @@ export const operationFields: Readonly<Record<OperationKind, readonly string[]>>
   remove: ['run', 'options'],
 }
 
-/** Makes operations: of the arguments that the method of the same name takes. */
+/** Makes operations from the arguments of the method of the same name. */
 export const operation = {
   start: <Workflow extends Definition | string>(workflow: Workflow, input?: unknown, options?: StartOptions) =>
     made({ kind: 'start', workflow, input, options }),
@@ -142,13 +142,13 @@ export const operation = {
   remove: (run: RunReference, options?: RemoveOptions) => made({ kind: 'remove', run: named(run), options }),
 }
 
-/** A handle by its id, so that an operation is data. What is wrong with it is said when it is submitted. */
+/** The id in place of a handle, so that an operation is data. It is checked when the operation is submitted. */
 function named<Name extends Target>(target: Name): Name | string {
   const isObject = typeof target === 'object' && target !== null
   return isObject && 'id' in target && typeof target.id === 'string' ? target.id : target
 }
 
-/** Without what was not given: then two operations that mean the same are the same. */
+/** Leaves out what is undefined, so that operations that mean the same are equal. */
 function made<const Made extends Operation>(given: Made): Made {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as unknown as Made
 }

@@ -1,4 +1,4 @@
-// A run that somebody started or asked for, and what they can do with it from outside.
+// A handle on a run: waits for its result, reads its status, and sends to it.
 
 import type { Topic } from '../core/definition/declared-topic.ts'
 import { Deferred } from '../core/runtime/deferred.ts'
@@ -46,33 +46,12 @@ export class RunHandle<Output> {
    * RUN_CANCELLED if it ended otherwise, RESULT_TIMEOUT if it has not ended in time, and RUN_NOT_FOUND if it was removed before
    * it could end.
    */
-  async result(options?: ResultOptions): Promise<Output> {
-    if (options !== undefined) checkOptions(options, resultOptionNames, 'run.result()')
-    const timeout = options?.timeout
-    const abortSignal = checkAbortSignal(options?.abortSignal)
-    const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of run.result()')
-    this.#engine.assertOpen()
-    const ending = await this.ending(timeoutMs, abortSignal)
-    const { runId, seq, status } = ending
-    const { payloads } = this.#engine
-    const kept = ending.data === null ? null : payloads.fetch(ending.data)
-    // Nearly always it is at hand, and nobody need wait for it.
-    const text = kept instanceof Promise ? await kept : kept
-    const value = text === null ? undefined : payloads.decode(text, payloads.place(runId, seq, status, null))
-    switch (status) {
-      case 'succeeded':
-        return value as Output
-      case 'failed':
-        throw new HoldfastError('RUN_FAILED', `Run ${this.id} failed: ${messageOf(value)}`, {
-          cause: value,
-          details: { runId },
-        })
-      case 'cancelled': {
-        const why = ending.reason === null ? '' : `: ${ending.reason}`
-        throw new HoldfastError('RUN_CANCELLED', `Run ${this.id} was cancelled${why}.`, {
-          details: { runId, reason: ending.reason },
-        })
-      }
+  result(options?: ResultOptions): Promise<Output> {
+    // Not an async function: a process may wait for thousands of runs, and each would keep a suspended call.
+    try {
+      return this.ending(options).then((ending) => outputOf<Output>(this.#engine, ending))
+    } catch (error) {
+      return Promise.reject(error)
     }
   }
 
@@ -98,12 +77,17 @@ export class RunHandle<Output> {
     return signalRun(this.#engine, this.id, named, payload, options)
   }
 
-  private ending(timeoutMs: number | null, abortSignal: AbortSignal | undefined): Promise<RunEnd> {
-    if (abortSignal?.aborted === true) return Promise.reject(this.abortError(abortSignal))
+  private ending(options: ResultOptions = {}): Promise<RunEnd> {
+    checkOptions(options, resultOptionNames, 'run.result()')
+    const { timeout } = options
+    const abortSignal = checkAbortSignal(options.abortSignal)
+    const timeoutMs = timeout === undefined ? null : toMs(timeout, 'The timeout of run.result()')
+    this.#engine.assertOpen()
+    if (abortSignal?.aborted === true) throw this.abortError(abortSignal)
     const wait = new EndingWait(this.#engine, this.id)
     if (timeoutMs !== null) wait.limit(timeoutMs, () => this.timeoutError(timeoutMs))
     if (abortSignal !== undefined) wait.heed(abortSignal, () => this.abortError(abortSignal))
-    // The end of a run that moves here is told as soon as it is committed; for any other somebody must look.
+    // This process learns of the end of a run that it performs with the commit; it has to read the row of any other.
     if (!this.#engine.isMoving(this.id)) wait.look()
     return wait.promise
   }
@@ -122,7 +106,7 @@ export class RunHandle<Output> {
       ([found]) => found,
       () => undefined,
     )
-    // Whoever waits has waited long enough.
+    // Bounded, because the caller has already waited for its whole timeout.
     const run = await withTimeout(ports.clock, lookAgainMs, looked)
     const status = run?.status ?? 'of unknown status'
     const begun = run !== undefined && !isUnclaimed(run, clock.now())
@@ -140,16 +124,43 @@ export class RunHandle<Output> {
   }
 }
 
+/** What the run returned. Nearly always its payload is inline, and nothing is awaited. */
+function outputOf<Output>({ payloads }: Engine, ending: RunEnd): Output | Promise<Output> {
+  const text = ending.data === null ? null : payloads.fetch(ending.data)
+  if (!(text instanceof Promise)) return decodedOutput(payloads, ending, text) as Output
+  return text.then((fetched) => decodedOutput(payloads, ending, fetched) as Output)
+}
+
+function decodedOutput(
+  payloads: Engine['payloads'],
+  { runId, seq, status, reason }: RunEnd,
+  text: string | null,
+): unknown {
+  const value = text === null ? undefined : payloads.decode(text, payloads.place(runId, seq, status, null))
+  switch (status) {
+    case 'succeeded':
+      return value
+    case 'failed': {
+      const message = `Run ${runId} failed: ${messageOf(value)}`
+      throw new HoldfastError('RUN_FAILED', message, { cause: value, details: { runId } })
+    }
+    case 'cancelled': {
+      const message = `Run ${runId} was cancelled${reason === null ? '' : `: ${reason}`}.`
+      throw new HoldfastError('RUN_CANCELLED', message, { details: { runId, reason } })
+    }
+  }
+}
+
 function hopeOf(status: RunStatus | 'of unknown status'): string {
   return status === 'paused'
     ? 'It goes on when it is resumed: holdfast.get() and `holdfast show` tell why it was paused.'
     : 'It goes on; ask again later.'
 }
 
-/** After so long a store that did not answer is asked again. */
+/** How long after a failure the store is asked again. */
 const lookAgainMs = 1_000
 
-/** Somebody who waits for the end of a run. */
+/** One wait for the end of a run. */
 class EndingWait extends Deferred<RunEnd> implements Watcher {
   private readonly engine: Engine
   private readonly runId: string
@@ -199,7 +210,7 @@ class EndingWait extends Deferred<RunEnd> implements Watcher {
       ([run]) => run ?? this.giveUp(runNotFound(this.runId)),
       (error: unknown) => {
         if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.giveUp(error)
-        // The store is away for a while, and so is the answer.
+        // The store is unavailable: asked again later.
         if (!this.isOver) this.cancelLook = this.engine.ports.clock.after(lookAgainMs, () => this.look())
       },
     )

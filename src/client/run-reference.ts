@@ -13,7 +13,7 @@ export function idOf(reference: RunReference): string {
   throw new HoldfastError('INVALID_OPTION', `A run is named by its id or its handle. Got ${shown(reference)}.`)
 }
 
-/** The run is in the store, but was removed before it came to an end, and will never come to one. */
+/** The error of a run that was removed before it ended: it never will. */
 export function runRemoved({ id, status, deletedAt, deleteReason }: Run): HoldfastError {
   const why = deleteReason === null ? '' : ` (${deleteReason})`
   const message =

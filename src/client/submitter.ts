@@ -1,6 +1,6 @@
-// Performs operations. Of a batch, neighbours of the same sort go to the store together (sends as one delivery, starts as
-// one insert), and everything else one after the other: its end state is that of submitting one by one, its answers are in the
-// order of the operations, and a failing one harms no other.
+// Performs operations. In a batch, neighbours of the same sort go to the store together (sends as one delivery, starts as one
+// insert), and all others one after the other. The end state is that of submitting one by one, the answers are in the order of the
+// operations, and one that fails does not affect the others.
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkBatch } from '../core/definition/limits.ts'
@@ -61,7 +61,7 @@ export class Submitter {
   ): Promise<readonly SettledOperation<unknown>[]> {
     const where = kind === 'signal' ? 'signals()' : 'startMany()'
     this.checkList(given, where)
-    // A text has a member for each of its letters, and what is no operation is refused as it is.
+    // Spreading a text would make a member of each letter; a value that is no operation is refused as it is.
     const operations = given.map((one) => (typeof one === 'object' ? { ...one, kind } : one) as Operation)
     return heeding(operations, options, where, (heedful) => this.perform(heedful))
   }
@@ -108,7 +108,7 @@ export class Submitter {
     const ready = await Promise.all(
       operations.map((operation) => settled(attempt(operation, () => this.ready(operation)))),
     )
-    // In one turn, so that they go together.
+    // In one turn, so that they go to the store together.
     return Promise.all(ready.map(async (one) => (one.ok ? settled(send(this.engine, one.value)) : one)))
   }
 
@@ -117,7 +117,7 @@ export class Submitter {
       operations.map((operation) => settled(attempt(operation, async () => this.readyStart(operation)))),
     )
     const answers: SettledOperation<unknown>[] = []
-    // Of two that want the same for themselves the first must have got it, or not, before the second asks.
+    // If two operations want the same id or key, the first must be answered before the second is sent.
     while (answers.length < ready.length) {
       const together = withoutRivals(ready.slice(answers.length))
       const launched = together.map(async (one) => (one.ok ? settled(this.client.launch(one.value)) : one))
@@ -128,8 +128,8 @@ export class Submitter {
 }
 
 /**
- * Lets every operation that has no signal of its own end with that of the batch: each is answered, with what was sent of it. Each
- * has a signal of its own, because one that a hundred thousand listen to takes longer to be listened to than the store.
+ * Gives every operation without an abort signal a signal that follows that of the batch, so that each is answered. A signal for
+ * each, because adding a hundred thousand listeners to one takes longer than the store does.
  */
 async function heeding(
   operations: readonly Operation[],
@@ -180,7 +180,7 @@ function isStarting(operation: Operation): operation is Starting {
   return operation?.kind === 'start'
 }
 
-/** Those from there on that are of one sort. */
+/** The neighbours of the same sort from that place on. */
 function neighbours<Part extends Operation>(
   operations: readonly Operation[],
   from: number,
@@ -195,7 +195,7 @@ function neighbours<Part extends Operation>(
   return found
 }
 
-/** The foremost of which no two want the same id, key or idempotency key; at least one. */
+/** The first operations of which no two want the same id, key or idempotency key; at least one. */
 function withoutRivals(starts: readonly SettledOperation<PreparedStart>[]): readonly SettledOperation<PreparedStart>[] {
   const wanted = new Set<string>()
   for (const [at, start] of starts.entries()) {
@@ -212,7 +212,7 @@ function withoutRivals(starts: readonly SettledOperation<PreparedStart>[]): read
 
 const kinds = Object.keys(operationFields)
 
-/** Throws INVALID_OPTION at what is no operation. What its fields hold is checked by what it does. */
+/** Throws INVALID_OPTION unless it is an operation. The values of its fields are checked when it is performed. */
 function checkOperation(operation: Operation): void {
   const kind: unknown = (operation as Operation | null | undefined)?.kind
   if (typeof kind !== 'string' || !kinds.includes(kind)) {

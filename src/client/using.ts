@@ -1,6 +1,6 @@
-// What a client does inside of a transaction that its user began: it takes effect if and only if that commits. Nothing here
-// may look at the store from outside, which does not see what the transaction has written; nor is a run begun or told of
-// anything before it is certain that it exists.
+// The client inside a transaction of the user: its calls take effect if and only if that transaction commits. They must not read
+// the store outside of it, which does not see what the transaction has written; and no run is begun, or told of anything, before
+// the commit.
 
 import type { Definition } from '../core/definition/definition.ts'
 import type { Topic } from '../core/definition/declared-topic.ts'
@@ -97,7 +97,7 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
   }
 }
 
-/** What was sent in a transaction cannot be given up without it. */
+/** A call inside a transaction cannot be given up without the transaction, so it takes no abort signal. */
 function refuseAbortSignal({ abortSignal }: AbortOption): void {
   if (abortSignal === undefined) return
   throw new HoldfastError(

@@ -1,7 +1,7 @@
-// A codec around another one that encrypts its text: AES-256-GCM under a random nonce of 96 bits. The text is
-// `enc1.<key id>.<nonce, ciphertext and tag in base64url>`, and its version, its key id and the place where it stands are
-// authenticated with it: a text that was changed, or moved to another run, entry, message or database, is refused.
-// Invariant: whatever is refused, no error shows a key or what was decrypted.
+// A codec around another one that encrypts its text: AES-256-GCM under a random nonce of 96 bits. The text is `enc1.<key
+// id>.<nonce, ciphertext and tag in base64url>`, and its version, its key id and its place are authenticated with it: a text
+// that was changed, or moved to another run, entry, message or database, is refused. Invariant: no error shows a key or
+// decrypted text.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { corrupt, jsonCodec, type Codec } from '../core/payload/codec.ts'
@@ -11,19 +11,19 @@ import { checkOptions, shown } from '../core/text/suggest.ts'
 import { currentKey, isKeyId, readKeys, type EncryptionKeys } from './keys.ts'
 
 export interface EncryptingCodecOptions {
-  /** The keys by their id. Those besides `current` only read what was written with them. */
+  /** The keys by their id. Those besides `current` only read texts that were written with them. */
   readonly keys: EncryptionKeys
   /** The id of the key to write with. */
   readonly current: string
   /**
-   * What turns values into the text that is encrypted. Compression belongs here, too, but tells by its length what a
-   * secret has in common with text that somebody else chose.
+   * The codec whose text is encrypted. Compression belongs here, too, but the length of compressed text shows what a secret
+   * has in common with text that an attacker chose.
    * @default jsonCodec()
    */
   readonly codec?: Codec
   /**
-   * Reads texts that were written before encryption was switched on. While it is on, whoever can write to the database
-   * can put in payloads of their own.
+   * Reads texts that were written before encryption was switched on. While it is on, anyone with write access to the database
+   * can insert payloads of their own.
    * @default false
    */
   readonly readPlain?: boolean
@@ -45,9 +45,9 @@ const tagBytes = 16
 
 /**
  * A codec that encrypts payloads with AES-256-GCM, each bound to where it stands: inputs, results, outputs, errors, signals,
- * broadcasts, exposed values, log lines, texts of progress and notes of operators. To rotate, deploy the new key everywhere, then make it `current`,
- * then call `holdfast.rekey()` until nothing is left of the old one. A worker is not given runs of a key that it lacks, and one
- * whose payload it cannot read it pauses. One key should write no more than 2³² payloads.
+ * broadcasts, exposed values, log lines, texts of progress and notes of operators. To rotate, deploy the new key everywhere,
+ * then make it `current`, then call `holdfast.rekey()` until nothing is left of the old one. A worker is not given runs of a
+ * key that it lacks, and one whose payload it cannot read it pauses. One key should write no more than 2³² payloads.
  *
  * Not encrypted, because the engine and its queries read it: the type, version and status of a run, ids, keys, tags and
  * metadata, names, times, reasons of operators, and the engine's own failures. The length of a payload shows, too.
@@ -62,7 +62,7 @@ const tagBytes = 16
  * const holdfast = await createHoldfast({ store: 'memory:', codec })
  */
 export function encryptingCodec(options: EncryptingCodecOptions): Codec {
-  // A message about wrong options shows what it got, and that may be the key itself.
+  // A message about wrong options shows the given value, and that may be the key itself.
   if (typeof options === 'string') {
     throw invalid(
       'encryptingCodec() takes its options as an object, such as { keys: { "2026-11": key }, current: "2026-11" }.',
@@ -117,7 +117,7 @@ interface Reading {
 function decrypt(text: string, { keys, bind, place }: Reading): string {
   const [, id, body, ...rest] = text.split('.', 4)
   const sealed = Buffer.from(body ?? '', 'base64url')
-  // Decoding skips what it does not know: only the text that was written is read.
+  // Decoding skips unknown characters: only the canonical text is read.
   const isSound = isKeyId(id) && rest.length === 0 && sealed.toString('base64url') === body
   if (!isSound || sealed.length < nonceBytes + tagBytes) {
     throw corrupt(place, 'it is not a whole encrypted text', undefined)
@@ -139,8 +139,8 @@ function decrypt(text: string, { keys, bind, place }: Reading): string {
 }
 
 /**
- * What is authenticated besides the text: version, key, database, run, entry, what kind of entry or message it is, which field
- * of it, and what it is called. JSON keeps the parts apart, and null from every name.
+ * The additional authenticated data: version, key, database, run, entry, the kind of the entry or message, its field, and its
+ * name. JSON keeps the parts apart, and null from every name.
  */
 function bound(key: string, { runId, seq, kind, name, id }: Place, namespace: string): Buffer {
   return Buffer.from(JSON.stringify([version, key, namespace, runId, seq, kind, field, name, id]))
@@ -150,7 +150,7 @@ function decodeWith(codec: Codec, text: string, place: Place): unknown {
   try {
     return codec.decode(text, place)
   } catch (error) {
-    // No cause: the message of a parser quotes what it read.
+    // No cause: the message of a parser quotes its input.
     const reason: unknown = isHoldfastError(error, 'PAYLOAD_CORRUPT') ? error.details['reason'] : undefined
     throw corrupt(place, typeof reason === 'string' ? reason : 'the codec inside the encryption failed', undefined)
   }

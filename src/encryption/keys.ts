@@ -72,7 +72,7 @@ function bytesOf(key: unknown): Uint8Array | undefined {
     .replaceAll('/', '_')
     .replace(/={1,2}$/, '')
   const bytes = Buffer.from(text, 'base64url')
-  // Decoding skips what it does not know: only text that would be written again is read.
+  // Decoding skips unknown characters: only canonical text is read.
   return bytes.toString('base64url') === text ? bytes : undefined
 }
 

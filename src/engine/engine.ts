@@ -1,4 +1,5 @@
-// What client and worker of one Holdfast share: the store, the way to it, and what this process knows.
+// The parts that client and worker of one Holdfast share: the store, the batchers in front of it, and the knowledge of this
+// process.
 
 import type { Acknowledged, Definition, Host, Transact } from '../core/definition/definition.ts'
 import type { Entry } from '../core/model/entry.ts'
@@ -33,11 +34,11 @@ export interface EngineOptions {
   readonly transaction?: TransactionRunner | undefined
   /** How many of those may be open at once. @default as many as the store has places for, or 10 */
   readonly mostTransactions?: number | undefined
-  /** How often `ctx.until` looks whether something is so, unless it says so itself. @default 1 h */
+  /** How often `ctx.until` checks its condition, unless the call has its own interval. @default 1 h */
   readonly pauseCheckMs?: number
-  /** How long to wait at most before looking for what nobody told of. @default whoever looks knows */
+  /** How long to wait at most before polling without a hint. @default the poller's own interval */
   readonly pollMs?: number | undefined
-  /** What the secrets of tokens are made with. @default what the store keeps for that */
+  /** The key from which the secrets of tokens are derived. @default the key that the store keeps for that */
   readonly tokenKey?: string | undefined
   /** How much callers may ask for at once. @default those of `createHoldfast` */
   readonly limits?: Limits
@@ -51,7 +52,7 @@ export interface LocalWorker {
   begin(run: Run, lease: Lease, entries: readonly Entry[]): void
   /** Gives the slot back. */
   cancel(): void
-  /** Somebody has controlled a run: if it is moving here, it learns of that at once. */
+  /** A client has controlled a run: if it is moving here, it learns of that at once. */
   controlled(run: Run): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
   messageArrived(runId: string): void
@@ -61,7 +62,7 @@ export interface LocalWorker {
   isParked(runId: string): boolean
 }
 
-/** How long what was accepted may take to reach the store once a Holdfast is being closed. */
+/** How long accepted items may take to reach the store once a Holdfast is being closed. */
 const closingMs = 5_000
 
 /** How long it may take if a worker has waited for that before; and how long the store may take to close. */
@@ -91,13 +92,13 @@ export class Engine {
   /** This process, as the store knows it: fresh at every start. */
   session: string
   localWorker: LocalWorker | null = null
-  /** Called when something may have become claimable. */
+  /** Called when a run may have become claimable. */
   onReady: () => void = () => undefined
-  /** Called when the time of a run that nobody holds is over at this time of the store, or may be over already. */
+  /** Called when the time of a run without a holder is over at this time of the store, or may be over already. */
   onDeadline: (at: number) => void = () => undefined
-  /** Called when something is left to do for ends or broadcasts. */
+  /** Called when there may be a chore. */
   onChore: () => void = () => undefined
-  /** Makes of what a run wants to start a run that can be inserted. Whoever starts runs knows how. */
+  /** Turns a child that a run wants to start into a run that can be inserted: `Client.prepareChild`. */
   prepare: Host['prepare'] = () => {
     throw bug('Nobody here prepares children')
   }
@@ -105,11 +106,11 @@ export class Engine {
   readonly transact: Transact | null
   readonly pauseCheckMs: number
   readonly pollMs: number | undefined
-  /** What the secrets of tokens are made with; null where there is none, and until somebody has read it. */
+  /** The key from which the secrets of tokens are derived; null where there is none, and until it was read. */
   tokenKey: string | null
   readonly limits: Limits
   readonly unclaimedWarning: UnclaimedWarning
-  /** The same, without a bound: only what it says of itself is read here. */
+  /** The same, without a bound: only its capabilities are read here. */
   private readonly given: Store
   private readonly watch: CallTimeouts
   private readonly committer: Committer
@@ -118,6 +119,8 @@ export class Engine {
   private readonly mailboxReader: MailboxReader
   private readonly messageSender: MessageSender
   private transitions = 0
+  /** The prefix of the ids of all transitions of this session. */
+  private transitionPrefix: string
   private leaseMs: number | null = null
   private unlimit: () => void = () => undefined
   private closed = false
@@ -138,6 +141,7 @@ export class Engine {
     this.mailboxReader = new MailboxReader(store, ports)
     this.runIds = createRunIds(ports)
     this.session = this.runIds.next(0)
+    this.transitionPrefix = `${this.session}.`
     this.pauseCheckMs = pauseCheckMs
     this.pollMs = pollMs
     this.tokenKey = options.tokenKey ?? null
@@ -155,7 +159,7 @@ export class Engine {
       sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
       nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
-      // What is busy is sent again, and has no result.
+      // An item that is busy is sent again, and has no result.
       resultOf: (_caller, started) => done(started) as Started,
     })
     this.messageSender = new MessageSender(store, ports, {
@@ -166,11 +170,11 @@ export class Engine {
   }
 
   async open({ migrate }: { readonly migrate: boolean } = { migrate: true }): Promise<void> {
-    // Who does not migrate finds out now, and not with the first run, that there are no tables.
+    // Without a migration, missing tables are found now, and not with the first run.
     await (migrate ? this.store.migrate() : this.store.get([this.session]))
     this.unlisten = await this.store.listen((hint) => {
       if (hint.kind === 'ready') {
-        // What nobody here performs is no reason to look.
+        // A hint of a workflow that is not performed here is no reason to look.
         if (hint.type === '' || this.registry.hasType(hint.type)) this.onReady()
         // It comes after a time in which nothing was heard.
         if (hint.type === '') this.onDeadline(Number.NEGATIVE_INFINITY)
@@ -181,7 +185,7 @@ export class Engine {
     })
   }
 
-  /** Whoever performs or replays runs needs it. Rejects with STORE_REFUSED if this process may not read it. */
+  /** Needed to perform or replay runs. Rejects with STORE_REFUSED if this process may not read it. */
   async readTokenKey(): Promise<string | null> {
     this.tokenKey ??= (await secretsOf(this.store)?.tokenKey()) ?? null
     return this.tokenKey
@@ -190,6 +194,7 @@ export class Engine {
   /** Begins a new session after the old one was found dead. */
   renewSession(): void {
     this.session = this.runIds.next(0)
+    this.transitionPrefix = `${this.session}.`
   }
 
   /** Tells whether a worker of this process holds the run. */
@@ -200,7 +205,7 @@ export class Engine {
   /** An id that no other transition has: the session is unique, and so is the count within it. */
   readonly transitionId = (): string => {
     this.transitions += 1
-    return `${this.session}.${this.transitions.toString(36)}`
+    return this.transitionPrefix + this.transitions.toString(36)
   }
 
   /** Over how many shards the store spreads its runs. */
@@ -208,7 +213,7 @@ export class Engine {
     return this.given.capabilities.shards ?? 1
   }
 
-  /** How long callers wait for the store: its storage timeout, or what the lease leaves if that is less. */
+  /** How long callers wait for the store: its storage timeout, or the remaining lease if that is less. */
   get storageMs(): number {
     return this.bounded(this.given.capabilities.storageMs ?? usualStorageMs)
   }
@@ -264,7 +269,7 @@ export class Engine {
   readonly commit = (transition: Transition): Promise<Acknowledged> =>
     this.committer.submit(bounded(transition, this.limits))
 
-  /** What lies in the mailbox of a run, under these names or under any. Whoever asks in the same turn is answered by one load. */
+  /** The messages in the mailbox of a run, under these names or under any. One load answers all requests of a turn. */
   readonly mailbox: Host['mailbox'] = (runId, names) => this.mailboxReader.read(runId, names)
 
   /** Sends everything that was accepted. Settles at the latest after that time: an unavailable store may never take it. */
@@ -278,7 +283,10 @@ export class Engine {
     if (this.closed) throw new HoldfastError('CLOSED', 'This Holdfast is closed. Create a new one to go on.')
   }
 
-  /** Takes no more, and sends what was accepted, but not for ever: then callers are told. Lets go of a store that is ours. */
+  /**
+   * Takes no more items, and sends the accepted ones, but not for ever: then their callers are rejected. Closes a store that
+   * is ours.
+   */
   async close({ hasStoppedWorker = false, ownsStore = false } = {}): Promise<void> {
     this.closed = true
     await this.drain(hasStoppedWorker ? lastlyMs : closingMs)
@@ -296,7 +304,7 @@ export class Engine {
     })
   }
 
-  /** What was sent may wake runs, and those that move here need not wait for a hint. */
+  /** Sent messages may wake runs, and those that move here need not wait for a hint. */
   private noteDelivered(mail: readonly OutgoingMessage[], answers: readonly Delivered[]): void {
     let isReady = false
     mail.forEach((one, at) => {

@@ -1,10 +1,11 @@
-// Who in this process waits for which run to end. A run that ends here is told at once; one that ends elsewhere is
-// found by a hint of the store, or at the latest by looking.
+// The callers in this process that wait for a run to end. An end of this process is reported to them at once; one of another
+// process is found by a hint of the store, or at the latest by polling.
 
 import { isTerminal, type Run, type TerminalStatus } from '../core/model/run.ts'
+import { ChurningMap } from '../core/runtime/churning-map.ts'
 import type { Cancel, Ports } from '../core/runtime/ports.ts'
 import type { Store } from '../store.ts'
-import { noMessages } from './batch/mailer.ts'
+import { lastEntryRequests } from './store/journal-pages.ts'
 
 /** How a run ended. `data` is the payload of its last entry, as it stands in the journal. */
 export interface RunEnd {
@@ -12,16 +13,16 @@ export interface RunEnd {
   readonly status: TerminalStatus
   readonly seq: number
   readonly data: string | null
-  /** Why it was cancelled, if somebody said so. */
+  /** Why it was cancelled, if the command gave a reason. */
   readonly reason: string | null
 }
 
-/** Somebody who waits for a run to end. Exactly one of these is called, once. */
+/** A wait for the end of a run. Exactly one of its methods is called, once. */
 export interface Watcher {
   ended(ending: RunEnd): void
-  /** It was removed, and nobody holds it who could still end it. */
+  /** The run was removed, and no session holds it that could still end it. */
   removed(run: Run): void
-  /** Nobody will look any more. */
+  /** This process looks for ends no more. */
   closed(): void
 }
 
@@ -33,7 +34,7 @@ const lookAtOnce = 500
 export class RunEnds {
   private readonly store: Pick<Store, 'get' | 'load'>
   private readonly ports: Ports
-  private readonly watched = new Map<string, readonly Watcher[]>()
+  private readonly watched = new ChurningMap<Watcher[]>()
   private readonly hints = new Set<string>()
   private cancelLook: Cancel | null = null
   private readonly everyMs: number
@@ -47,7 +48,8 @@ export class RunEnds {
   /** Tells the watcher when the run ends, until it unwatches. Does not look whether the run has ended already. */
   watch(runId: string, watcher: Watcher): void {
     const others = this.watched.get(runId)
-    this.watched.set(runId, others === undefined ? [watcher] : [...others, watcher])
+    if (others === undefined) this.watched.set(runId, [watcher])
+    else others.push(watcher)
     this.lookLater()
   }
 
@@ -60,36 +62,32 @@ export class RunEnds {
 
   /** The run has ended. */
   ended(ending: RunEnd): void {
-    const watchers = this.watched.get(ending.runId)
+    const watchers = this.watched.take(ending.runId)
     if (watchers === undefined) return
-    this.watched.delete(ending.runId)
     this.rest()
     for (const watcher of watchers) watcher.ended(ending)
   }
 
   private removed(run: Run): void {
-    const watchers = this.watched.get(run.id) ?? []
-    this.watched.delete(run.id)
+    const watchers = this.watched.take(run.id) ?? []
     this.rest()
     for (const watcher of watchers) watcher.removed(run)
   }
 
-  /** The store says that a run has ended, or somebody has removed it. If it ended here, its ending is on its way already and gets there first. */
+  /** The store says that a run has ended or was removed. If it ended here, its ending is on its way already and comes first. */
   hinted(runId: string): void {
     if (!this.watched.has(runId)) return
     this.hints.add(runId)
     if (this.hints.size === 1) this.ports.turns.next(this.lookAtHinted)
   }
 
-  /** Reads runs, and tells of those that have ended, or never will. */
+  /** Reads runs, and reports those that have ended, or never will. */
   async look(runIds: readonly string[]): Promise<readonly (Run | undefined)[]> {
     const runs = await this.store.get(runIds)
     for (const run of runs) if (run !== undefined && isGone(run)) this.removed(run)
     const over = runs.filter((run) => run !== undefined && isTerminal(run.status)) as Run[]
     if (over.length === 0) return runs
-    const loaded = await this.store.load(
-      over.map((run) => ({ runId: run.id, after: run.seq - 1, limit: 1, mail: noMessages })),
-    )
+    const loaded = await this.store.load(lastEntryRequests(over))
     over.forEach((run, index) => {
       const last = loaded[index]?.entries[0]
       const reason = last?.kind === 'cancelled' ? last.meta.reason : null
@@ -104,7 +102,7 @@ export class RunEnds {
     return runs
   }
 
-  /** Looks no more, and tells everyone who waits. */
+  /** Looks no more, and tells every watcher. */
   close(): void {
     const waiting = [...this.watched.values()].flat()
     this.watched.clear()
@@ -118,20 +116,20 @@ export class RunEnds {
     for (let from = 0; from < ids.length; from += lookAtOnce) void this.tryToLook(ids.slice(from, from + lookAtOnce))
   }
 
-  /** The regular look at what is watched: hints may be lost. */
+  /** The regular look at the watched runs: hints may be lost. */
   private readonly lookAround = async (): Promise<void> => {
     this.cancelLook = null
     const ids = [...this.watched.keys()].slice(0, lookAtOnce)
     await this.tryToLook(ids)
-    // Those that still run go to the back, so that everyone's turn comes.
+    // Runs that have not ended go to the back, so that every run gets its turn.
     for (const id of ids) {
-      const watchers = this.watched.get(id)
-      if (watchers !== undefined && this.watched.delete(id)) this.watched.set(id, watchers)
+      const watchers = this.watched.take(id)
+      if (watchers !== undefined) this.watched.set(id, watchers)
     }
     this.lookLater()
   }
 
-  /** A look that fails loses nothing: what is watched will be looked at again. */
+  /** A look that fails loses nothing: the watched runs will be looked at again. */
   private async tryToLook(runIds: readonly string[]): Promise<void> {
     try {
       await this.look(runIds)
@@ -153,7 +151,7 @@ export class RunEnds {
   }
 }
 
-/** A removed run is leased no more: once nobody holds it, it stays as it is for ever. */
+/** A removed run is leased no more: once no session holds it, it stays as it is for ever. */
 function isGone({ status, deletedAt, session }: Run): boolean {
   return deletedAt !== null && session === null && !isTerminal(status)
 }

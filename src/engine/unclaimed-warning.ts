@@ -1,6 +1,6 @@
 // A forgotten `work()`, or a workflow that no worker has, would be silence: runs are stored, and nothing happens. A process
-// that cannot perform what it started, or what a run of its own went on as, looks after a while whether a worker has taken it,
-// and says so in one line if not.
+// that cannot perform a run that it started, or the workflow that a run of its own continued as, looks after a while whether
+// a worker has taken it, and logs one line if not.
 //
 // Once for each type, and with one timer for each type at most: the first run that is started speaks for those that follow.
 
@@ -35,7 +35,7 @@ export class UnclaimedWarning {
     this.now = now
   }
 
-  /** A run waits to be taken that nobody here performs. */
+  /** A run that is not performed here waits to be claimed. */
   expect(type: string, runId: string): void {
     const { clock } = this.ports
     if (this.cancels.has(type) || clock.background === undefined) return
@@ -54,7 +54,7 @@ export class UnclaimedWarning {
       ([found]) => found,
       () => undefined,
     )
-    // If somebody performs runs of this type, the next start may look again.
+    // If a worker performs runs of this type, the next start may look again.
     if (run === undefined || !isUnclaimed(run, this.now())) return void this.cancels.delete(type)
     this.ports.logger.warn(
       `Runs of "${type}" wait, and no worker has begun run ${runId} after ${patienceMs / 1_000} s. This process has no worker for ` +

@@ -1,14 +1,14 @@
 // Drivers are installed by the users of a store: a store loads its own when it is opened, and says which one is missing.
 //
-// A driver with native code is loaded so that bundlers do not see it. They cannot put it into a bundle, and a build would fail for
-// those who have not installed it.
+// A driver with native code is loaded so that bundlers do not see it. They cannot put it into a bundle, and a build would
+// fail for applications that have not installed it.
 
 import { HoldfastError, messageOf } from '../core/errors/error.ts'
 import { nativeRequires } from './native-require.ts'
 
 /**
- * Loads a package that only its users have installed, without going through a bundle. `need` names what needs it. `before` is why it
- * could not be loaded in another way. Throws STORE_UNKNOWN.
+ * Loads a package that only its users have installed, without going through a bundle. `need` names the feature that needs it.
+ * `before` is the error of another way to load it. Throws STORE_UNKNOWN.
  */
 export async function loadNativeDriver<Module>(name: string, need: string, before?: unknown): Promise<Module> {
   const found = (await nativeRequires()).find((require) => canResolve(require, name))

@@ -1,7 +1,7 @@
 // Node's own `require`, which bundlers do not see. They understand `import('a name')`, break `import(name)`, and rewrite
 // `createRequire` where they see it imported; a magic comment would do for one of them each.
 
-/** What resolves packages as this runtime does, nearest first. */
+/** The functions that resolve packages as this runtime does, nearest first. */
 export async function nativeRequires(): Promise<readonly [NodeJS.Require, ...NodeJS.Require[]]> {
   // oxlint-disable-next-line eslint/no-restricted-globals -- the one way to a module of the runtime that no bundler follows
   const { createRequire } = process.getBuiltinModule('node:module')

@@ -1,5 +1,5 @@
-// What the checks of every store that has SQL share: conditions on a row of `runs` by itself, which are the same everywhere,
-// and what only tables can get wrong.
+// The common checks of all SQL stores: conditions on a row of `runs` by itself, which are the same everywhere, and those that
+// only tables can violate.
 
 import { entryKinds } from '../core/model/entry.ts'
 
@@ -31,7 +31,7 @@ const wrongEnd = `
   (${isOver}) <> (ended_at is not null)
   or (deleted_at is null and delete_reason is not null)`
 
-/** `status_fields_match`: what the status of a run says of its other fields, clause by clause as in `core/invariants/row.ts`. */
+/** `status_fields_match`: the fields that belong to each status of a run, clause by clause as in `core/invariants/row.ts`. */
 export const wrongStatusFields = [wrongLease, wrongReadiness, wrongBounds, wrongEnd].join(' or ')
 
 /** The text that is unique among live runs, as `uniqueText` makes it. */
@@ -59,7 +59,7 @@ export const malformedEntry = `
   ${isText('meta', '{%}')} or (meta is null and kind in (${alwaysMeta})) or (data is null and kind in (${alwaysData}))
   or kind not in (${entryKinds.map((kind) => `'${kind}'`).join(', ')})`
 
-/** Besides what is said in `core/invariants`. */
+/** In addition to `core/invariants`. */
 export const tableInvariants = [
   {
     name: 'nothing_without_run',

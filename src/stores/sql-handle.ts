@@ -1,11 +1,11 @@
-// A transaction that a user began with a library of their own, as a store sees it: somewhere to send a statement to. The
-// libraries are recognised by their shape, so none of them is a dependency; whatever else can send a statement may be handed
-// over as a `SqlHandle` itself.
+// A transaction that a user began with a library of their own, as a store sees it: a place to send statements to. The
+// libraries are recognised by their shape, so none of them is a dependency; any other object that can send a statement may be
+// passed as a `SqlHandle` itself.
 //
-// Statements have `$1` as placeholders, outside of texts only, and name the type of each: `$1::smallint`, and `$2::text::json`
-// for what goes as text, because some libraries would encode a text for a JSON column once more. Values are texts, numbers
-// and nulls, which no library changes. Columns come back under names in snake case even where a library was told to
-// write them otherwise; a whole number may come back as a text.
+// Statements have `$1` as placeholders, outside of texts only, and name the type of each: `$1::smallint`, and
+// `$2::text::json` for a value that goes as text, because some libraries would encode a text for a JSON column once more.
+// Values are texts, numbers and nulls, which no library changes. Columns come back under names in snake case even where a
+// library was told to write them otherwise; a whole number may come back as a text.
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { shown } from '../core/text/suggest.ts'
@@ -35,7 +35,7 @@ export function sqlHandleOf(tx: unknown): SqlHandle {
 
 type Send = (sql: string, values: readonly SqlValue[]) => unknown
 
-/** What is looked at of a library's object. */
+/** The properties of a library's object that are examined. */
 interface Shape {
   readonly [property: string]: unknown
 }
@@ -81,7 +81,7 @@ const libraries: readonly Library[] = [
   {
     method: 'executeQuery',
     send: (tx: KyselyLike, sql, values) => {
-      // Plugins may rename what comes back.
+      // Plugins may rename columns of the result.
       const plain = tx.withoutPlugins?.() ?? tx
       const query = { kind: 'RawNode', sqlFragments: [sql], parameters: [] }
       return plain.executeQuery({ sql, parameters: values, query, queryId: { queryId: 'holdfast' } })
@@ -101,7 +101,7 @@ const libraries: readonly Library[] = [
   {
     method: 'execute',
     send: (tx: { execute(query: unknown): unknown }, sql, values) => {
-      // What Drizzle's own `sql` makes, as far as its dialect asks.
+      // The shape of Drizzle's own `sql` objects, as far as its dialect reads it.
       const built = { toQuery: () => ({ sql, params: [...values] }) }
       return tx.execute({ getSQL: () => built })
     },
@@ -140,7 +140,10 @@ interface KyselyLike {
   executeQuery(query: unknown): unknown
 }
 
-/** What a client of `pg` was last told by the server: `I` is idle, `T` in a transaction, `E` in one that failed. */
+/**
+ * The last transaction status that a client of `pg` got from the server: `I` is idle, `T` in a transaction, `E` in one that
+ * failed.
+ */
 function txStatus(tx: Shape): unknown {
   return (tx as { getTransactionStatus(): unknown }).getTransactionStatus()
 }
@@ -152,7 +155,7 @@ function isOneConnection(tx: Shape): boolean {
   return !('isTransactionActive' in tx) || isActive(tx)
 }
 
-/** What a query runner of TypeORM says of itself. */
+/** Whether a query runner of TypeORM reports an open transaction. */
 function isActive(runner: Shape): boolean {
   return runner['isTransactionActive'] === true
 }
@@ -181,7 +184,7 @@ function questionMarks(sql: string, values: readonly SqlValue[]): { text: string
   return { text, bindings }
 }
 
-/** The rows in what a library answered: a list, a result with `rows`, or TypeORM's pair of rows and a count. */
+/** The rows in the answer of a library: a list, a result with `rows`, or TypeORM's pair of rows and a count. */
 function rowsOf(answer: unknown): readonly SqlRow[] {
   const listed = isObject(answer) && 'rows' in answer ? answer['rows'] : answer
   if (!Array.isArray(listed)) return []

@@ -1,4 +1,4 @@
-// How long a call of a store may take: its storage timeout, or less for as long as somebody gives calls up sooner.
+// How long a call of a store may take: its storage timeout, or less while a caller gives calls up sooner.
 
 export class StorageLimit {
   private readonly storageMs: number
@@ -12,14 +12,14 @@ export class StorageLimit {
     return Math.min(this.storageMs, this.leastMs)
   }
 
-  /** The least that somebody waits for an answer. */
+  /** The shortest time that a caller waits for an answer. */
   get leastMs(): number {
     let least = Number.POSITIVE_INFINITY
     for (const { ms } of this.limits) least = Math.min(least, Math.max(1, ms))
     return least
   }
 
-  /** Has nothing take longer than that, until what is returned is called. */
+  /** Bounds all calls by that time, until the returned function is called. */
   limit(ms: number): () => void {
     const limit = { ms }
     this.limits.add(limit)

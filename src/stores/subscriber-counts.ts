@@ -1,8 +1,8 @@
-// When the subscribers of a topic are counted. A count walks all of them, up to the bound, and each of a hundred thousand that
-// subscribe one after the other would walk those before it: 100,000 of them cost minutes. So a process counts, lets an eighth of
-// what is left subscribe uncounted, and counts again: 76 times on the way to a full topic, and each time when it is
-// about to be full. One process never goes past the bound; of several, each may by an
-// eighth of what was left when it counted last.
+// When the subscribers of a topic are counted. A count walks all of them, up to the bound, and each of a hundred thousand
+// that subscribe one after the other would walk those before it: 100,000 of them cost minutes. So a process counts, lets an
+// eighth of the remaining places be taken uncounted, and counts again: 76 times on the way to a full topic, and each time
+// when it is about to be full. One process never goes past the bound; of several, each may by an eighth of the places that
+// remained at its last count.
 
 /** How many topics are remembered. One that is forgotten is counted anew. */
 const mostTopics = 1_000

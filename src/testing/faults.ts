@@ -1,8 +1,8 @@
-// A store that fails as networks and drivers do: before a call took effect, after it did, late, or without a word. Whoever
-// passes its tests behind this one has been told nothing that it may rely on but answers.
+// A store that fails as networks and drivers do: before a call took effect, after it did, late, or without an answer. Code
+// that passes its tests on this store relies on nothing but answers.
 //
-// A fault never changes what the store does with a call, only whether and when that happens and what the caller is told.
-// What crosses the port is copied, so that caller and store share no object, as if a wire were between them.
+// A fault never changes the effect of a call, only whether and when it happens and what the caller gets. Arguments and
+// answers are copied, so that caller and store share no object, as over a network.
 
 import { HoldfastError } from '../core/errors/error.ts'
 import { randomFraction, type Clock, type Random } from '../core/runtime/ports.ts'
@@ -18,23 +18,23 @@ export type FaultKind = (typeof faultKinds)[number]
 export const faultKinds = ['before', 'after', 'slow', 'late', 'lost-reply', 'lost-request'] as const
 
 /**
- * What a fault can befall: every call but `close`, which must always be possible, and `within`, which only speaks through a
- * connection of the caller's. A transaction that fails `after` is one whose COMMIT was not answered.
+ * The calls that can have a fault: every call but `close`, which must always be possible, and `inTransaction`, which only
+ * uses a connection of the caller's. A transaction that fails `after` is one whose COMMIT was not answered.
  */
 export type FaultyMethod = Exclude<
   keyof (Store & StoreAdmin & StoreTransactions),
   'capabilities' | 'close' | 'inTransaction'
 >
 
-/** Decides, call by call, what goes wrong. */
+/** Decides the fault of each call. */
 export interface FaultPlan {
-  /** Asked once per call, before it; null if all is well. */
+  /** Called once before each call; null for no fault. */
   next(method: FaultyMethod): FaultKind | null
-  /** What a failing call is rejected with. */
+  /** The error of a failing call. */
   error(): Error
   /** How late a slow answer is. */
   delayMs(): number
-  /** Says of an item of a batch that the store can never take it: every batch that holds one is refused as a whole. */
+  /** Tells whether the store can never accept an item of a batch: every batch with such an item is refused as a whole. */
   rejects?(item: unknown): boolean
 }
 
@@ -111,7 +111,7 @@ function refusePoison(plan: FaultPlan, items: readonly unknown[]): void {
   throw new HoldfastError('ENTRY_REJECTED', 'The store cannot take one of these items: it was made to refuse it.')
 }
 
-/** A listener cannot cross a wire, but what it hears does. */
+/** A listener cannot be copied, but its hints are. */
 function copied(value: unknown): unknown {
   if (typeof value !== 'function') return structuredClone(value)
   const listener = value as (...heard: unknown[]) => unknown
@@ -122,32 +122,32 @@ function never(): Promise<never> {
   return new Promise(() => undefined)
 }
 
-/** What a store that cannot be reached says. */
+/** The error of a store that cannot be reached. */
 export function unavailable(): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', 'The store cannot be reached: a fault was injected.')
 }
 
-/** What a driver throws that does not keep its promises: no code, no family, nothing to go by. */
+/** The error of a faulty driver: it has no code and no family. */
 export function brokenDriver(): TypeError {
   return new TypeError("Cannot read properties of undefined (reading 'rows')")
 }
 
-/** How often each kind befalls a call, from 0 to 1; together at most 1. */
+/** The rate of each kind of fault, from 0 to 1; together at most 1. */
 export interface FaultRates extends Readonly<Partial<Record<FaultKind, number>>> {
   /** The share of errors that are a TypeError instead of STORE_UNAVAILABLE. @default 0 */
   readonly broken?: number
   /** The longest delay. @default 5,000 */
   readonly maxDelayMs?: number
-  /** Only these are befallen. @default all */
+  /** Only these methods have faults. @default all */
   readonly methods?: readonly FaultyMethod[]
 }
 
-/** Faults by chance: the same seed and the same calls meet the same faults. */
+/** Random faults: the same seed and the same calls give the same faults. */
 export function faultsByRate(random: Random, rates: FaultRates): FaultPlan {
   const { broken = 0, maxDelayMs = 5_000, methods } = rates
   return {
     next(method) {
-      // Drawn for every call, so that to spare a method does not change what befalls the others.
+      // Drawn for every call, so that excluding a method does not change the faults of the others.
       let rest = randomFraction(random)
       if (methods !== undefined && !methods.includes(method)) return null
       for (const kind of faultKinds) {

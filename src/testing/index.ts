@@ -1,5 +1,6 @@
-// Everything that tests import from 'holdfast/testing': for workflows, a world of their own with crashes in it; a store that fails;
-// time, chance and logs that a test owns; and replays of recorded runs. The contract of stores is in 'holdfast/testing/store'.
+// Everything that tests import from 'holdfast/testing': for workflows, a test world with crashes; a store that fails; time,
+// randomness and logs that a test controls; and replays of recorded runs. The contract of stores is in
+// 'holdfast/testing/store'.
 
 export {
   createTest,

@@ -1,4 +1,4 @@
-// Loggers for tests: one that says nothing, and one that remembers.
+// Loggers for tests: a silent one, and one that records.
 
 import type { Logger } from '../core/runtime/ports.ts'
 
@@ -9,7 +9,7 @@ export interface LogLine {
 }
 
 export interface RecordingLogger extends Logger {
-  /** What was logged, oldest first. */
+  /** The log lines, oldest first. */
   readonly lines: readonly LogLine[]
   /** The messages of one level, oldest first. */
   messages(level: keyof Logger): readonly string[]

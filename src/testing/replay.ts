@@ -5,23 +5,22 @@ import type { Definition } from '../core/definition/definition.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { checkOptions } from '../core/text/suggest.ts'
 import { checkExported, type ExportedRun } from '../client/read/export-run.ts'
-import { exportedPayloads } from '../client/read/replay-runs.ts'
+import { replayExported } from '../client/read/replay-runs.ts'
 import { disagreementOf } from '../engine/replay/replay-mismatch.ts'
-import { replayRun } from '../engine/replay/replay-run.ts'
 import { systemPorts } from '../system.ts'
 import { silentLogger } from './logger.ts'
 
 export interface ReplayOptions {
-  /** What the body finds as `ctx.services`. No step is performed, so it needs only what the body itself uses. */
+  /** The value of `ctx.services`. No step is performed, so it needs only the services that the body itself uses. */
   readonly services?: unknown
-  /** Classes of errors that the body tells apart by `instanceof`, as given to `jsonCodec`. */
+  /** Classes of errors that the body distinguishes by `instanceof`, as given to `jsonCodec`. */
   readonly errors?: readonly ErrorClass[]
 }
 
 /**
- * Shows an exported run to the code of its workflow. Resolves if the code asks for everything that was recorded, in its order
- * and, if the body had come to an end, comes to the same; rejects with DRIFT and the difference otherwise. No step is
- * performed and nothing is written.
+ * Replays an exported run against the code of its workflow. Resolves if the code makes every recorded call, in its order
+ * and, if the body had ended, ends in the same way; rejects with DRIFT and the difference otherwise. No step is performed
+ * and nothing is written.
  *
  * @example
  * const recorded = JSON.parse(readFileSync('test/journals/order-42.json', 'utf8'))
@@ -30,10 +29,10 @@ export interface ReplayOptions {
 export async function replay(workflow: Definition, exported: ExportedRun, options: ReplayOptions = {}): Promise<void> {
   checkOptions(options, ['services', 'errors'], 'replay()')
   const { services, errors = [] } = options
-  const { run, entries } = checkExported(exported)
-  checkSame(workflow, run)
-  const lent = { ports: systemPorts(silentLogger), payloads: exportedPayloads(errors), services }
-  const disagreement = disagreementOf(run, await replayRun(workflow, run, entries, lent))
+  const checked = checkExported(exported)
+  checkSame(workflow, checked.run)
+  const replayed = await replayExported(workflow, checked, { ports: systemPorts(silentLogger), services, errors })
+  const disagreement = disagreementOf(checked.run, replayed)
   if (disagreement !== null) throw disagreement
 }
 
@@ -42,7 +41,7 @@ function checkSame({ type, version }: Definition, run: ExportedRun['run']): void
   throw new HoldfastError(
     'INVALID_OPTION',
     `The exported run is of "${run.type}" version ${run.version}, the workflow is "${type}" version ${version}. Runs keep the ` +
-      'workflow and the version that they began with: give that one to replay().',
+      'workflow and the version that they began with: pass that one to replay().',
     { details: { run: { type: run.type, version: run.version }, workflow: { type, version } } },
   )
 }

@@ -1,4 +1,4 @@
-// Chance that a seed repeats: sfc32, which is small, fast and passes PractRand. Not for secrets.
+// Random numbers from a seed: sfc32, which is small, fast and passes PractRand. Not for secrets.
 
 import type { Random } from '../core/runtime/ports.ts'
 
@@ -10,7 +10,7 @@ import type { Random } from '../core/runtime/ports.ts'
  * random.uint32()
  */
 export function createSeededRandom(seed: number): Random {
-  // Neighbouring seeds differ in one bit; the first numbers, which are alike for them, are thrown away.
+  // Neighbouring seeds differ in one bit, and so their first numbers are similar; these are discarded.
   let a = seed | 0
   let b = Math.floor(seed / 2 ** 32) | 0
   let c = 0x9e3779b9 | 0

@@ -1,6 +1,6 @@
-// A clock whose time moves only when a test says so. Timers fire in the order of their time, then of their setting, each
-// on its own: between two of them everything that the first one caused, and that needs no further time, has happened.
-// So two days pass in a moment, and in the same way every time.
+// A clock whose time only the test moves. Timers fire in the order of their time, then of their setting, each on its own:
+// between two of them everything that the first one caused, and that needs no further time, has happened. So two days pass
+// in a moment, and in the same way every time.
 
 import { toMs, type Duration } from '../core/definition/duration.ts'
 import { HoldfastError } from '../core/errors/error.ts'
@@ -9,7 +9,10 @@ import type { Cancel, Clock } from '../core/runtime/ports.ts'
 export interface VirtualClock extends Clock {
   /** How many timers are set. */
   readonly pending: number
-  /** Lets time pass, and fires on the way what comes due. Two calls at once let the time of both pass, one after the other. */
+  /**
+   * Lets time pass, and fires the timers that come due on the way. Two calls at once let the time of both pass, one after
+   * the other.
+   */
   advance(duration: Duration): Promise<void>
   /** Lets time pass from timer to timer until the condition holds; false if it does not within the duration. */
   runUntil(condition: () => boolean, within: Duration): Promise<boolean>
@@ -26,15 +29,15 @@ interface Timer {
 /** 1 January 2030, so that a time of this clock is not mistaken for one of the machine's. */
 const defaultStartMs = 1_893_456_000_000
 
-/** More timers than this in one call are a loop that time does not end. */
+/** More timers than this in one call are an endless loop. */
 const mostTimers = 1_000_000
 
-/** Some code asks for one turn after the other without end; then time goes on all the same. */
+/** The bound for code that asks for one turn after the other endlessly; then time goes on all the same. */
 const mostTurns = 10_000
 
 /**
- * Makes a clock that stands still until it is told to move. Before time moves, `rest` is awaited: it says when all that needs
- * no time has happened. @default rest as soon as nothing is left for the event loop to do at once
+ * Creates a clock that stands still until the test moves it. Before time moves, `rest` is awaited: it resolves when all that
+ * needs no time has happened. @default rest as soon as nothing is left for the event loop to do at once
  *
  * @example
  * const clock = createVirtualClock()
@@ -54,7 +57,7 @@ export function createVirtualClock(startMs: number = defaultStartMs, rest: () =>
     return earliest
   }
 
-  /** Fires what comes due, one by one, until `stop` says so or nothing is due by then. True if it was stopped. */
+  /** Fires due timers, one by one, until `stop` returns true or none is due by then. True if it was stopped. */
   async function run(until: number, stop: () => boolean): Promise<boolean> {
     for (let fired = 0; ; fired += 1) {
       await rest()
@@ -76,7 +79,7 @@ export function createVirtualClock(startMs: number = defaultStartMs, rest: () =>
   }
 
   let last: Promise<unknown> = Promise.resolve()
-  /** Time is moved by one at a time, in the order of the calls: two who let an hour pass let two pass. */
+  /** Calls move time one at a time, in their order: two calls of an hour let two hours pass. */
   function inTurn<Result>(move: () => Promise<Result>): Promise<Result> {
     const moved = last.then(move)
     last = moved.catch(() => undefined)
@@ -120,7 +123,7 @@ async function settle(): Promise<void> {
 }
 
 function turnIsPending(): boolean {
-  // oxlint-disable-next-line eslint/no-restricted-globals -- nobody else can say whether a turn is pending
+  // oxlint-disable-next-line eslint/no-restricted-globals -- only the event loop itself can say whether a turn is pending
   return process.getActiveResourcesInfo?.().includes('Immediate') ?? false
 }
 
@@ -128,7 +131,7 @@ function runaway(now: number): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
     `${mostTimers} timers fired in one call and more are set: something sets a new one whenever one fires. ` +
-      'Let a bounded time pass with advance(), or look for what never comes to rest.',
+      'Let a bounded time pass with advance(), or look for the code that never comes to rest.',
     { details: { now } },
   )
 }

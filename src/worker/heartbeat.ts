@@ -5,18 +5,18 @@
 //   any     → lost      no beat has succeeded for a whole lease, however that came: others may have taken over, so all
 //                       work here is aborted; or the store says that the session has ended
 //   lost    → healthy   under a new session. The old one is ended first: the store may not have noticed anything, and
-//                       as long as it lived nobody could take over what was aborted here.
+//                       as long as it lived no worker could take over the runs that were aborted here.
 //   any     → refused   the store is ahead of this code and says so, for good: the worker stops gracefully, and beats
-//                       go on meanwhile, for a store that keeps the lease of whoever is about to leave
+//                       go on meanwhile, for a store that keeps the lease of a process that is about to leave
 //
-// Runs that the session holds and nobody here knows of, unknown leases, are looked for with every sixth beat only, because the store
-// walks over all that the session holds for it; and with the next beats after a call that may have leased something was not
-// answered. A look that the store could not make is no look that found none: the next beat asks again. What a beat could not do
-// because somebody has locked a row, the next one does, and that comes soon.
+// Unknown leases, which the session holds without this process knowing, are looked for with every sixth beat only, because the
+// store scans all leases of the session for it; and with the next beats after a call that may have leased runs was not
+// answered. If the store could not look, the next beat asks again. A beat that met a row lock is followed by the next one soon,
+// which does the rest.
 //
-// Others judge this process by the store's clock. It judges itself by its own, counted from when the last beat that
-// succeeded was sent, and so never believes longer than the others do. A beat that is never answered is no success, so a
-// timer of its own watches the lease.
+// Other workers judge this process by the store's clock. It judges itself by its own, counted from when the last beat that
+// succeeded was sent, and so never considers its lease alive for longer than they do. A beat that is never answered is no
+// success, so a separate timer watches the lease.
 
 import { HoldfastError, isHoldfastError } from '../core/errors/error.ts'
 import type { Cancel } from '../core/runtime/ports.ts'
@@ -24,24 +24,27 @@ import type { ControlRequest } from '../core/model/run.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
 
-/** What the heartbeat tells the worker. */
+/** The events that the heartbeat reports to the worker. */
 export interface HeartbeatListener {
-  /** What is held here, and whose deadline should move on. */
+  /** The claims that are held here, and whose deadlines should be extended. */
   claims(): readonly HeldClaim[]
-  /** The beat that carried the last of these claims has succeeded, but for those that somebody has locked. */
+  /**
+   * The heartbeat that carried the last of these claims has succeeded, except for the runs whose rows another transaction has
+   * locked.
+   */
   claimsKept(busy: readonly string[]): void
   /** No lease may be taken now; or it may again. */
   pause(): void
   resume(): void
-  /** The store does not work with this code any more: stop gracefully. May be said again. */
+  /** The store does not work with this code any more: stop gracefully. May be called again. */
   refused(reason: HoldfastError): void
-  /** Everything that is held may be held by others: stop it. */
+  /** Other sessions may hold the runs that are held here: stop them all. */
   leasesLost(reason: HoldfastError): void
   /** A single claim is lost. */
   claimLost(claim: HeldClaim): void
-  /** The session holds these, and they are not among what is held here. */
+  /** The session holds these leases, and they are not among the claims that are held here. */
   unknownLeasesFound(unknownLeases: Beat['unknownLeases']): void
-  /** Somebody wants a run that is held cancelled or paused. */
+  /** There is a request to cancel or to pause a run that is held. */
   controlRequested(runId: string, controlRequest: ControlRequest): void
   /** More messages have arrived for a run that is held: so many by now. */
   messageArrived(runId: string, inbox: number): void
@@ -52,7 +55,7 @@ export interface HeartbeatListener {
 /** So many beats go by between two looks for unknown leases, if nothing speaks for some. */
 const unknownLeasesEvery = 6
 
-/** Until the next beat, if the last one failed or somebody was in its way. */
+/** Until the next heartbeat, if the last one failed or met a row lock. */
 const soonMs = 1_000
 
 export class Heartbeat {
@@ -66,7 +69,7 @@ export class Heartbeat {
   private beatAt = 0
   /** In so many beats unknown leases are looked for. */
   private unknownLeasesIn = unknownLeasesEvery
-  /** Somebody had a row locked that the last beat was about. */
+  /** Another transaction had locked a row that the last heartbeat was about. */
   private isBusy = false
   /** The number of the last beat that was set. */
   private turn = 0
@@ -101,12 +104,12 @@ export class Heartbeat {
     this.schedule(0)
   }
 
-  /** A call that may have leased something to this session was not answered: the next beats look for unknown leases. */
+  /** A call that may have leased runs to this session was not answered: the next beats look for unknown leases. */
   seekUnknownLeases(): void {
     this.unknownLeasesIn = 0
   }
 
-  /** Ends the session; what it held must have been given back before. */
+  /** Ends the session; its runs must have been given back before. */
   async stop(): Promise<void> {
     this.stopped = true
     this.cancel?.()
@@ -117,7 +120,7 @@ export class Heartbeat {
     await store.beat({ session, leaseMs: this.leaseMs, end: true })
   }
 
-  /** Sets the next beat. One that is on its way and never answered sets none, so whoever gives it up does. */
+  /** Sets the next heartbeat. One that is on its way and never answered sets none, so the code that gives it up does. */
   private schedule(ms: number): void {
     if (this.stopped) return
     this.cancel?.()
@@ -134,7 +137,7 @@ export class Heartbeat {
     } catch (error) {
       if (this.stopped || turn !== this.turn) return
       this.turnUnsure()
-      // Others than this call may not have been answered either.
+      // Other calls than this one may not have been answered either.
       this.seekUnknownLeases()
       if (isHoldfastError(error, 'SCHEMA_TOO_NEW')) this.listener.refused(error)
       else this.engine.ports.logger.warn('A heartbeat failed; no new work is taken until one succeeds.', { error })
@@ -167,7 +170,7 @@ export class Heartbeat {
     } = beatAnswer
     engine.clock.observe(now)
     if (this.stopped) return
-    // The session was given up while this beat was on its way: whoever did that beats for the next one.
+    // The session was given up while this heartbeat was on its way: the code that did so beats for the next session.
     if (session !== engine.session) return
     if (!alive) {
       this.lose('Others found this process dead and took over what it held.')

@@ -1,5 +1,5 @@
-// Goes on with chores: what an end or a broadcast left to be written, page by page. Every worker does this; the store sees to it
-// that two do not do the same page. An error here is logged and harms nobody else: the chore is taken again later.
+// Does chores: the writes that an end or a broadcast has left, page by page. Every worker does this; the store ensures that
+// no two workers do the same page. An error here is logged and affects nothing else: the chore is taken again later.
 //
 //   resting → working   a chore was left here or elsewhere; a worker was found dead, which may have left some; or it is time to
 //                       look, because a hint may be lost
@@ -10,20 +10,20 @@
 import type { Cancel } from '../core/runtime/ports.ts'
 import type { Engine } from '../engine/engine.ts'
 
-/** How often it looks where nobody tells, unless `poll` is longer. A look is one read of an index that is nearly always empty. */
+/** How often it looks without hints, unless `poll` is longer. A look is one read of an index that is nearly always empty. */
 const usualMs = 60_000
 /** However long `poll` is. */
 const longestMs = 30 * 60_000
-/** Somebody else is at it, and will be done any moment. */
+/** Another worker is doing the page, and will be done any moment. */
 const leastMs = 100
-/** Whatever kept a page from being done is asked again then. */
+/** The pause after an obstacle, before the page is asked for again. */
 const soonMs = 5_000
 
 export class Housekeeper {
   private readonly engine: Engine
   private readonly everyMs: number
   private isWorking = false
-  /** It was told of more while it worked. */
+  /** A hint of more chores arrived while it worked. */
   private isHeldBySession = false
   private cancel: Cancel | null = null
   private stopped = false
@@ -38,7 +38,7 @@ export class Housekeeper {
     this.cancel?.()
   }
 
-  /** There may be something to do. */
+  /** There may be a chore to do. */
   readonly look = (): void => {
     this.isHeldBySession = true
     if (!this.isWorking && !this.stopped) void this.work()

@@ -1,12 +1,12 @@
-// The last calls of a worker that stops. A store that is away must not keep a process from ending: what a call did not do is
-// done by other workers when the lease is over.
+// The last calls of a worker that stops. A store that is unavailable must not keep a process from ending: other workers do
+// the rest when the lease is over.
 
 import { formatMs } from '../core/definition/duration.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
 
-/** How long it waits for the answers to each of its two last calls, which give back what it held and end its session. */
+/** How long it waits for the answers to each of its two last calls, which give back its runs and end its session. */
 const lastCallMs = 1_000
 
 /** Waits for one of the last calls, but not for long. Undefined if it failed or was not answered, which is logged. */

@@ -2,19 +2,19 @@
 // store sees to it that each run is taken over once. An error here is logged and harms nothing but the time until the
 // next look.
 //
-// A look comes when something is known to run out: the store says what that is with each answer, and whoever hears of a new
-// deadline tells. Where others cannot tell, it comes at least once a second, so that a deadline is a deadline: that costs
-// one read, and nobody is held up by it.
+// It looks when the next deadline or lease expires: the store names that time with each answer, and hints report new deadlines.
+// On a store without hints it looks at least once a second, so that a deadline is kept: that costs one read, and delays no
+// other call.
 //
-// What has run out and is there still is in the hands of somebody who has locked its row. It is looked at again after a pause,
+// If an expired run is still there after a look, another transaction has locked its row. It is looked at again after a pause,
 // longer each time.
 
 import type { Definition } from '../core/definition/definition.ts'
 import { pausedLine } from '../core/rows/engine-notes.ts'
 import { HoldfastError } from '../core/errors/error.ts'
-import { nearDeadlineMs } from '../core/rules/deadline.ts'
+import { nearDeadlineMs } from '../core/rules/claims/deadline.ts'
 import type { Cancel } from '../core/runtime/ports.ts'
-import type { CrashRule } from '../core/rules/takeover.ts'
+import type { CrashRule } from '../core/rules/claims/takeover.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { RescueFailure, Rescued } from '../store.ts'
 import { Contention } from './claim/contention.ts'
@@ -28,23 +28,26 @@ export interface RecoveryCount {
 
 export interface RescuerOptions {
   readonly leaseMs: number
-  /** How many crashes a run may have, unless its workflow says so. */
+  /** How many crashes a run may have, unless its workflow has its own bound. */
   readonly maxCrashes: number
   readonly definitions: readonly Definition[]
   /** Called after every look: in how many milliseconds a suspect is due, null if there is none. */
   readonly suspects: (dueInMs: number | null) => void
-  /** Called when a worker was found dead: it may have left something half done. */
+  /** Called when a worker was found dead: it may have left chores half done. */
   readonly onDeath?: () => void
 }
 
 const runsAtOnce = 500
 /** Its own session is often what would run out next, and a beat will come before that. */
 const shortestPauseMs = 100
-/** After an error: a database that restarts is back in seconds, and whoever waits has waited a whole lease already. */
+/** After an error: a database that restarts is back in seconds, and the runs have waited a whole lease already. */
 const soonMs = 1_000
-/** The pauses while others hold the rows of what has run out. Behind those the store does not see what runs out next. */
+/**
+ * The pauses while other transactions hold the rows of expired leases. Behind those rows the store does not see what expires
+ * next.
+ */
 const lockedPauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
-/** How often it looks where nobody tells of new deadlines. */
+/** How often it looks on a store that sends no hints of new deadlines. */
 const untoldMs = 1_000
 
 export class Rescuer {
@@ -58,7 +61,7 @@ export class Rescuer {
   private nextAt = Number.POSITIVE_INFINITY
   private isLooking = false
   private readonly contention: Contention
-  /** The earliest deadline that it was told of while it looked, in store time. */
+  /** The earliest deadline that was reported while it looked, in store time. */
   private loggedAt = Number.POSITIVE_INFINITY
   private cancel: Cancel | null = null
   private stopped = false
@@ -67,7 +70,7 @@ export class Rescuer {
     this.engine = engine
     this.options = options
     this.contention = new Contention(engine.ports.random, lockedPauses)
-    // Deadlines that are further away are told to nobody.
+    // Deadlines that are further away are not reported by hints.
     this.everyMs = Math.min(options.leaseMs / 2, nearDeadlineMs / 2)
     this.workflows = options.definitions.map(({ type, version, maxCrashes = null, onCrashes = 'pause' }) => {
       return { type, version, maxCrashes, onCrashes }
@@ -89,7 +92,7 @@ export class Rescuer {
     }
   }
 
-  /** Looks once, and then regularly. Gives back what the first look took over. */
+  /** Looks once, and then regularly. Returns the counts of the first look. */
   async start(): Promise<RecoveryCount> {
     try {
       return await this.look()
@@ -104,7 +107,7 @@ export class Rescuer {
     this.cancel?.()
   }
 
-  /** The time of a run that nobody holds is over at this time of the store. */
+  /** The time of a run without a holder is over at this time of the store. */
   readonly expect = (at: number): void => {
     if (this.isLooking) this.loggedAt = Math.min(this.loggedAt, at)
     else this.schedule(Math.max(0, at - this.engine.clock.now()))

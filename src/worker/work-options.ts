@@ -1,4 +1,4 @@
-// What a worker can be told, and which of it makes sense.
+// The options of a worker, and their checks.
 
 import type { Definition } from '../core/definition/definition.ts'
 import { someTime, toMs, type Duration } from '../core/definition/duration.ts'
@@ -8,7 +8,7 @@ import { shown } from '../core/text/suggest.ts'
 export interface WorkOptions {
   /** How many runs move at once; a run that waits does not count. @default 100 */
   readonly concurrency?: number
-  /** How long this process may be silent before others take over what it holds. @default 30 s */
+  /** How long this process may be silent before other workers take over its runs. @default 30 s */
   readonly lease?: Duration
   /** How often it says that it is alive. @default a third of the lease */
   readonly heartbeat?: Duration
@@ -20,8 +20,8 @@ export interface WorkOptions {
    */
   readonly inlineRetry?: Duration
   /**
-   * How long steps that were told to stop are waited for, because their run is being cancelled, fails or is out of time. After
-   * that they are abandoned: the journal says so, and they are undone if they say how. @default 30 s
+   * How long attempts that were aborted are waited for, because their run is being cancelled, fails or is out of time. After
+   * that they are abandoned: the journal says so, and they are undone if they have an undo function. @default 30 s
    */
   readonly abortGrace?: Duration
   /**
@@ -31,8 +31,8 @@ export interface WorkOptions {
   readonly maxCrashes?: number
   /**
    * How long `stop()` waits for steps that are under way. Nothing new begins meanwhile, and each run is given back as soon as
-   * its steps have ended; what is left then is abandoned and given back. Most platforms kill a process 30 s after they asked
-   * it to stop. @default 20 s
+   * its steps have ended; the remaining steps are then abandoned and their runs given back. Most platforms kill a process 30
+   * s after they asked it to stop. @default 20 s
    */
   readonly shutdownTimeout?: Duration
   /**

@@ -1,12 +1,12 @@
-// A worker: what makes the runs of one process move. It claims what it can perform, performs it in a bounded number of
-// slots, keeps its leases, takes over from workers that died, and gives everything back gracefully when it is stopped.
+// A worker moves the runs of one process. It claims the runs that it can perform, performs them in a bounded number of slots,
+// keeps its leases, takes over from workers that died, and gives everything back gracefully when it is stopped.
 
 import type { Host } from '../core/definition/definition.ts'
 import { leaseBounds, patienceBounds, toMs } from '../core/definition/duration.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Lease, Run, ControlRequest } from '../core/model/run.ts'
-import { leastMaxCrashes } from '../core/rules/suspect.ts'
+import { leastMaxCrashes } from '../core/rules/claims/suspect.ts'
 import { checkOptions } from '../core/text/suggest.ts'
 import type { LocalWorker, Engine } from '../engine/engine.ts'
 import type { Beat, HeldClaim } from '../store.ts'
@@ -22,12 +22,12 @@ import { Slots } from './perform/slots.ts'
 import { Witness } from './perform/suspect-witness.ts'
 import { count, heartbeatMs, workOptionNames, type WorkOptions } from './work-options.ts'
 
-/** How long the answer to a last commit may take to get here after the store has said that the run is not held here. */
+/** How long the answer to a last commit may take to get here after the store has reported that the run is not held here. */
 const lostGraceMs = 1_000
 
 /** How long a worker that has to stop waits for its last commits: those of runs that leave, and then all that is left. */
 const lastWordsMs = 2_000
-/** How long an idle worker sleeps at most: hints may be lost, and other processes may give none. */
+/** How long an idle worker sleeps at most: hints may be lost, and other processes may send none. */
 const longestPollMs = 3_000
 
 /** Has no getter: each object that is made with one is a table of its own, and its properties are looked up in it. */
@@ -49,11 +49,11 @@ export class Worker implements HeartbeatListener {
   private readonly housekeeper: Housekeeper
   private readonly shutdownMs: number
   private readonly leaseMs: number
-  /** How often the steps of a run said that they are alive, until a heartbeat that tells of it has succeeded. */
+  /** How often the steps of a run reported that they are alive, until a heartbeat that carries it has succeeded. */
   private readonly lively = new Map<string, number>()
-  /** What of that the last heartbeat told. */
+  /** The part of that which the last heartbeat carried. */
   private toldLively: ReadonlyMap<string, number> = new Map()
-  /** Claims that the last heartbeat told of and nobody here knows. */
+  /** Unknown leases of the last heartbeat. */
   private unknownLeases: ReadonlySet<string> = new Set()
   /** For how many reasons nothing new may be taken. */
   private pauses = 0
@@ -142,7 +142,7 @@ export class Worker implements HeartbeatListener {
 
   /** Opens the session, takes over from workers that died, and begins to claim. */
   async start(): Promise<RecoveryCount> {
-    // Before it holds anything: who may not read it can perform no run that issues tokens.
+    // Before it holds a run: a process that may not read the key can perform no run that issues tokens.
     this.host.tokenKey = await this.engine.readTokenKey()
     this.engine.leaseFor(this.leaseMs)
     await this.heartbeat.start().catch((error: unknown) => {
@@ -150,7 +150,7 @@ export class Worker implements HeartbeatListener {
       throw error
     })
     const tookOver = await this.rescuer.start().catch(async (error: unknown) => {
-      // Nobody will stop a worker that never started.
+      // The caller will not stop a worker that never started.
       await this.stop()
       throw error
     })
@@ -165,8 +165,8 @@ export class Worker implements HeartbeatListener {
   }
 
   /**
-   * Stops claiming and begins no step. Gives each run back when its steps under way have ended, and abandons what is left after
-   * the shutdown timeout. Calling it again is fine.
+   * Stops claiming and begins no step. Gives each run back when its steps under way have ended, and abandons the remaining
+   * steps after the shutdown timeout. Calling it again is fine.
    */
   stop(): Promise<void> {
     this.stopped ??= this.shutDown().finally(() => {
@@ -176,7 +176,7 @@ export class Worker implements HeartbeatListener {
     return this.stopped
   }
 
-  /** Asks at once, and not with its next heartbeat, what others want of the runs that it holds. */
+  /** Asks for control requests at once, and not with the next heartbeat. */
   beat(): void {
     this.heartbeat.hurry()
   }
@@ -192,13 +192,13 @@ export class Worker implements HeartbeatListener {
   claims(): readonly HeldClaim[] {
     const { claims, overdue } = this.performer.claims(this.lively)
     this.toldLively = new Map(this.lively)
-    // Others may have taken these over. A step that hangs would never ask, so it is told.
+    // Other workers may have taken these over. A step that hangs would never ask, so it is aborted.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
     return claims
   }
 
   claimsKept(busy: readonly string[]): void {
-    // Who said so again meanwhile is told with the next one, and so is who was not heard because somebody has the row.
+    // A run that reported again meanwhile, or whose row was locked, is extended with the next heartbeat.
     for (const [runId, times] of this.toldLively) {
       if (this.lively.get(runId) === times && !busy.includes(runId)) this.lively.delete(runId)
     }
@@ -240,8 +240,8 @@ export class Worker implements HeartbeatListener {
     for (const { runId, token } of unknownLeases) {
       if (this.performer.isMoving(runId) || this.claimer.holds(runId)) continue
       const claim = `${runId} ${token}`
-      // One that was leased a moment ago begins soon. One that is still unknown a beat later is nobody's: whoever leased it
-      // here was told that this had failed.
+      // A run that was leased a moment ago begins soon. A lease that is still unknown a heartbeat later has no owner here:
+      // the call that took it was answered with an error.
       if (this.unknownLeases.has(claim)) {
         this.performer.disown(runId, token)
         unknownLease.push({ session: this.engine.session, token, runId })
@@ -294,7 +294,7 @@ export class Worker implements HeartbeatListener {
   }
 
   private controlled(run: Run): void {
-    // Also when nobody wants anything any more: a pause that was taken back must not be obeyed.
+    // Also when the request was withdrawn: a pause that was taken back must not be obeyed.
     if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
@@ -318,11 +318,12 @@ export class Worker implements HeartbeatListener {
     engine.onReady = () => undefined
     engine.onDeadline = () => undefined
     engine.onChore = () => undefined
-    // Before anything is waited for: what arrives later is given back, too.
+    // Before any wait: runs that arrive later are given back, too.
     this.performer.giveBackAll()
     this.rescuer.stop()
     this.housekeeper.stop()
-    // What a claim leases that is answered later is given back when the answer comes, or by others once the session is over.
+    // Runs that a claim leases and that is answered later are given back when the answer comes, or taken over by other
+    // workers once the session is over.
     const { clock } = engine.ports
     const leftOf = (ms: number): (() => number) => {
       const end = clock.monotonic() + ms

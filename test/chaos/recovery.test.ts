@@ -223,7 +223,7 @@ describe('the split of a recovery', () => {
       '| all, without the time that the server was away | 3 | 2,500 ms | 3,000 ms | 3,000 ms |',
       '| part: its lease was not yet over | 3 | 2,000 ms | 2,000 ms | 2,000 ms |',
       '| part: the server was away | 1 | 1,000 ms | 1,000 ms | 1,000 ms |',
-      '| part: nobody asked for work | 2 | 1,000 ms | 1,000 ms | 1,000 ms |',
+      '| part: no worker polled for work | 2 | 1,000 ms | 1,000 ms | 1,000 ms |',
     ])
   })
 })

@@ -67,7 +67,7 @@ function spoil(path: string, copied: string): void {
   db.prepare('update runs set parent_id = ?, metadata = ?, tags = ?').run([attack, `{${json}:${json}}`, `[${json}]`])
   db.prepare(`update journal set name = name || ? where kind in ('waiting', 'woken') or seq % 2 = 0`).run([attack])
   db.prepare(`update journal set data = ? where kind = 'step-succeeded'`).run([json])
-  db.prepare(`update messages set id = id || ?, name = ? where policy is null`).run([attack, attack])
+  db.prepare(`update messages set id = id || ?, name = ? where on_unread is null`).run([attack, attack])
   db.prepare(`update messages set data = ?`).run([json])
   const columns = (db.prepare(`select name from pragma_table_info('runs')`).all([]) as { readonly name: string }[])
     .map(({ name }) => name)

@@ -129,7 +129,7 @@ describe('input of twenty megabytes', () => {
       }
     })()
     const call = { io: { cwd: '/', stdin: endless } } as unknown as Call
-    await expect(inputOf(call, 'input', '-', undefined)).rejects.toThrow(`What came from standard input ${told}`)
+    await expect(inputOf(call, 'input', '-', undefined)).rejects.toThrow(`The text from standard input ${told}`)
     expect(read).toBe(17)
     await expect(inputOf(call, 'input', undefined, '/dev/zero')).rejects.toThrow(`The file "/dev/zero" ${told}`)
   })

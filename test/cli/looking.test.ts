@@ -351,7 +351,7 @@ describe('payloads that cannot be read here', () => {
     await bad.result().catch(() => undefined)
     const journal = await run(['journal', good.id])
     expect(journal.code).toBe(0)
-    expect(journal.stdout).toMatch(/started .*it was put elsewhere.*\n.*step-succeeded {2}greet .*PAYLOAD_CORRUPT/)
+    expect(journal.stdout).toMatch(/started .*it is offloaded.*\n.*step-succeeded {2}greet .*PAYLOAD_CORRUPT/)
     expect((await run(['show', good.id])).stdout).toMatch(/ greet +█/)
     expect((await run(['watch', bad.id])).code).toBe(5)
     expect((await run(['runs'])).stdout).toContain(bad.id)

@@ -165,14 +165,14 @@ describe('migrating Postgres', () => {
     const options = ['--store', url, '--schema', schema]
     const made = await cli(['migrate', ...options, '--views', 'runs,instances,waits,queues'])
     expect(made.stdout).toContain(
-      `The views stand in ${['runs', 'instances', 'waits', 'queues'].map((name) => `${schema}_${name}`).join(', ')}.\n`,
+      `The views are in ${['runs', 'instances', 'waits', 'queues'].map((name) => `${schema}_${name}`).join(', ')}.\n`,
     )
     expect(await rows(`select * from ${quoteSchema(`${schema}_instances`)}.workflow_instances`)).toEqual([])
     const dropped = await cli(['migrate', ...options, '--views', 'none'])
     expect(dropped.stdout).toContain('The views are dropped.\n')
     expect(await rows(`select 1 from pg_views where schemaname like '${schema}%'`)).toEqual([])
     const shown = await cli(['migrate', ...options, '--views', 'queues', '--payloads'])
-    expect(shown.stdout).toContain(`The views stand in ${schema}_queues, ${schema}_queues_payloads.\n`)
+    expect(shown.stdout).toContain(`The views are in ${schema}_queues, ${schema}_queues_payloads.\n`)
     const unnamed = await cli(['migrate', ...options, '--payloads'])
     expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining('--payloads needs --views')])
     const wrong = await cli(['migrate', ...options, '--views', 'instancs'])

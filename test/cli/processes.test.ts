@@ -64,7 +64,7 @@ describe('the command in a process of its own', () => {
     const busy = await Promise.race(workers.map((worker) => worker.says('slow step begins').then(() => worker)))
     busy.kill('SIGINT')
     expect(await busy.ended).toEqual({ code: 0, signal: null })
-    expect(busy.said()).toMatch(/Stopping: .*\nStopped\. Nothing is held any more\.\n$/)
+    expect(busy.said()).toMatch(/Stopping: .*\nStopped\. This worker holds no run\.\n$/)
     expect(await holdfast.run(id).result({ timeout: '10s' })).toBe('slept')
     expect(workers.filter((worker) => worker.said().includes('slow step begins'))).toHaveLength(1)
     const other = workers.find((worker) => worker !== busy)!

@@ -43,7 +43,7 @@ describe('holdfast rekey', () => {
     stopped.signal('SIGINT')
     const { code, stdout } = await stopped.ended
     expect(code).toBe(130)
-    const [, after] = /Go on with: holdfast rekey --after (\S+)/.exec(stdout) ?? []
+    const [, after] = /Continue with: holdfast rekey --after (\S+)/.exec(stdout) ?? []
     expect(after).toBeDefined()
     const rest = await run(['rekey', ...module, '--after', after ?? ''])
     expect(rest.stdout).toMatch(/^Looked at [12] runs?, and encrypted [36] payloads of [12] runs? anew\.\n$/)

@@ -16,7 +16,7 @@ describe('holdfast signal', () => {
     const again = await run(['signal', id, 'approved', '-', '--id', 's-1', '--json'], { stdin: '[1]' })
     expect(JSON.parse(again.stdout)).toEqual({ outcome: 'queued', runId: id, signalId: 's-1' })
     const repeated = await run(['signal', id, 'approved', '--file', file('p.json', '2'), '--id', 's-1'])
-    expect(repeated.stdout).toContain('under that id already')
+    expect(repeated.stdout).toContain('under that id; nothing has changed')
   })
 
   it('finds the run by its key', async () => {

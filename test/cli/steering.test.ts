@@ -51,6 +51,17 @@ describe('holdfast start', () => {
     expect((await run(['start', 'demo.greet', '-'], { stdin: '{' })).code).toBe(2)
   })
 
+  it('refuses an input that is not UTF-8, and changes none of its characters', async () => {
+    const { holdfast, run } = await shop()
+    const latin = await run(['start', 'demo.greet', '--file', file('latin.json', Buffer.from('"Zo\u00eb"', 'latin1'))])
+    expect(latin.code).toBe(2)
+    expect(latin.stderr).toContain('The file "')
+    expect(latin.stderr).toContain('is not UTF-8 text. Convert it')
+    expect((await holdfast.count({})).count).toBe(0)
+    const plain = await run(['start', 'demo.greet', '--file', file('utf8.json', Buffer.from('"Zo\u00eb"', 'utf8'))])
+    expect((await holdfast.journal(idIn(plain.stdout)))[0]!.data).toBe('Zo\u00eb')
+  })
+
   it('tells a misspelt type, and a key that is taken', async () => {
     const { run } = await shop()
     const misspelt = await run(['start', 'demo.great'])
@@ -164,7 +175,7 @@ describe('holdfast cancel and retry, for many', () => {
     for (const command of ['cancel', 'retry']) {
       const { code, stderr } = await one.run([command, '--yes'])
       expect(code).toBe(2)
-      expect(stderr).toContain('Name a run by its id, or choose runs with options')
+      expect(stderr).toContain('Name one by its id, or choose runs with options')
     }
     expect(await statuses(one)).toEqual(['pending', 'pending', 'pending'])
   })
@@ -277,7 +288,7 @@ describe('holdfast pause, resume and remove', () => {
       '--note',
       'wait',
     ])
-    expect(paused.stdout).toBe(`Run ${id} is paused. Let it go on: holdfast resume ${id}\n`)
+    expect(paused.stdout).toBe(`Run ${id} is paused. Continue it: holdfast resume ${id}\n`)
     expect((await run(['show', id])).stdout).toMatch(/paused .*‖.* maintenance: wait/)
     const resumed = await run(['resume', id, '--note', 'go', '--json'])
     expect(JSON.parse(resumed.stdout)).toEqual({ id, outcome: 'resumed', status: 'pending' })
@@ -320,7 +331,7 @@ describe('holdfast worker', () => {
     worker.signal('SIGINT')
     const { code, stdout } = await worker.ended
     expect(code).toBe(0)
-    expect(stdout).toMatch(/Stopping: waits .*\nStopped\. Nothing is held any more\.\n$/)
+    expect(stdout).toMatch(/Stopping: waits .*\nStopped\. This worker holds no run\.\n$/)
   })
 
   it('SW-A4 tells a program the same as a stream of events', async () => {

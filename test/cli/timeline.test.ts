@@ -136,7 +136,7 @@ describe('the timeline of a run', () => {
       100,
     ).join('\n')
     expect(lines).toMatch(/paused +‖{10,} +drift: charge is not asked for/)
-    expect(lines).toContain('entry 2 counts no more')
+    expect(lines).toContain('entry 2 was dropped')
     expect(lines).toMatch(/resumed .*▶ .*renamed/)
     expect(lines).toContain('as shop.order v3')
     expect(lines.match(/s {2}charge /g)).toHaveLength(2)
@@ -198,7 +198,7 @@ describe('the timeline of a run', () => {
       200,
     ).join('\n')
     expect(lines).toMatch(/race .*waited 100 ms: ok came first, until the signal approved came/)
-    expect(lines).toMatch(/news .*waited 100 ms, until the topic news told it/)
+    expect(lines).toMatch(/news .*waited 100 ms, until a broadcast of the topic news/)
     expect(lines).toMatch(new RegExp(`child .*waited 100 ms, until run ${other} ended`))
     expect(lines).toMatch(new RegExp(`start .*waited 100 ms: run ${other} could not be started`))
     expect(lines).toMatch(/token .*a token was issued/)

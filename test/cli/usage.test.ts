@@ -36,7 +36,7 @@ describe('help', () => {
   it('of check says that it runs what it imports: nobody takes a check of a module for a look at it', async () => {
     const { stdout } = await cli(['check', '--help'])
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
-      'Importing runs what the module does at its top level, with your rights',
+      'Importing runs the top-level code of the module, with your rights',
     )
   })
 
@@ -59,7 +59,7 @@ describe('arguments that do not exist', () => {
     [['show', someId, 'more'], 'Too many arguments'],
     [['show', 'order-42'], '"order-42" is not the id of a run'],
     [['show'], 'Which run?'],
-    [['show', '--key', 'k'], 'say also of which --type'],
+    [['show', '--key', 'k'], 'add its --type'],
     [['show', someId, '--key', 'k', '--type', 't'], 'not by both'],
     [['cancel', someId, '--type', 't'], 'not both'],
     [['retry', someId, '--dry-run'], 'an id names just one'],
@@ -70,7 +70,7 @@ describe('arguments that do not exist', () => {
     [['resume', someId, '--reason', 'crashes'], 'not both'],
     [['resume', '--type', 't', '--drop', '1'], 'A journal is repaired run by run'],
     [['remove', '--yes'], 'or choose many with options such as --type'],
-    [['remove', '--key', 'k'], 'say also of which --type'],
+    [['remove', '--key', 'k'], 'add its --type'],
     [['remove', '--all'], 'Unknown option'],
     [['pause', someId, '--reason', 'operater'], 'Did you mean "operator"?'],
     [['resume', someId, '--drop', 'first'], '--drop must be a whole number from 1'],
@@ -87,7 +87,7 @@ describe('arguments that do not exist', () => {
     [['signal'], 'Which run?'],
     [['signal', someId], 'Which signal?'],
     [['signal', 'order-42', 'paid'], '"order-42" is not the id of a run'],
-    [['signal', '--key', 'k', 'paid'], 'say also of which --type'],
+    [['signal', '--key', 'k', 'paid'], 'add its --type'],
     [['signal', '--key', 'k', '--type', 't'], 'Which signal?'],
     [['signal', someId, 'paid', '1', '--key', 'k', '--type', 't'], 'not by both'],
     [['signal', someId, 'paid', '{a:1}'], 'line 1, column 2'],

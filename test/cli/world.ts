@@ -104,7 +104,7 @@ export function folder(): string {
 }
 
 /** A file with this text, in a folder of its own. */
-export function file(name: string, text: string): string {
+export function file(name: string, text: string | Uint8Array): string {
   const path = join(folder(), name)
   writeFileSync(path, text)
   return path

@@ -77,6 +77,7 @@ beforeAll(async () => {
     paths: {
       holdfast: [`${root}/src/index.ts`],
       'holdfast/testing/store': [`${root}/src/testing/contract/index.ts`],
+      'holdfast/store': [`${root}/src/store-kit.ts`],
       'holdfast/*': [`${root}/src/*/index.ts`],
     },
   }

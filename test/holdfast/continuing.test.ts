@@ -1,7 +1,9 @@
 // Beginning anew under the same id, for runs that never end: replay reads nothing of what came before.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
 import { workflow, type HoldfastError, type Workflow } from 'holdfast'
+import { openWorking } from './open.ts'
 import { everyStore } from './stores.ts'
 import { kindsOf, virtualWorld } from './virtual-world.ts'
 
@@ -30,6 +32,18 @@ describe('continueAsNew', () => {
     // The same step of another round is another step to whoever it calls.
     expect(new Set(keys).size).toBe(3)
     expect((await holdfast.get(run)).key).toBe('counter')
+  })
+
+  it('does not begin in the async context that the code before it had made for itself', async () => {
+    const context = new AsyncLocalStorage<string>()
+    const seen: (string | undefined)[] = []
+    const loop: Workflow<number, void> = workflow('loop.context', (ctx, n: number): Promise<void> => {
+      seen.push(context.getStore())
+      return n === 3 ? Promise.resolve() : context.run(`round ${n}`, () => ctx.continueAsNew(n + 1))
+    })
+    const holdfast = await openWorking([loop])
+    await (await holdfast.start(loop, 1)).result()
+    expect(seen).toEqual([undefined, undefined, undefined])
   })
 
   it('WC-A5 continueAs goes on as another workflow, also where this process does not have it', async () => {

@@ -139,7 +139,7 @@ describe('a dead letter', () => {
     const settle = (): never => {
       throw new Error('The process is gone')
     }
-    const dying = await open({ store: changed(store, { settleDeadLetter: settle } as never) })
+    const dying = await open({ store: changed(store, { settleDeadLetter: settle }) })
     await expect(dying.retryDeadLetter(letter, { to: heir })).rejects.toThrow('gone')
     expect(await holdfast.retryDeadLetter(letter, { to: heir })).toMatchObject({ outcome: 'queued', repeated: true })
     expect(await mailOf(store, heir)).toHaveLength(1)

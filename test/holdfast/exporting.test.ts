@@ -197,7 +197,7 @@ describe('replay()', () => {
     const other = workflow('other', () => 1)
     expect((await errorOf(replay(other, exported))).message).toContain('of "greet" version 1, the workflow is "other"')
     const next = workflow('greet', { version: 2 }, () => 1)
-    expect((await errorOf(replay(next, exported))).message).toContain('give that one to replay()')
+    expect((await errorOf(replay(next, exported))).message).toContain('pass that one to replay()')
     const { run, entries } = exported
     const wrong: readonly (readonly [unknown, string])[] = [
       ['text', 'Got "text"'],

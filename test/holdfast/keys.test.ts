@@ -211,6 +211,19 @@ describe('a workflow whose runs are unique by their input', () => {
     expect((await holdfast.start(byField, { orderId: 'A-7 b' })).key).toBe('orderId::A-7 b')
   })
 
+  it('finds a run by the value of the field, where the type and its workflow are known, or by the whole key', async () => {
+    const { open } = virtualWorld()
+    const holdfast = await open({ workflows: [byField] })
+    const { id } = await holdfast.start(byField, { orderId: 42 })
+    const found = async (filter: Parameters<typeof holdfast.find>[0]): Promise<readonly string[]> =>
+      (await holdfast.find(filter)).runs.map((run) => run.id)
+    expect(await found({ type: 'by.field', key: '42' })).toEqual([id])
+    expect(await found({ type: ['by.field'], key: 'orderId::42' })).toEqual([id])
+    expect(await found({ key: 'orderId::42' })).toEqual([id])
+    expect((await holdfast.count({ type: 'by.field', key: '42' })).count).toBe(1)
+    expect((await holdfast.cancelMany({ type: 'by.field', key: '42' })).matched).toBe(1)
+  })
+
   it('reads what the schema has made of the input, by a function if one is given', async () => {
     const { open } = virtualWorld()
     const input = z.object({ mail: z.string().transform(async (text) => text.toLowerCase()) })

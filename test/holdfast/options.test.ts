@@ -17,6 +17,19 @@ import { open, openWorking } from './open.ts'
 const picky = workflow('picky', { input: z.strictObject({ name: z.string() }) }, (_ctx, { name }) => name)
 const greet = workflow('greet', (_ctx, name: string) => name)
 
+describe('an id of a run that is no text', () => {
+  it.each([Symbol('id'), 7, { toString: () => '01a1ecba-fe18-7000-91be-b23395b49c36' }])(
+    'is refused with what an id is: %s',
+    async (id) => {
+      const holdfast = await open({ workflows: [greet] })
+      for (const options of [{ id }, { parent: id }] as unknown as StartOptions[]) {
+        await expect(holdfast.start(greet, 'Ada', options)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+      }
+      expect((await holdfast.count({})).count).toBe(0)
+    },
+  )
+})
+
 describe('a misspelt option', () => {
   it('of createHoldfast is refused with the right spelling', async () => {
     const options = { store: 'memory:', workflow: [greet] } as HoldfastOptions

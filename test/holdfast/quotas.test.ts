@@ -102,7 +102,7 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
     expect(told).toMatchObject({ code: 'MAILBOX_FULL' })
   })
 
-  it('a topic takes no more than limits.retained for those who come later', async () => {
+  it('a topic keeps no more than limits.retained for later subscribers', async () => {
     const { open } = await make()
     const holdfast = await open({ limits: { retained: 2 } })
     for (const on of [prices, jobs]) {
@@ -111,8 +111,8 @@ describe.each(everyStore)('on the $name store', ({ make }) => {
         code: 'TOPIC_FULL',
         family: 'conflict',
         message:
-          `The topic "${on.name}" is full: it keeps at most 2 (limits.retained of createHoldfast()) broadcasts for those who ` +
-          'come later. Send it again once some of them were taken or have aged, or raise the limit.',
+          `The topic "${on.name}" is full: it keeps at most 2 (limits.retained of createHoldfast()) broadcasts for later ` +
+          'subscribers. Send it again once some of them were taken or have aged, or raise the limit.',
         details: { topic: on.name, signalId: 'third', limit: 'retained', most: 2 },
       })
     }

@@ -1,10 +1,13 @@
 // Keys are rotated while workers run: no run is lost, and in the end nothing needs the old key.
 
 import { randomBytes } from 'node:crypto'
-import { describe, expect, it } from 'vitest'
-import { workflow, type Holdfast } from 'holdfast'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createHoldfast, workflow, type Holdfast } from 'holdfast'
 import { encryptingCodec } from 'holdfast/encryption'
+import type { Run } from '../../src/core/model/run.ts'
+import { keepLines } from './open.ts'
 import { everyStore, type SharedStore } from './stores.ts'
+import { changed } from './virtual-world.ts'
 
 const bytes = { a: randomBytes(32), b: randomBytes(32) }
 const first = encryptingCodec({ keys: { a: bytes.a }, current: 'a' })
@@ -38,9 +41,14 @@ const workflows = [order, child, fails]
 async function texts({ store }: SharedStore, deleted = false): Promise<readonly string[]> {
   const found: string[] = []
   for (const { id } of await store.find({ deleted }, { limit: 1_000 })) {
-    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000 }])
+    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000, mail: { names: [], limit: 0 } }])
     found.push(...(loaded?.entries ?? []).flatMap(({ data }) => data ?? []))
-    found.push(...(loaded?.messages ?? []).map(({ data }) => data))
+    for (let [more, mailAfter] = [true, 0]; more;) {
+      const [page] = await store.load([{ runId: id, after: 0, limit: 0, mailAfter }])
+      found.push(...(page?.messages ?? []).map(({ data }) => data))
+      mailAfter = page?.messages.at(-1)?.position ?? mailAfter
+      more = (page?.messages.length ?? 0) > 0
+    }
   }
   return found
 }
@@ -55,6 +63,16 @@ async function waits(holdfast: Holdfast, id: string): Promise<void> {
 
 async function perform(holdfast: Holdfast, name: string, count: number): Promise<{ readonly id: string }[]> {
   return Promise.all(Array.from({ length: count }, (_, at) => holdfast.start(order, `${name} ${at}`)))
+}
+
+/** A run that nobody performs, with this many signals in its mailbox. */
+async function flooded(holdfast: Holdfast, count: number, payload: string): Promise<string> {
+  const { id } = await holdfast.start(order, 'Eve')
+  for (let sent = 0; sent < count; sent += 500) {
+    const some = Math.min(500, count - sent)
+    await Promise.all(Array.from({ length: some }, () => holdfast.signal(id, 'paid', payload)))
+  }
+  return id
 }
 
 describe.each(everyStore)('on $name', ({ make }) => {
@@ -157,6 +175,47 @@ describe.each(everyStore)('on $name', ({ make }) => {
     expect(await without.rekey()).toMatchObject({ rewritten: 0, unreadable: 1, missingKeys: ['a'] })
     expect(await rekeying.rekey()).toMatchObject({ rewritten: 1, held: 0, unreadable: 0 })
     expect((await texts(shared)).filter((text) => text.startsWith('enc1.a.'))).toEqual([])
+  })
+
+  it.each([
+    ['more unread signals than one load returns', 2_500, 'cash'],
+    ['unread signals that are heavier than one load', 30, 'x'.repeat(400_000)],
+  ])('rekey rewrites %s before the run says the new key', async (_, count, payload) => {
+    const shared = await make()
+    const id = await flooded(await shared.open({ codec: first, workflows }), count, payload)
+    const rekeying = await shared.open({ codec: both, workflows })
+    const done = await rekeying.rekey()
+    expect(done).toMatchObject({ runs: 1, rewritten: 1, payloads: count + 1, held: 0, unreadable: 0, next: null })
+    const after = await texts(shared)
+    expect(after.length).toBe(count + 1)
+    expect(after.filter((text) => !text.startsWith('enc1.b.')).length).toBe(0)
+    expect((await shared.store.get([id]))[0]?.keyId).toBe('b')
+    // It reads every payload, and the old key is gone.
+    const without = await shared.open({ codec: last, workflows })
+    expect(await without.rekey()).toMatchObject({ payloads: 0, unreadable: 0, missingKeys: [] })
+  })
+
+  it('rekey leaves a run its old key if a session takes it between two pages of its mailbox', async () => {
+    const shared = await make()
+    const { store } = shared
+    const id = await flooded(await shared.open({ codec: first, workflows }), 1_500, 'cash')
+    const request = { session: 's', selectors: [{ type: 'order', version: 1 }], limit: 1 }
+    const claimed: Run[] = []
+    const taking = changed(store, {
+      async rewritePayloads(rewrite) {
+        const answer = await store.rewritePayloads(rewrite)
+        if (claimed.length === 0) claimed.push(...(await store.claim(request)).runs)
+        return answer
+      },
+    })
+    const rekeying = await createHoldfast({ store: taking, codec: both, workflows, logger: keepLines() })
+    onTestFinished(() => rekeying.close())
+    expect(await rekeying.rekey()).toMatchObject({ payloads: 1_000, held: 1, unreadable: 0 })
+    expect((await store.get([id]))[0]).toMatchObject({ keyId: 'a', session: 's' })
+    await store.release(claimed.map(({ token }) => ({ runId: id, session: 's', token })))
+    expect(await rekeying.rekey()).toMatchObject({ payloads: 501, held: 0, unreadable: 0 })
+    expect((await texts(shared)).filter((text) => !text.startsWith('enc1.b.')).length).toBe(0)
+    expect((await store.get([id]))[0]?.keyId).toBe('b')
   })
 
   it('rekey beside working processes loses and repeats nothing', async () => {

@@ -34,3 +34,22 @@ it.each(['its block ends', 'the run is parked'])(
     ])
   },
 )
+
+it('a release that calls ctx is refused, as an acquire is: no replay would make the same call', async () => {
+  const { open, after } = virtualWorld()
+  const logger = keepLines()
+  const wrong = workflow('wrong', (ctx) =>
+    ctx.withResource(
+      () => 'connection',
+      () => void ctx.uuid(),
+      () => ctx.step('work', () => 'used'),
+    ),
+  )
+  const holdfast = await open({ workflows: [wrong], logger })
+  await holdfast.work()
+  const run = await holdfast.start(wrong)
+  expect(await after(run.result())).toBe('used')
+  const [error] = logger.lines.filter(({ level }) => level === 'error')
+  expect(error?.message).toBe(`A resource of run ${run.id} could not be released.`)
+  expect(String((error?.details as { error: unknown } | undefined)?.error)).toContain('withResource: release')
+})

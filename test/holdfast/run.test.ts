@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { isHoldfastError, workflow } from 'holdfast'
 import { gate, settled } from './gate.ts'
 import { keepLines, open, openWorking } from './open.ts'
+import { until } from '../chaos/crew.ts'
 
 const greet = workflow('demo.greet', async (ctx, name: string) => {
   const greeting = await ctx.step('greet', () => `Hello, ${name}`)
@@ -56,6 +57,33 @@ describe('a run', () => {
     expect(view).not.toHaveProperty('error')
     expect(view.endedAt).toBeInstanceOf(Date)
     expect(view.dueAt).toBeNull()
+  })
+
+  it('that failed for good is named in the log of its worker, once, whether or not code waits for its result', async () => {
+    const logger = keepLines()
+    const broken = workflow('broken.logged', (ctx) =>
+      ctx.step('break', () => Promise.reject(new Error('no stock')), { retry: { maxAttempts: 2, initial: 1 } }),
+    )
+    const holdfast = await openWorking([broken], { logger })
+    const { id } = await holdfast.start(broken)
+    await until('it has failed', async () => (await holdfast.get(id)).status === 'failed')
+    await settled()
+    const line = { level: 'warn', message: `Run ${id} of "broken.logged" failed: no stock` }
+    expect(logger.lines).toEqual([
+      { ...line, details: { run: id, type: 'broken.logged', error: expect.any(Error) as Error } },
+    ])
+  })
+
+  it('that failed names the code that waits for its result in the stack of the error', async () => {
+    const broken = workflow('broken.traced', (ctx) =>
+      ctx.step('break', () => Promise.reject(new Error('no')), { retry: { maxAttempts: 1 } }),
+    )
+    const holdfast = await openWorking([broken])
+    const run = await holdfast.start(broken)
+    const codeThatWaits = async (): Promise<unknown> => await run.result()
+    const error = await codeThatWaits().catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ code: 'RUN_FAILED' })
+    expect((error as Error).stack).toMatch(/at (async )?codeThatWaits .*run\.test\.ts/)
   })
 
   it('PQ-A5 is read with its error once it has failed', async () => {

@@ -2,7 +2,14 @@
 // machine lets one run out by mistake.
 
 import { onTestFinished } from 'vitest'
-import { createHoldfast, type Holdfast, type HoldfastOptions, type RunReference, type Store } from 'holdfast'
+import {
+  createHoldfast,
+  type Holdfast,
+  type HoldfastOptions,
+  type RunReference,
+  type Store,
+  type StoreAdmin,
+} from 'holdfast'
 import { createVirtualClock, type VirtualClock } from 'holdfast/testing'
 import { MemoryStore } from '../../src/stores/memory/store.ts'
 import { keepLines } from './open.ts'
@@ -54,7 +61,7 @@ export function virtualWorld(): VirtualWorld {
 }
 
 /** The same store, but for what one test needs to go otherwise. */
-export function changed(store: Store, changes: Partial<Store>): Store {
+export function changed(store: Store, changes: Partial<Store & StoreAdmin>): Store {
   return new Proxy(store, {
     get(target, key) {
       const value: unknown = Reflect.get(key in changes ? changes : target, key)

@@ -193,8 +193,8 @@ export class Backlog {
       from generate_series(0, ${groups - 1}) as n cross join generate_series(1, 20) as position
       union all select 0, 'jobs', n, 'b' || n, 'one', '{}', ${this.baseMs}, null,
         case when n <= 2500 then ${idSql(this.baseMs, '1')} end, 0 from generate_series(1, 5000) as n;
-      insert into ${at}.messages (shard, run_id, position, id, name, data, at, outcome, taken_by, policy, fate)
-      select 0, id, 1, 'dead', 'approved', '{}', at, 'queued', 1, '{"onUnread":"dead-letter"}', 'dead'
+      insert into ${at}.messages (shard, run_id, position, id, name, data, at, outcome, taken_by, on_unread, fate)
+      select 0, id, 1, 'dead', 'approved', '{}', at, 'queued', 1, 'dead-letter', 'dead'
       from ${this.numbered} where kind = 'over' and n % 10 = 0;
       update ${at}.runs set inbox = 1 where shard = 0 and id in (
         select run_id from ${at}.messages where shard = 0 and fate = 'dead');`

@@ -79,6 +79,12 @@ const working: readonly Call[] = [
     size: 100,
     run: ({ store }, backlog) => store.load([{ runId: backlog.id('asleep', 1), after: 2_000, limit: 100 }]),
   },
+  {
+    name: 'load a page of a long mailbox',
+    size: 100,
+    run: ({ store }, backlog) =>
+      store.load([{ runId: backlog.id('asleep', 1), after: 0, limit: 0, mailAfter: 1_000 }], 4_000_000),
+  },
   ...[1, 100].map((size) => committed(`commit ${size} checkpoints`, size, () => ({}))),
   ...[1, 100].map((size) =>
     committed(`park ${size}`, size, () => ({

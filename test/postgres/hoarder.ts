@@ -8,8 +8,6 @@ export const hoarder = workflow('hoarder', async (ctx) => {
   return 'over'
 })
 
-const policy = '{"onUnread":"dead-letter"}'
-
 /** Puts messages into a mailbox, past the store: it would take its time. */
 export async function fill(url: string, schema: string, runId: string, count: number): Promise<void> {
   const client = new Client({ connectionString: url })
@@ -18,10 +16,10 @@ export async function fill(url: string, schema: string, runId: string, count: nu
     await client.query(`set search_path to ${escapeIdentifier(schema)}`)
     await client.query('begin')
     await client.query(
-      `insert into messages (shard, run_id, position, id, name, data, at, outcome, policy)
-       select 0, run.id, run.inbox + n, 'left-' || n, 'other', '{"value":1}', 1, 'queued', $3::text
+      `insert into messages (shard, run_id, position, id, name, data, at, outcome, on_unread)
+       select 0, run.id, run.inbox + n, 'left-' || n, 'other', '{"value":1}', 1, 'queued', 'dead-letter'
        from runs as run cross join generate_series(1, $2::integer) as n where run.id = $1::uuid`,
-      [runId, count, policy],
+      [runId, count],
     )
     await client.query('update runs set inbox = inbox + $2::integer where id = $1::uuid', [runId, count])
     await client.query('commit')

@@ -3,7 +3,7 @@
 
 import { Pool, type PoolClient } from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { workflow, type Holdfast } from 'holdfast'
+import { createHoldfast, workflow, type Holdfast } from 'holdfast'
 import { openPostgresStore } from '../../src/stores/postgres/index.ts'
 import type { ClientLike, PoolLike } from '../../src/stores/postgres/connection/database.ts'
 import { until } from '../chaos/crew.ts'
@@ -218,5 +218,21 @@ describe("a pool of the user's own", { timeout: 60_000 }, () => {
     expect(store.capabilities.notifies).toBe(false)
     expect(await store.transact(async () => 'done')).toBe('done')
     await store.close()
+  })
+})
+
+describe('a pool of the application', () => {
+  it('gets every connection back when the last Holdfast on it is closed, and hears again with the next', async () => {
+    const pool = new Pool({ connectionString: await freshDatabase() })
+    onTestFinished(() => pool.end())
+    const store = await openPostgresStore({ pool })
+    const noop = workflow('noop', () => 1)
+    for (let time = 1; time <= 2; time += 1) {
+      const holdfast = await createHoldfast({ store, workflows: [noop] })
+      await until('it listens', () => store.capabilities.notifies)
+      expect(await (await holdfast.start(noop, undefined)).status()).toBe('pending')
+      await holdfast.close()
+      await until('all connections are idle', () => pool.totalCount === pool.idleCount)
+    }
   })
 })

@@ -3,7 +3,7 @@
 // topics. The same seed draws the same operations.
 
 import type { Draft } from '../../src/core/model/entry.ts'
-import type { MessageDraft } from '../../src/core/rules/unit-of-work.ts'
+import type { MessageDraft } from '../../src/core/rules/messages/unit-of-work.ts'
 import type { WaitTarget } from '../../src/core/model/wait-target.ts'
 import { keyScopes } from '../../src/core/model/key.ts'
 import type { MessagePolicy } from '../../src/core/model/topic.ts'
@@ -56,6 +56,7 @@ export class OperationGenerator {
   private readonly unique: (what: string) => string
   private readonly sentRuns: NewRun[] = []
   private readonly sentTransitions: Transition[] = []
+  private readonly askedChildren = new Set<string>()
   private readonly sentMessages: NewMessage[] = []
   private readonly sentBroadcasts: NewBroadcast[] = []
   private readonly sentRequests: ControlCommand[] = []
@@ -225,11 +226,18 @@ export class OperationGenerator {
       watches: some(watched),
       unwatches: this.chance(3) ? some(watched) : [],
       starts: some(() => ({
-        run: this.fresh(run.id, this.chance(8) ? { id: this.pick(rows).id } : {}),
+        run: this.fresh(run.id, this.chance(8) ? this.takenId(run, rows) : {}),
         awaited: this.chance(2),
         onParentEnd: this.pick(['cancel', 'abandon'] as const),
       })),
     }
+  }
+
+  /** The id of another run, for a child. No run asks for the same one twice: its refusal is a message with an id of its own. */
+  private takenId(parent: Run, rows: readonly Run[]): { readonly id?: string } {
+    const { id } = this.pick(rows)
+    const known = this.askedChildren.size
+    return this.askedChildren.add(`${parent.id} ${id}`).size > known ? { id } : {}
   }
 
   private control(rows: readonly Run[]): Operation {
@@ -311,11 +319,11 @@ export class OperationGenerator {
 
   private read(rows: readonly Run[]): Operation {
     const names = ['go', ...topics.map(({ name }) => name), ...rows.map(({ id }) => id)].filter(() => this.chance(2))
-    const mail = { names, limit: this.below(4) }
+    const mail = this.chance(3) ? { mailAfter: this.below(4) } : { mail: { names, limit: this.below(4) } }
     const latest = { kind: 'logged', name: 'n' } as const
     const requests = rows
       .filter(() => this.chance(4))
-      .map(({ id }) => ({ runId: id, after: 0, limit: 2, mail, ...(this.chance(2) ? { latest } : {}) }))
+      .map(({ id }) => ({ runId: id, after: 0, limit: 2, ...mail, ...(this.chance(2) ? { latest } : {}) }))
     const mostBytes = this.maybe(20, 2) ?? undefined
     return (store) => store.load(requests, mostBytes)
   }

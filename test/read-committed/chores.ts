@@ -1,10 +1,10 @@
 // Going on with what an end or a broadcast left to do. A chore is taken in a transaction of its own; its page locks, looks and
-// writes like everything that reaches others, and finds out under the locks whether somebody else was faster.
+// writes like everything that reaches others, and finds out under the locks whether another process was faster.
 
 import { choreOrder, choreTakenMs, nextChoreInMs, type Chore } from '../../src/core/model/chore.ts'
-import { doChore } from '../../src/core/rules/exchange.ts'
+import { doChore } from '../../src/core/rules/messages/exchange.ts'
 import type { ChoresDone } from '../../src/store.ts'
-import { lendBooks } from './exchange/unit-of-work.ts'
+import { lendUnitOfWork } from './exchange/unit-of-work.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
 import { exchange } from './exchange/exchange.ts'
 
@@ -17,7 +17,7 @@ export async function doChores(parts: Parts): Promise<ChoresDone> {
       ids: chore.kind === 'end' || chore.kind === 'mail' ? [chore.target] : [],
       mayTouch: true,
       mustLook: true,
-      lend: lendBooks,
+      lend: lendUnitOfWork,
       decide: async (unitOfWork) => doChore(unitOfWork, chore),
     }),
   )
@@ -33,7 +33,7 @@ async function takeChore(x: Execution): Promise<Chore | undefined> {
   return taken
 }
 
-/** When somebody else must have done one that it has taken. */
+/** When another process must have done one that it has taken. */
 async function nextInMs(x: Execution): Promise<number | null> {
   const dues = await x.run('chore.next', (tx) => tx.select(x.tables.chores, {}).map(({ due }) => due))
   return nextChoreInMs(dues, x.now())

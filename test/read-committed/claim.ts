@@ -1,11 +1,10 @@
 // Handing out what is due. What is picked is picked without locks and may be gone a moment later; the update that leases it
-// judges every row anew, passes over those that somebody else has locked, and ends when it has as many as are wanted.
+// judges every row anew, passes over those that others have locked, and ends when it has as many as are wanted.
 
-import { dueOrder, inTurns } from '../../src/core/rules/claim-order.ts'
-import { isReadable } from '../../src/core/rules/readable.ts'
+import { dueOrder, inTurns } from '../../src/core/rules/claims/claim-order.ts'
+import { claimed, isClaimable } from '../../src/core/rules/claims/claim.ts'
 import type { Claimed, ClaimRequest } from '../../src/store.ts'
 import type { Execution } from './database/call.ts'
-import { isOver } from './rescue.ts'
 import { hasEnded } from './sessions.ts'
 import { byId, queueText, runOf, type RunRow } from './database/tables.ts'
 import type { Query } from './database/transaction.ts'
@@ -27,14 +26,14 @@ export async function claimRuns(x: Execution, request: ClaimRequest): Promise<Cl
     return tx.update(runs, query, (row): RunRow => ({ ...row, readiness: 'ready' }), { skipLocked: true })
   })
   const now = x.now()
-  const isReady = (row: RunRow): boolean => row.readiness === 'ready' && !isOver(row, now) && isReadable(row, request)
+  const isReady = (row: RunRow): boolean => row.readiness === 'ready' && isClaimable(row, request, now)
   const ready = selectors.map((one) => queueText('ready', one))
   const query = { at: ['queue', ready], where: isReady } as const
   const picked = await pick(x, query, (rows) => inTurns(rows, selectors), allowed)
   const leased = await lease(x, { picked, allowed, isReady, now }, request)
   const coming = await x.run('claim.next', (tx) => tx.select(runs, { at: ['queue', timed], order: dueOrder }))
   const next = coming.find(({ due }) => due !== null && due > now)
-  // What has come due and was not moved is in the hands of somebody else. What was picked and not leased is there still, or
+  // What has come due and was not moved is in the hands of others. What was picked and not leased is there still, or
   // others were quicker, and there may be more behind it.
   const isLeft = coming.length > 0 && coming[0] !== next
   return { runs: leased.map(runOf), more: picked.length > leased.length || isLeft, nextDue: next?.due ?? null, now }
@@ -45,7 +44,7 @@ async function claimIsolated(x: Execution, request: ClaimRequest, allowed: numbe
   const { runs } = x.tables
   const now = x.now()
   const isReady = (row: RunRow): boolean =>
-    row.readiness === 'isolated' && row.due !== null && row.due <= now && !isOver(row, now) && isReadable(row, request)
+    row.readiness === 'isolated' && row.due !== null && row.due <= now && isClaimable(row, request, now)
   const suspects = request.selectors.map((one) => queueText('isolated', one))
   const query = { at: ['queue', suspects], where: isReady } as const
   const picked = await pick(x, query, (rows) => rows.toSorted(dueOrder), allowed)
@@ -59,8 +58,8 @@ async function claimIsolated(x: Execution, request: ClaimRequest, allowed: numbe
 }
 
 /**
- * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. Nobody is kept from
- * the next run by a run that somebody else has.
+ * Several times as many as are allowed: of those, some may be locked by strangers, or by others who claim. No claim is
+ * kept from the next run by a run that others have.
  */
 function pick(
   x: Execution,
@@ -84,7 +83,7 @@ interface Pick {
 async function lease(
   x: Execution,
   { picked, allowed, isReady, now }: Pick,
-  { session, selectors, isolated = false }: ClaimRequest,
+  request: ClaimRequest,
 ): Promise<readonly RunRow[]> {
   if (picked.length === 0 || allowed === 0) return []
   const blindly = x.is('no-recheck-on-claim')
@@ -96,27 +95,7 @@ async function lease(
     ? ({ at: ['id', ids.slice(0, allowed)], order: byId } as const)
     : ({ at: ['id', ids], where: isReady, order, limit: allowed } as const)
   const leased = await x.run('claim.lease', (tx) =>
-    tx.update(
-      x.tables.runs,
-      query,
-      (row): RunRow => {
-        const leaseMs = selectors.find((one) => one.type === row.type && one.version === row.version)?.leaseMs ?? null
-        return {
-          ...row,
-          status: row.status === 'cancelling' ? 'cancelling' : 'running',
-          readiness: 'leased',
-          due: null,
-          session,
-          token: row.token + 1,
-          // A suspect is counted when it begins.
-          crashes: isolated ? row.crashes : row.crashes + 1,
-          deadline: leaseMs === null ? null : now + leaseMs,
-          expiresAt: null,
-          wakeNames: null,
-        }
-      },
-      { skipLocked: !blindly },
-    ),
+    tx.update(x.tables.runs, query, (row): RunRow => claimed(row, request, now), { skipLocked: !blindly }),
   )
   return leased.toSorted(order)
 }

@@ -27,7 +27,7 @@ import { startChild } from './start.ts'
 import { byId, placeText, waitText, type RunRow } from './database/tables.ts'
 import type { Snapshot } from './database/transaction.ts'
 
-/** The usual ones in one transaction; then those that did not fit, in another: so nobody is locked out of order. */
+/** The usual ones in one transaction; then those that did not fit, in another: so no run is locked out of order. */
 export async function commitTransitions(
   parts: Parts,
   transitions: readonly Transition[],
@@ -61,7 +61,7 @@ async function commitPlain(x: Execution, transitions: readonly Transition[]): Pr
       x.tables.runs,
       {
         at: ['id', [...byRun.keys()]],
-        // A flush in which nobody knows of the feed has none of its statements: who does not know is looked at.
+        // A flush in which no transition knows of the feed has none of its statements: one that does not know is looked at.
         where: (row, snapshot) => (tells || !row.feed) && isPlain(x, row, of(row), snapshot),
         order: byId,
       },
@@ -111,7 +111,7 @@ function isPlain(x: Execution, row: RunRow, transition: Transition, snapshot: Sn
   return parkIf.inbox === (x.is('look-and-lock-in-one') ? countMessages(x, row, snapshot) : row.inbox)
 }
 
-/** Nobody has to be told of the end, and nothing is left in the mailbox: both are columns of the row. */
+/** No other run has to be told of the end, and nothing is left in the mailbox: both are columns of the row. */
 function mayEndAlone({ watched, inbox }: RunRow, { status, emptyAt = 0 }: Transition): boolean {
   return status === null || !isTerminal(status) || (!watched && inbox === emptyAt)
 }
@@ -126,7 +126,7 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
   return exchange(x, {
     method: 'commit',
     ids: transitions.map(({ runId }) => runId),
-    // Whoever begins to wait for an end has to know whether that has come.
+    // A run that begins to wait for an end has to know whether that has come.
     needs: transitions.flatMap(({ outbound }) =>
       (outbound?.watches ?? []).flatMap((one) => (one.kind === 'run' ? [one.runId] : [])),
     ),
@@ -135,7 +135,7 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
     ),
     mustLook: true,
     leavesOthersUnlocked: isWatching && x.is('no-lock-on-watch'),
-    lend: (execution, lent) => new CommitBooks(execution, lent),
+    lend: (execution, lent) => new LockedCommitWork(execution, lent),
     async decide(unitOfWork) {
       const answers: Committed[] = []
       for (const transition of transitions) answers.push(await commitOne(x, unitOfWork, transition))
@@ -144,7 +144,7 @@ function commitAfterLooking(x: Execution, transitions: readonly Transition[]): P
   })
 }
 
-async function commitOne(x: Execution, unitOfWork: CommitBooks, transition: Transition): Promise<Committed> {
+async function commitOne(x: Execution, unitOfWork: LockedCommitWork, transition: Transition): Promise<Committed> {
   const row = unitOfWork.row(transition.runId)
   const answer = judge(unitOfWork, row, transition)
   if (answer !== null || row === undefined) return answer as Committed
@@ -155,7 +155,7 @@ async function commitOne(x: Execution, unitOfWork: CommitBooks, transition: Tran
 }
 
 /** The unit of work of transitions. */
-class CommitBooks extends LockedUnitOfWork implements CommitWork {
+class LockedCommitWork extends LockedUnitOfWork implements CommitWork {
   entryAt(runId: string, seq: number): EntryMark | undefined {
     return this.view.select(this.x.tables.journal, { at: ['place', [placeText(runId, seq)]] })[0]?.entry
   }

@@ -2,11 +2,13 @@
 // next one finds. Giving leases back is the same without anything to look at.
 
 import { uniqueText } from '../../src/core/model/key.ts'
-import { holds, isTerminal } from '../../src/core/model/run.ts'
-import { control, type ControlResult, type ControlCommand } from '../../src/core/rules/control.ts'
-import { giveBack } from '../../src/core/rules/takeover.ts'
+import { isTerminal } from '../../src/core/model/run.ts'
+import type { Keyed } from '../../src/core/rules/commit.ts'
+import { controlRun, type ControlWork } from '../../src/core/rules/control-run.ts'
+import type { ControlResult, ControlCommand } from '../../src/core/rules/control.ts'
+import { releaseRun } from '../../src/core/rules/claims/rescue.ts'
 import type { ReleasedLease } from '../../src/store.ts'
-import { concludeIfParted, lendBooks, type LockedUnitOfWork } from './exchange/unit-of-work.ts'
+import { lendUnitOfWork, LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
 import { exchange } from './exchange/exchange.ts'
 import { runOf, type RunRow } from './database/tables.ts'
@@ -18,62 +20,44 @@ export function controlRuns(x: Execution, requests: readonly ControlCommand[]): 
     ids,
     mayTouch: requests.some(({ kind }) => kind === 'cancel'),
     mustLook: true,
-    lend: lendBooks,
+    lend: (execution, lent) => new LockedControlWork(execution, lent),
     decide: async (unitOfWork) => {
-      const { applied, holders } = look(x, unitOfWork, requests)
-      return requests.map((request) => applyControl(unitOfWork, request, applied, holders))
+      unitOfWork.look(requests)
+      return requests.map((request) => structuredClone(controlRun(unitOfWork, unitOfWork.run(request.runId), request)))
     },
   })
 }
 
-interface Seen {
+class LockedControlWork extends LockedUnitOfWork implements ControlWork {
   /** Requests that took effect before, by run and id. */
-  readonly applied: Set<string>
-  /** Whoever has a key that a run of this batch would need. */
-  readonly holders: readonly RunRow[]
-}
+  private applied: ReadonlySet<string> = new Set()
+  /** Runs that have a key which a run of this batch would need. */
+  private holders: readonly RunRow[] = []
 
-function look({ tables }: Execution, unitOfWork: LockedUnitOfWork, requests: readonly ControlCommand[]): Seen {
-  const { runs, journal } = tables
-  const ids = requests.map(({ runId }) => runId)
-  const keys = requests.flatMap(({ kind, runId }) => (kind === 'retry' ? (keyOf(unitOfWork.row(runId)) ?? []) : []))
-  const asked = new Set(requests.map(({ runId, id }) => `${runId} ${id}`))
-  const entries = unitOfWork.view.select(journal, {
-    at: ['run', ids],
-    where: ({ runId, entry }) => asked.has(`${runId} ${entry.transition}`),
-  })
-  return {
-    applied: new Set(entries.map(({ runId, entry }) => `${runId} ${entry.transition}`)),
-    holders: unitOfWork.view.select(runs, { at: ['key', keys] }),
+  look(requests: readonly ControlCommand[]): void {
+    const { runs, journal } = this.x.tables
+    const ids = requests.map(({ runId }) => runId)
+    const keys = requests.flatMap(({ kind, runId }) => (kind === 'retry' ? (keyOf(this.row(runId)) ?? []) : []))
+    const asked = new Set(requests.map(({ runId, id }) => `${runId} ${id}`))
+    const entries = this.view.select(journal, {
+      at: ['run', ids],
+      where: ({ runId, entry }) => asked.has(`${runId} ${entry.transition}`),
+    })
+    this.applied = new Set(entries.map(({ runId, entry }) => `${runId} ${entry.transition}`))
+    this.holders = this.view.select(runs, { at: ['key', keys] })
   }
-}
 
-function applyControl(
-  unitOfWork: LockedUnitOfWork,
-  request: ControlCommand,
-  applied: Set<string>,
-  holders: readonly RunRow[],
-): ControlResult {
-  const row = unitOfWork.row(request.runId)
-  if (row === undefined) return { outcome: 'not-found' }
-  const mark = `${row.id} ${request.id}`
-  if (applied.has(mark)) return { outcome: 'done', run: runOf(row) }
-  const holder = request.kind === 'retry' ? keyHolder(unitOfWork, row, holders) : null
-  const { answer, write } = control(runOf(row), request, unitOfWork.now, holder)
-  if (write !== null) {
-    unitOfWork.rewrites.write(row, write, request.id)
-    if (write.append.length > 0) applied.add(mark)
-    concludeIfParted(unitOfWork, row)
+  hasTransition(runId: string, id: string): boolean {
+    return this.applied.has(`${runId} ${id}`) || this.rewrites.appends.has(runId, id)
   }
-  return structuredClone(answer)
-}
 
-/** Who has the key of this run: of those that this batch has changed, as they are by now. */
-function keyHolder(unitOfWork: LockedUnitOfWork, row: RunRow, holders: readonly RunRow[]): string | null {
-  const key = uniqueText(row)
-  if (key === null) return null
-  const rivals = [...holders.map((one) => unitOfWork.rewrites.get(one.id) ?? one), ...unitOfWork.rewrites.all()]
-  return rivals.find((one) => one.id !== row.id && isLive(one) && uniqueText(one) === key)?.id ?? null
+  /** Of runs that this batch has changed, as they are by now. */
+  keyHolder(run: Keyed): string | null {
+    const key = uniqueText(run)
+    if (key === null) return null
+    const rivals = [...this.holders.map((one) => this.rewrites.get(one.id) ?? one), ...this.rewrites.all()]
+    return rivals.find((one) => one.id !== run.id && isLive(one) && uniqueText(one) === key)?.id ?? null
+  }
 }
 
 /** Gives leases back; lost ones are passed over. */
@@ -83,13 +67,11 @@ export function releaseRuns(x: Execution, leases: readonly ReleasedLease[]): Pro
     ids: leases.map(({ runId }) => runId),
     mayTouch: false,
     mustLook: false,
-    lend: lendBooks,
+    lend: lendUnitOfWork,
     async decide(unitOfWork) {
       for (const lease of leases) {
         const row = unitOfWork.rewrites.get(lease.runId) ?? (x.isOvertaken ? unitOfWork.row(lease.runId) : undefined)
-        if (row === undefined || !holds(row, lease)) continue
-        unitOfWork.rewrites.write(row, giveBack(runOf(row), unitOfWork.now, lease.crashes), null)
-        concludeIfParted(unitOfWork, row)
+        releaseRun(unitOfWork, row === undefined ? undefined : runOf(row), lease)
       }
       return []
     },

@@ -1,6 +1,6 @@
 // Payloads under another key, and who needs which key.
 
-import { countKeys, rewriteObjection } from '../../src/core/rules/readable.ts'
+import { countKeys, rewriteObjection } from '../../src/core/rules/claims/readable.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import type { KeyCount, PayloadRewrite, PayloadsRewritten } from '../../src/store.ts'
 import type { Execution } from './database/call.ts'

@@ -4,20 +4,13 @@ import type { ExchangeState } from '../../src/core/invariants/exchange.ts'
 import type { RunState } from '../../src/core/invariants/invariant.ts'
 import type { Fate } from '../../src/core/model/message.ts'
 import type { Run } from '../../src/core/model/run.ts'
-import {
-  messagesAtOnce,
-  type DeadLetter,
-  type DeadLetterFilter,
-  type Loaded,
-  type LoadRequest,
-  type MailboxRequest,
-  type Page,
-  type RunFilter,
-} from '../../src/store.ts'
-import { bytesOf, cutBy, loadBudgets, type LoadBudget } from '../../src/stores/load-budget.ts'
-import { matching } from '../../src/stores/memory/find.ts'
+import { deadLetterPage } from '../../src/core/rules/messages/dead-letters.ts'
+import { matching } from '../../src/core/rules/find.ts'
+import { loadPage } from '../../src/core/rules/claims/load.ts'
+import { loadBudgets } from '../../src/core/rules/claims/load-budget.ts'
+import type { DeadLetter, DeadLetterFilter, Loaded, LoadRequest, Page, RunFilter } from '../../src/store.ts'
 import type { Execution } from './database/call.ts'
-import { entryOf, messageOf, runOf, type EntryRow, type MessageRow } from './database/tables.ts'
+import { entryOf, messageOf, runOf, type MessageRow } from './database/tables.ts'
 
 export async function readRuns(x: Execution, ids: readonly string[]): Promise<readonly (Run | undefined)[]> {
   const rows = await x.run('get.read', (tx) => tx.select(x.tables.runs, { at: ['id', ids] }))
@@ -54,64 +47,25 @@ export async function load(
           }),
         )
   return requests.map((request) => {
-    const page = pageOf(
-      entries.filter(({ runId }) => runId === request.runId),
-      request,
-      bounds.entries,
-    )
-    const mail = messageNameOf(
-      kept.filter(({ runId }) => runId === request.runId),
-      request.mail,
-    )
-    const taken = bounds.messages.take(mail, bytesOf)
-    return { entries: page.map(entryOf), messages: taken.map(messageOf), ...cutBy(bounds) }
-  })
-}
-
-function pageOf(
-  entries: readonly EntryRow[],
-  { after, limit, latest }: LoadRequest,
-  bound: LoadBudget,
-): readonly EntryRow[] {
-  if (latest === undefined) {
-    const page = entries.filter(({ entry }) => entry.seq > after).slice(0, limit)
-    return bound.take(page, ({ entry }) => bytesOf(entry))
-  }
-  const last = entries.findLast(({ entry }) => entry.kind === latest.kind && entry.name === latest.name)
-  return last === undefined ? [] : [last]
-}
-
-function messageNameOf(messages: readonly MessageRow[], mail: MailboxRequest | undefined): readonly MessageRow[] {
-  if (mail === undefined) return messages.slice(0, messagesAtOnce)
-  const left = new Map(mail.names.map((name) => [name, mail.limit]))
-  return messages.filter(({ name }) => {
-    const more = left.get(name) ?? 0
-    left.set(name, more - 1)
-    return more > 0
+    const journal = entries.filter(({ runId }) => runId === request.runId).map(entryOf)
+    const unread = kept.filter(({ runId }) => runId === request.runId).map(messageOf)
+    return loadPage(journal, unread, request, bounds)
   })
 }
 
 export async function readDeadLetters(
   x: Execution,
-  { name, runId }: DeadLetterFilter,
-  { limit, after }: Page,
+  filter: DeadLetterFilter,
+  page: Page,
 ): Promise<readonly DeadLetter[]> {
   const { runs, messages } = x.tables
   return x.run('dead.read', (tx) => {
-    const isMeant = (row: MessageRow): boolean =>
-      (name === undefined || row.name === name) && (runId === undefined || row.runId === runId)
-    // Where the page before ended may be dead no more.
-    const [last] = after === undefined ? [] : tx.select(messages, { at: ['id', [after]] })
-    const found = tx.select(messages, {
-      at: ['fate', ['dead']],
-      where: (row) => isMeant(row) && (last === undefined || newestFirst(last, row) < 0),
-      order: newestFirst,
-      limit,
-    })
-    return found.flatMap((row) => {
+    const [last] = page.after === undefined ? [] : tx.select(messages, { at: ['id', [page.after]] })
+    const letters = tx.select(messages, { at: ['fate', ['dead']] }).flatMap((row) => {
       const [run] = tx.select(runs, { at: ['id', [row.runId]] })
       return run === undefined ? [] : [{ ...messageOf(row), status: run.status, endedAt: run.endedAt }]
     })
+    return deadLetterPage(letters, filter, page, last)
   })
 }
 
@@ -125,14 +79,6 @@ export async function settleDead(
     tx.update(x.tables.messages, { at: ['id', [`${runId} ${id}`]], where: isDead }, (row) => ({ ...row, fate })),
   )
   return settled.length > 0
-}
-
-function newestFirst(a: MessageRow, b: MessageRow): number {
-  return b.at - a.at || descending(a.runId, b.runId) || descending(a.id, b.id)
-}
-
-function descending(a: string, b: string): number {
-  return a < b ? 1 : a > b ? -1 : 0
 }
 
 export async function findRuns(x: Execution, filter: RunFilter, { limit, after }: Page): Promise<readonly Run[]> {

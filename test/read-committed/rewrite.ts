@@ -1,8 +1,8 @@
 // Writing back what was decided about rows that are locked. Each run is written once, however many decisions were made about
 // it; one of which only a column or two change keeps all others as they are.
 
-import { nearDeadline } from '../../src/core/rules/deadline.ts'
-import { isTerminal, type Run } from '../../src/core/model/run.ts'
+import { hintsOf } from '../../src/core/rules/messages/hints.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { Rewrite } from '../../src/core/rules/rewrite.ts'
 import { fedCount } from '../../src/core/rules/feed-entries.ts'
 import type { StatementName } from './statement-plan.ts'
@@ -77,15 +77,5 @@ export class Rewrites {
 
 /** Tells those who listen what a row has become. */
 export function hint(x: Execution, before: Run['status'] | undefined, run: Run): void {
-  const { hints } = x
-  const { id, type, status, readiness } = run
-  if (isTerminal(status) && (before === undefined || !isTerminal(before))) hints.push({ kind: 'ended', runId: id })
-  if (readiness === 'ready' || readiness === 'timed') hints.push({ kind: 'ready', type })
-  hintDeadline(x, run)
-}
-
-/** Tells those who look for runs whose time is over that this one will be such a run soon. */
-export function hintDeadline(x: Execution, run: Run): void {
-  const at = nearDeadline(run, x.now())
-  if (at !== null) x.hints.push({ kind: 'deadline', at })
+  x.hints.push(...hintsOf(before, run, x.now()))
 }

@@ -1,19 +1,16 @@
-// Who is alive. A session's row is written by its own beats and by whoever finds that they stopped; both are one statement
+// Who is alive. A session's row is written by its own beats and by a rescue that finds that they stopped; both are one statement
 // on one row, so one of them comes first. It is committed before anything else is asked, whatever others have locked.
 
 import { holds, type Run } from '../../src/core/model/run.ts'
+import { beatAnswer, extended } from '../../src/core/rules/claims/heartbeat.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../src/store.ts'
 import { reading, transaction, type Execution, type Parts } from './database/call.ts'
-import { isOver } from './rescue.ts'
 import { byId, runOf, type RunRow } from './database/tables.ts'
 import type { Transaction } from './database/transaction.ts'
 
-/** What is left over is told with the next beat. */
-const unknownLeasesAtOnce = 100
-
 export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
   const { held = [], seeksUnknownLeases = true } = request
-  // A planted error: all of it in the transaction that keeps the session, behind whoever has locked a row.
+  // A planted error: all of it in the transaction that keeps the session, behind a stranger who has locked a row.
   const isOne = parts.mutations.has('beat-behind-a-lock')
   const [alive, movedWithin] = await transaction(parts, 'beat.commit', async (x) => {
     const isAlive = await keep(x, request)
@@ -26,39 +23,12 @@ export async function beat(parts: Parts, request: BeatRequest): Promise<Beat> {
       ? new Set<string>()
       : await transaction(parts, 'beat.extend-commit', (x) => extend(x, request, true)))
   return reading(parts, async (x) => {
-    const beatAnswer = held.length === 0 ? { now: x.now(), mine: [] } : await look(x, request)
+    const { now, mine } = held.length === 0 ? { now: x.now(), mine: [] } : await look(x, request)
     const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(x, request) : []
-    const { session } = request
-    const byRun = new Map(beatAnswer.mine.map((run) => [run.id, run]))
-    const isLost = ({ runId, token }: HeldClaim): boolean => {
-      const run = byRun.get(runId)
-      return !alive || run === undefined || !holds(run, { session, token })
-    }
-    const all = [...beatAnswer.mine, ...unlisted].sort(byId)
-    const busy = [
-      ...new Set(moving.filter((claim) => !isLost(claim) && !moved.has(claim.runId)).map(({ runId }) => runId)),
-    ]
-    return {
-      alive,
-      lost: held.filter(isLost).map(({ runId }) => runId),
-      ...(busy.length === 0 ? {} : { busy }),
-      unknownLeases: unlisted
-        .filter((run) => holds(run, { session, token: run.token }))
-        .slice(0, unknownLeasesAtOnce)
-        .map(({ id, token }) => ({ runId: id, token })),
-      controlRequests: all.flatMap(({ id, controlRequest }) =>
-        controlRequest === null ? [] : [{ runId: id, controlRequest }],
-      ),
-      mail: held.flatMap((claim) => {
-        const row = byRun.get(claim.runId)
-        const isNews = claim.inbox !== undefined && row !== undefined && row.inbox > claim.inbox && !isLost(claim)
-        return isNews ? [{ runId: row.id, inbox: row.inbox }] : []
-      }),
-      timedOut: all
-        .filter((run) => run.status === 'running' && run.deletedAt === null && isOver(run, beatAnswer.now))
-        .map(({ id }) => id),
-      now: beatAnswer.now,
-    }
+    const answer = beatAnswer(request, alive, [...mine, ...unlisted].sort(byId), now)
+    const lost = new Set(answer.lost)
+    const locked = moving.filter(({ runId }) => !lost.has(runId) && !moved.has(runId)).map(({ runId }) => runId)
+    return locked.length === 0 ? answer : { ...answer, busy: [...new Set(locked)] }
   })
 }
 
@@ -85,8 +55,8 @@ async function extend(x: Execution, request: BeatRequest, skipLocked: boolean): 
   } as const
   // The holder is judged in the statement that writes: what a look before it found may be gone.
   const change = (row: RunRow): RunRow => {
-    const { extendMs = null, begun = row.crashes } = of(row) ?? {}
-    return { ...row, deadline: extendMs === null ? row.deadline : x.now() + extendMs, crashes: begun }
+    const claim = of(row)
+    return claim === undefined ? row : { ...row, ...extended(row, claim, x.now()) }
   }
   const rows = await x.run('beat.extend', (tx) => tx.update(x.tables.runs, query, change, { skipLocked }))
   return new Set(rows.map(({ id }) => id))

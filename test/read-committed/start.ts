@@ -1,21 +1,19 @@
 // Inserting runs. The unique indexes decide who is first; who was not is looked up in the next statement, because the insert
 // may have been kept from inserting by a row that its own snapshot does not show.
 
-import { bug } from '../../src/core/errors/error.ts'
 import { uniqueText } from '../../src/core/model/key.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import type { NewRun, Started } from '../../src/store.ts'
 import { Appends, type Appended } from './exchange/append.ts'
-import { newRow } from '../../src/stores/new-row.ts'
-import { foremost } from '../../src/stores/insert-order.ts'
+import { foremost } from '../../src/core/rules/insert-order.ts'
+import { newRow } from '../../src/core/rules/new-row.ts'
+import { obstacleTo, startInRounds, type ObstacleWork } from '../../src/core/rules/start.ts'
 import type { LockedUnitOfWork } from './exchange/unit-of-work.ts'
 import type { Execution } from './database/call.ts'
-import { hintDeadline } from './rewrite.ts'
+import { hint } from './rewrite.ts'
 import { hasEnded } from './sessions.ts'
 import { idempotencyText, newMail, placeText, runOf, type MessageRow, type RunRow } from './database/tables.ts'
 import type { Transaction } from './database/transaction.ts'
-
-/** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
-const mostRounds = 100
 
 export async function startRuns(x: Execution, runs: readonly NewRun[]): Promise<readonly Started[]> {
   return startAll(x, runs, await deadSessions(x, runs), (open, rows) => insertRows(x, open, rows))
@@ -48,26 +46,18 @@ async function startAll(
   insert: (runs: readonly NewRun[], rows: readonly RunRow[]) => Promise<Inserted>,
 ): Promise<readonly Started[]> {
   const now = x.now()
-  const answers = new Map<NewRun, Started>()
-  let open = runs
-  for (let round = 0; open.length > 0; round += 1) {
-    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+  return startInRounds(runs, async (open, answers) => {
     const rows = open.map((run) => rowOf(run, now, run.lease !== null && !dead.has(run.lease.session)))
     const { inserted, obstacles } = await insert(open, rows)
-    const left: NewRun[] = []
     for (const [index, run] of open.entries()) {
       const row = rows[index] as RunRow
       const obstacle = obstacles.get(run)
       if (inserted.has(row)) {
         answers.set(run, { created: true, taken: null, run: runOf(row) })
-        if (row.session === null) x.hints.push({ kind: 'ready', type: run.type })
-        hintDeadline(x, row)
-      } else if (obstacle === undefined) left.push(run)
-      else answers.set(run, obstacle)
+        hint(x, undefined, row)
+      } else if (obstacle !== undefined) answers.set(run, obstacle)
     }
-    open = left
-  }
-  return runs.map((run) => answers.get(run) as Started)
+  })
 }
 
 function rowOf(run: NewRun, now: number, isLeased: boolean): RunRow {
@@ -138,24 +128,17 @@ function look(
   const firsts = tx.select(tables.journal, { at: ['place', runs.map(({ id }) => placeText(id, 1))] })
   const same = tx.select(tables.runs, { at: ['idempotency', texts(runs, idempotencyOf)] })
   const holders = tx.select(tables.runs, { at: ['key', texts(runs, uniqueText)] })
-  const found = new Map<NewRun, Started>()
-  for (const run of runs) {
-    const twin = ids.find(({ id }) => id === run.id)
-    if (twin !== undefined) {
-      // Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's.
-      const transition = firsts.find(({ runId }) => runId === run.id)?.entry.transition
-      const created = transition === run.transition
-      found.set(run, { created, taken: created ? null : 'id', run: runOf(twin) })
-      continue
-    }
-    const text = idempotencyOf(run)
-    const first = text === null ? undefined : same.find((row) => idempotencyRowText(row) === text)
-    const key = uniqueText(run)
-    const holder = key === null ? undefined : holders.find((row) => uniqueText(row) === key)
-    if (first !== undefined) found.set(run, { created: false, taken: 'idempotency-key', run: runOf(first) })
-    else if (holder !== undefined) found.set(run, { created: false, taken: 'key', run: runOf(holder) })
+  const seen = (row: RunRow | undefined): Run | undefined => (row === undefined ? undefined : runOf(row))
+  const work: ObstacleWork = {
+    twin: ({ id }) => {
+      const run = seen(ids.find((row) => row.id === id))
+      return run && { run, transition: firsts.find(({ runId }) => runId === id)?.entry.transition }
+    },
+    sameStart: (given) => seen(same.find((row) => idempotencyRowText(row) === idempotencyOf(given))),
+    keyRival: (given) => seen(holders.find((row) => uniqueText(row) === uniqueText(given))),
   }
-  return found
+  const found = runs.map((run) => [run, obstacleTo(work, run)] as const)
+  return new Map(found.flatMap(([run, obstacle]) => (obstacle === null ? [] : [[run, obstacle]])))
 }
 
 /** The clever statement: what was in the way is looked up as of before the insert waited for it. */

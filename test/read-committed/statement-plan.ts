@@ -75,7 +75,8 @@ export const statementPlan = {
     { name: 'claim.lease', kind: 'write', when: 'something was picked' },
     { name: 'claim.next', kind: 'look', when: null },
     // Who finds only then that something has come due has leased nothing yet, and begins again.
-    { name: 'claim.commit', kind: 'end', when: null, backTo: ['claim.promote'] },
+    // Or with a wider pick, if other claims had locked too many of the first.
+    { name: 'claim.commit', kind: 'end', when: null, backTo: ['claim.promote', 'claim.pick'] },
   ],
 
   load: [

@@ -1,6 +1,6 @@
 // The memory store at READ COMMITTED: what a store on Postgres does when many call it at once, in one process and in an order
 // that a test decides. Every method executes its statement plan; `schedule` is awaited before each statement and each
-// commit, and whoever drives it lets others come in between. The reference for a single caller is still the memory store.
+// commit, and the test that drives it lets others come in between. The reference for a single caller is still the memory store.
 
 import { HoldfastError } from '../../src/core/errors/error.ts'
 import { checkAll, checkExchange, report } from '../../src/core/invariants/check.ts'
@@ -8,7 +8,7 @@ import type { PageLimits } from '../../src/core/model/chore.ts'
 import type { Clock } from '../../src/core/runtime/ports.ts'
 import type { Store, StoreAdmin } from '../../src/store.ts'
 import type { StatementName } from './statement-plan.ts'
-import { Hints } from '../../src/stores/memory/tables/hints.ts'
+import { Hints } from '../../src/core/rules/messages/hints.ts'
 import { doChores } from './chores.ts'
 import { claimRuns } from './claim.ts'
 import { commitTransitions } from './commit.ts'

@@ -1,20 +1,24 @@
 // Planted bugs of the engine itself, over a store that is right. Each is what the engine did once, or would do without one
 // of its rules.
 
+import type { Entry } from '../../src/core/model/entry.ts'
+import type { Run } from '../../src/core/model/run.ts'
 import { JournalWriter } from '../../src/core/runtime/journal-writer.ts'
 import { Batcher } from '../../src/engine/batch/batcher.ts'
 import { Engine } from '../../src/engine/engine.ts'
 import { Drain, type ExitPlan } from '../../src/functions/frame/drain.ts'
 import { StepRunner } from '../../src/functions/steps/step-runner.ts'
 import { Contention } from '../../src/worker/claim/contention.ts'
+import { leaseOf } from '../../src/worker/perform/load.ts'
+import { Performer } from '../../src/worker/perform/performer.ts'
+import type { Fresh } from '../../src/store.ts'
 import { inPlaceOf, type Canary } from './planting.ts'
 import { scopes } from './process.ts'
 
 /** Leaves at once: what is under way is told to stop, and nobody records what comes of it. */
 function leaveAtOnce(this: Drain, { leave, stop }: ExitPlan): void {
-  const { deps } = this as unknown as { readonly deps: { busy: number; abortBody(reason: unknown): void } }
+  const { deps } = this as unknown as { readonly deps: { abortBody(reason: unknown): void } }
   if (stop !== null) deps.abortBody(stop())
-  deps.busy = 0
   leave()
 }
 
@@ -43,6 +47,24 @@ function beginUnnamed(this: StepRunner, call: unknown): void {
   inside.beginWhenDurable(call)
 }
 
+// eslint-disable-next-line typescript/unbound-method -- it is called with the performer that is meant
+const { beginAll } = Performer.prototype
+const firstEntries = new WeakMap<Performer, Map<string, Entry>>()
+
+/** Takes the first entry that ever came with a claim of a run for its whole journal, also when it is claimed again. */
+function beginByFirstEntry(this: Performer, claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
+  const firsts = firstEntries.get(this) ?? new Map<string, Entry>()
+  firstEntries.set(this, firsts)
+  for (const { runId, entry } of fresh) firsts.set(runId, entry)
+  const others = claimed.filter((run) => {
+    const first = firsts.get(run.id)
+    if (first === undefined || run.seq === 1 || this.isParked(run.id) || this.isMoving(run.id)) return true
+    this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
+    return false
+  })
+  return beginAll.call(this, others, fresh)
+}
+
 const nothingNamed = inPlaceOf(StepRunner.prototype, 'beginWhenNamed', beginUnnamed)
 const nothingAwaited = inPlaceOf(Drain.prototype, 'begin', leaveAtOnce)
 
@@ -58,6 +80,12 @@ export const engineCanaries: readonly Canary[] = [
     told: 'a step that can be undone begins before the journal says so',
     budget: 400,
     mutation: { engine: nothingNamed },
+  },
+  {
+    name: 'journal-cut-short',
+    told: 'a run that is claimed again is opened with its first entry in place of its journal',
+    budget: 400,
+    mutation: { engine: inPlaceOf(Performer.prototype, 'beginAll', beginByFirstEntry) },
   },
   {
     name: 'identity-shifted',

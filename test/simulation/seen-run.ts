@@ -1,5 +1,6 @@
 // What can be told of a run from its row and its journal alone.
 
+import { outcomesOf } from '../../src/core/invariants/invariant.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import type { Run } from '../../src/core/model/run.ts'
 import type { Parking } from '../../src/core/model/transition.ts'
@@ -7,7 +8,7 @@ import type { RunState } from '../../src/testing/invariants/index.ts'
 
 /** Somebody else can move it on. */
 export function waitsForOthers(entries: readonly Entry[]): boolean {
-  const over = new Set(entries.flatMap(({ kind, name }) => (kind === 'woken' ? [name] : [])))
+  const over = new Set(outcomesOf(entries, 'woken').map(({ name }) => name))
   return entries.some(
     (entry) =>
       entry.kind === 'waiting' &&

@@ -73,7 +73,7 @@ describe('a soak', { timeout: 120_000 }, () => {
 
   it('that is interrupted closes in good order and draws what there is', async () => {
     const out = join(folder, 'part')
-    const { code, output } = await soak(['--minutes', '0.2', '--out', out], /in\/s/)
+    const { code, output } = await soak(['--minutes', '0.2', '--out', out], /\d in\/s/)
     expect(output).toContain('Ends in good order')
     expect(output).toMatch(/part\.svg shows it/)
     expect(code).toBe(0)

@@ -14,12 +14,13 @@
 
 import { Alarm } from '../../src/core/runtime/alarm.ts'
 import type { Place } from '../../src/core/payload/place.ts'
-import type { Claim, Departure, Frame, Host } from '../../src/core/definition/definition.ts'
+import type { Claim, Departure, DepartureListener, Frame, Host } from '../../src/core/definition/definition.ts'
 import type { Draft, EntryKind } from '../../src/core/model/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../src/core/errors/error.ts'
 import type { Exit } from '../../src/core/runtime/exit.ts'
 import { isTerminal, type Run, type ControlRequest } from '../../src/core/model/run.ts'
 import { JournalWriter } from '../../src/core/runtime/journal-writer.ts'
+import { silentListener } from '../../src/core/runtime/silent-host.ts'
 import { effective } from './effective.ts'
 import { Leaving } from './leaving.ts'
 import { Labour, type LabourOwner } from './labour.ts'
@@ -52,7 +53,7 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
   private cancelled: { reason: string | null } | null = null
   /** The time for the run was over while it was being parked. */
   private failure: { readonly error: unknown } | null = null
-  private depart: (departure: Departure) => void = () => undefined
+  private listener = silentListener
 
   constructor(program: Program, host: Host, claim: Claim) {
     super()
@@ -77,25 +78,21 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     return this.cancelled !== null
   }
 
-  start(): Promise<Departure> {
-    return new Promise((resolve) => {
-      this.depart = resolve
-      this.phase = 'live'
-      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
-      else this.reading(this.replay())
-    })
+  start(listener: DepartureListener): void {
+    this.listener = listener
+    this.phase = 'live'
+    if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
+    else this.reading(this.replay())
   }
 
-  resume(claim: Claim): Promise<Departure> {
+  resume(claim: Claim, listener: DepartureListener): void {
+    this.listener = listener
     this.run = claim.run
     this.controlRequest = claim.run.controlRequest
     this.writer.renew(claim)
-    return new Promise((resolve) => {
-      this.depart = resolve
-      this.phase = 'live'
-      if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
-      else this.scheduleTurn()
-    })
+    this.phase = 'live'
+    if (this.run.status === 'cancelling') this.cancel(reasonOf(this.controlRequest))
+    else this.scheduleTurn()
   }
 
   applyControl(controlRequest: ControlRequest): void {
@@ -371,6 +368,11 @@ export class Drainer extends Leaving implements Frame, LabourOwner {
     this.writer.takeBack()
     this.phase = 'live'
     this.cancel(reasonOf(this.controlRequest))
+  }
+
+  private depart(departure: Departure): void {
+    const { listener } = this
+    void Promise.resolve(departure).then((how) => listener.departed(how))
   }
 
   private gone(departure: Departure): void {

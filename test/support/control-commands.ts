@@ -2,7 +2,7 @@
 
 import type { Run, RunStatus } from '../../src/core/model/run.ts'
 import type { Revival, Control, ControlCommand } from '../../src/core/rules/control.ts'
-import { diedIsolated } from '../../src/core/rules/suspect.ts'
+import { diedIsolated } from '../../src/core/rules/claims/suspect.ts'
 import type { Chances } from './chances.ts'
 
 const whom: Readonly<Record<Control['kind'], readonly RunStatus[]>> = {

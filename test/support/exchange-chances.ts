@@ -7,7 +7,7 @@ import type { MessagePolicy } from '../../src/core/model/topic.ts'
 import type { Run } from '../../src/core/model/run.ts'
 import type { TopicRules } from '../../src/core/model/topic.ts'
 import type { ChildStart, Outbound } from '../../src/core/model/transition.ts'
-import type { DeadLetterFilter, MailboxRequest, NewBroadcast, NewMessage, NewRun, Page } from '../../src/store.ts'
+import type { DeadLetterFilter, LoadRequest, NewBroadcast, NewMessage, NewRun, Page } from '../../src/store.ts'
 import type { Chances } from './chances.ts'
 
 const topics: readonly TopicRules[] = [
@@ -71,11 +71,12 @@ function watchedOf(chances: Chances, rows: readonly Run[], newRun: () => NewRun)
   return waitTargetOf({ tag: 'it', kind: 'run', runId }) ?? { kind: 'run', runId }
 }
 
-/** What of a mailbox is asked for; null for the first that there are. */
-export function mailRequest(chances: Chances, rows: readonly Run[]): MailboxRequest | null {
-  if (chances.oneIn(2)) return null
+/** What of a mailbox is asked for: a page of all, or messages by name, for which no page counts. */
+export function mailRequest(chances: Chances, rows: readonly Run[]): Pick<LoadRequest, 'mail' | 'mailAfter'> {
+  const page = chances.oneIn(3) ? { mailAfter: chances.pick([0, 1, 2, 5, 100]) } : {}
+  if (chances.oneIn(2)) return page
   const names = chances.some(['go', 'news', 'jobs', 'nothing', ...rows.map(({ id }) => id)], 2)
-  return { names, limit: chances.pick([0, 1, 2, 100]) }
+  return { ...page, mail: { names, limit: chances.pick([0, 1, 2, 100]) } }
 }
 
 export function deadLetterQuery(

@@ -1,6 +1,6 @@
 // A run that a rig holds, and what may happen to it from outside: it is claimed anew, its process dies, somebody controls it.
 
-import type { Claim, Definition, Departure, Frame } from '../../src/core/definition/definition.ts'
+import type { Claim, Definition, Departure, DepartureListener, Frame } from '../../src/core/definition/definition.ts'
 import type { Entry } from '../../src/core/model/entry.ts'
 import type { PauseReason } from '../../src/core/model/run.ts'
 import type { Revival, ControlResult } from '../../src/core/rules/control.ts'
@@ -23,7 +23,7 @@ export class Held {
 
   /** Lets the body begin, and go as far as it can by itself. */
   async begin(): Promise<this> {
-    this.follow(this.frame.start())
+    this.frame.start(this.followed())
     await this.rig.quiet()
     return this
   }
@@ -35,7 +35,7 @@ export class Held {
     this.rig.clock.moveTo(due)
     const claim = this.rig.claim(this.runId)
     if (how === 'in memory' && this.frame.seq === claim.run.seq) {
-      this.follow(this.frame.resume({ ...claim, entries: [] }))
+      this.frame.resume({ ...claim, entries: [] }, this.followed())
       await this.rig.quiet()
       return this
     }
@@ -116,8 +116,8 @@ export class Held {
     return { status, value: payloads.decode(await payloads.fetch(last.data), place) }
   }
 
-  private follow(departure: Promise<Departure>): void {
+  private followed(): DepartureListener {
     this.departure = null
-    void departure.then((how) => (this.departure = how))
+    return { departed: (how) => (this.departure = how) }
   }
 }

@@ -320,13 +320,12 @@ export class Operations {
   private load(rows: readonly Run[]): Operation {
     const { chances } = this
     const requests = this.several(3, (): LoadRequest => {
-      const mail = mailRequest(chances, rows)
       const latest = { kind: chances.pick(['logged', 'step-succeeded'] as const), name: chances.pick(['line', 'pay']) }
       return {
         runId: this.runId(rows),
         after: chances.pick([0, 0, 1, 3, 100]),
         limit: chances.pick([0, 1, 2, 1_000]),
-        ...(mail === null ? {} : { mail }),
+        ...mailRequest(chances, rows),
         ...(chances.oneIn(3) ? { latest } : {}),
       }
     })

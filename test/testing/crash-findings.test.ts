@@ -29,10 +29,10 @@ describe('a step that is not idempotent', () => {
       expect.anything() as string,
       expect.anything() as string,
       expect.anything() as string,
-      'Step "charge" did its work 2 times, because the first result was not recorded. It never looked at its idempotencyKey.',
-      'What to change: a process may die after a step has done its work and before anybody knows, and then the step is run ' +
-        'again. For "charge": give its idempotencyKey to what it calls (`({ idempotencyKey }) => bank.charge(…, ' +
-        '{ idempotencyKey })`), or make it look before it acts.',
+      'Step "charge" did its work 2 times, because the first result was not recorded. It never read its idempotencyKey.',
+      'What to change: a process may die after a step has done its work and before that is recorded, and then the step is run ' +
+        'again. For "charge": pass its idempotencyKey to the service that it calls (`({ idempotencyKey }) => bank.charge(…, ' +
+        '{ idempotencyKey })`), or make it check before it acts.',
       'To repeat this trial alone: crashEverywhere(…, { only: {"crash":{"commit":2,"when":"before"},"seed":1} })',
     ])
     expect(found.cause).toBeInstanceOf(assert.AssertionError)
@@ -58,14 +58,14 @@ describe('a step that is not idempotent', () => {
 
   it('that spoils its key is told so', async () => {
     const found = await findingOf(crashEverywhere(planted.wrongKey, 99, { services, check: chargedOnce }))
-    expect(found.message).toContain('It looked at its idempotencyKey.')
-    expect(found.message).toContain('what it calls does not heed it')
+    expect(found.message).toContain('It read its idempotencyKey.')
+    expect(found.message).toContain('the service that it calls ignores it')
   })
 
   it('is found by the output, too', async () => {
     const found = await findingOf(crashEverywhere(planted.receipts, 99, { services }))
     expect(found.message).toContain('Expected: succeeded 1\nGot:      succeeded 2\n')
-    expect(found.message).toContain('For "charge": give its idempotencyKey')
+    expect(found.message).toContain('For "charge": pass its idempotencyKey')
   })
 
   it('may be an undo', async () => {
@@ -92,8 +92,8 @@ describe('a body that does not always go the same way', () => {
   ])('because of $name is found before any process dies, with the place', async ({ planted: wrong, reads }) => {
     const found = await findingOf(crashEverywhere(wrong as typeof planted.clockBranch, undefined))
     expect(found.details).toMatchObject({ fault: 'replay', story: 'nothing went wrong, and no process died' })
-    expect(found.message).toContain(`The body looks at ${reads}, at ${file}:`)
-    expect(found.message).toContain('Take chance and time from ctx.random(), ctx.uuid() and ctx.now()')
+    expect(found.message).toContain(`The body reads ${reads}, at ${file}:`)
+    expect(found.message).toContain('Take random values and time from ctx.random(), ctx.uuid() and ctx.now()')
   })
 
   it('is shown with what was recorded and what is asked for instead', async () => {
@@ -145,7 +145,7 @@ describe('a run that', () => {
     const found = await findingOf(crashEverywhere(planted.firstWins, undefined))
     expect(found.message).toContain('What happened: steps finished in the order "post", "express".')
     expect(found.message).toContain('Expected: succeeded "express"\nGot:      succeeded "post"')
-    expect(found.message).toContain('use what Promise.all returns')
+    expect(found.message).toContain('use the array that Promise.all returns')
     const report = await crashEverywhere(planted.firstWins, undefined, { sameOutput: false })
     expect(report.orders).toBe(2)
   })

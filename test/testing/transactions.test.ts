@@ -177,7 +177,7 @@ describe('a store is refused, with what to do instead, that', () => {
   it('goes by a clock of its own', async () => {
     expect(await refusal({ store: () => openSqliteStore({ path: ':memory:' }) })).toMatchObject({
       code: 'INVALID_OPTION',
-      message: expect.stringContaining('Give the clock on to the store') as string,
+      message: expect.stringContaining('Pass the clock on to the store') as string,
     })
     expect(await refusal({ store: 'postgres://localhost/test' })).toMatchObject({
       code: 'INVALID_OPTION',
@@ -186,7 +186,7 @@ describe('a store is refused, with what to do instead, that', () => {
     const store = await openSqliteStore({ path: ':memory:' })
     expect(await refusal({ store })).toMatchObject({
       code: 'INVALID_OPTION',
-      message: expect.stringContaining('A store that is open already goes by a time of its own') as string,
+      message: expect.stringContaining('A store that is already open uses its own time') as string,
     })
     await store.close()
   })

@@ -14,7 +14,7 @@ interface CancelCommandOptions extends FilterOptions, ManyOptions {
 const outcomeText = {
   cancelled: 'is cancelled',
   cancelling: 'is being cancelled: its worker stops it and undoes its steps',
-  'already-ended': 'had ended already and is left as it is',
+  'already-ended': 'had already ended and is not changed',
 } as const
 
 export function registerCancel(program: Command, act: Act): void {
@@ -22,12 +22,12 @@ export function registerCancel(program: Command, act: Act): void {
     .command('cancel')
     .summary('cancel a run, or all that match')
     .description(
-      'Cancels a run: what it is doing may end and is recorded, then its steps are undone, last first. With options ' +
+      'Cancels a run: its steps under way may end and are recorded, then its steps are undone, last first. With options ' +
         'instead of an id it cancels every live run that matches, after asking.',
     )
     .argument('[run]', 'the id of the run')
-    .option('--now', 'at once: nothing is undone, and what its worker still does is not recorded')
-    .option('--reason <text>', 'why; it stands in the journal')
+    .option('--now', 'at once: nothing is undone, and the steps that its worker still performs are not recorded')
+    .option('--reason <text>', 'why; recorded in the journal')
   addManyOptions(addFilterOptions(command)).addHelpText(
     'after',
     examples(
@@ -45,7 +45,7 @@ export function registerCancel(program: Command, act: Act): void {
     if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
     if (id !== null) assertForMany(options)
     else if (Object.keys(filter).length === 0) {
-      throw usage('Cancel what? Name a run by its id, or choose runs with options such as --type or --status.')
+      throw usage('Which runs? Name one by its id, or choose runs with options such as --type or --status.')
     }
     const { holdfast } = await call.open({ store: 'existing' })
     const how = {

@@ -1,5 +1,5 @@
-// `holdfast check`: imports a module, looks at its definitions without performing a run, and names every problem. With --against
-// it is the gate of a deployment: it replays recorded runs against the module.
+// `holdfast check`: imports a module, checks its definitions without performing a run, and names every problem. With
+// --against it is the deploy gate: it replays recorded runs against the module.
 
 import type { Command } from 'commander'
 import type { Definition } from '../../core/definition/definition.ts'
@@ -27,16 +27,16 @@ export function registerCheck(program: Command, act: Act): void {
     .command('check')
     .summary('check the definitions of a module, or a build against recorded runs')
     .description(
-      'Imports the module, lists the workflows that it exports, and tries its options. Importing runs what the module does at ' +
-        'its top level, with your rights, as every command does that takes a module: name only one that you trust. No run is ' +
-        'performed and no store is opened. Exits with code 2 if something is wrong, and says each thing that is. With --against it ' +
+      'Imports the module, lists the workflows that it exports, and tries its options. Importing runs the top-level code ' +
+        'of the module, with your rights, as in every command that takes a module: name only one that you trust. No run is ' +
+        'performed and no store is opened. Exits with code 2 if there is a problem, and names each one. With --against it ' +
         'replays recorded runs against the module instead: bodies are called, no step is performed and nothing is written. ' +
         'Exits with code 6 if this build would harm a run, and says which and why.',
     )
     .argument('[module]', 'the module, instead of --workflows')
     .optionsGroup('Against recorded runs:')
     .option('--against <where>', 'a store such as sqlite:app.db, a file of `holdfast export`, or a folder of those')
-    .option('--sample <n>', 'replay only so many of them, spread evenly', whole('--sample', 1))
+    .option('--sample <n>', 'replay only this many of them, spread evenly', whole('--sample', 1))
     .option('--type <type>', 'only runs of this type; may be given again', collected)
     .option('--ended', 'of a store, also runs that have ended: whether they would end in the same way')
     .addHelpText(
@@ -106,7 +106,7 @@ function duplicates(definitions: readonly Definition[]): readonly Problem[] {
   })
 }
 
-/** Makes a Holdfast of it on an empty store: what createHoldfast refuses is refused here. */
+/** Opens a Holdfast with it on an empty store, so that this command refuses the same options as createHoldfast. */
 async function tryOptions({ printer }: Call, { definitions, options }: WorkflowModule): Promise<readonly Problem[]> {
   try {
     const tried = { ...options, store: 'memory:', workflows: definitions, logger: printer.logger() } as HoldfastOptions

@@ -1,4 +1,4 @@
-// `holdfast dead-letters`: lists what runs had not read when they ended, sends one of it again, or discards it.
+// `holdfast dead-letters`: lists messages that runs had not read when they ended, sends one of them again, or discards it.
 
 import type { Command } from 'commander'
 import type {
@@ -140,7 +140,7 @@ async function retry(
   }
 }
 
-/** How a topic delivers is known to the module that declares it, and to nobody else. */
+/** Only the module that declares a topic knows how it delivers. */
 async function topicOf(
   holdfast: Holdfast,
   module: Opened['module'],

@@ -1,4 +1,4 @@
-// `holdfast dev`: a worker for development, which is started anew whenever a file of the project changes. Its lease and its
+// `holdfast dev`: a worker for development, which is restarted whenever a file of the project changes. Its lease and its
 // shutdown timeout are short, so that neither a reload nor a crash keeps runs waiting for long.
 
 import { relative, resolve } from 'node:path'
@@ -22,7 +22,7 @@ interface DevOptions {
   readonly watch?: readonly string[]
 }
 
-/** How long a worker may take beyond its shutdown timeout to say its last words, before it is killed. */
+/** How long a worker may take beyond its shutdown timeout to print its last lines, before it is killed. */
 const lastWordsMs = 3_000
 
 export function registerDev(program: Command, act: Act): void {
@@ -30,14 +30,14 @@ export function registerDev(program: Command, act: Act): void {
     .command('dev')
     .summary('run a worker that reloads when the code changes')
     .description(
-      'Runs a worker in a process of its own, and starts it anew whenever a source file changes in the project of the module: ' +
+      'Runs a worker in a separate process, and restarts it whenever a source file changes in the project of the module: ' +
         'the nearest folder above it that has a package.json, without node_modules. A worker that cannot load the module is ' +
         'started again with the next change, one that crashed at once. The first Ctrl-C stops everything gracefully (exit code ' +
         '0), a second one at once. TypeScript is read by tsx if it is installed, or else by the runtime itself.',
     )
     .argument('[module]', 'the module, instead of --workflows')
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
-    .option('--lease <duration>', 'for how long a crash keeps its runs waiting', duration('--lease'), '5s')
+    .option('--lease <duration>', 'how long a crash keeps its runs waiting', duration('--lease'), '5s')
     .option(
       '--shutdown-timeout <duration>',
       'how long a reload waits for steps that are under way',
@@ -100,7 +100,7 @@ async function develop(call: Call, { name, module }: Developed, options: DevOpti
   if (isAtOnce) throw new Interrupted('SIGINT')
 }
 
-/** The command line of the worker. What may be secret goes by its environment. */
+/** The command line of the worker. Values that may be secret go through its environment. */
 function commandOf({ io, options, printer }: Call, module: string, asked: DevOptions): readonly string[] {
   const { runtime, options: given, script } = io.program
   const { concurrency, lease, shutdownTimeout } = asked
@@ -120,7 +120,7 @@ function commandOf({ io, options, printer }: Call, module: string, asked: DevOpt
 }
 
 function reporter({ printer }: Call, project: string): (event: DevReport, serves: WorkingMessage | null) => void {
-  /** What was listed last: a list that has not changed is not repeated. */
+  /** The list that was printed last: an unchanged list is not repeated. */
   let listed = ''
   return (event, serves) => {
     const workflows = serves?.workflows ?? []
@@ -129,14 +129,14 @@ function reporter({ printer }: Call, project: string): (event: DevReport, serves
     if (isNew) listed = list.join('\n')
     const document = event.event === 'working' ? { ...event, workflows } : event
     const lines = linesOf(event, { project, ...(isNew ? { list, store: serves?.store ?? '' } : {}) })
-    // Who cannot be told, because the reader is gone, is told the next time, too.
+    // A failure means that the reader is gone; the next line fails, too.
     printer.answer(document, ...lines).catch(() => undefined)
   }
 }
 
 interface Listing {
   readonly project: string
-  /** The workflows, if they are others than before. */
+  /** The workflows, if they have changed. */
   readonly list?: readonly string[]
   readonly store?: string
 }
@@ -158,14 +158,14 @@ function linesOf(event: DevReport, { project, list, store = '' }: Listing): read
 }
 
 function causeText(cause: Cause): string {
-  return cause.kind === 'change' ? `Reloaded after a change in ${visible(cause.file)}.` : 'The worker works again.'
+  return cause.kind === 'change' ? `Reloaded after a change in ${visible(cause.file)}.` : 'The worker runs again.'
 }
 
 function endNotified({ code, signal }: Ended): string {
   return signal === null ? `The worker exited with code ${code ?? 'unknown'}` : `The worker was ended by ${signal}`
 }
 
-/** The runtime does not say in which file a syntax error is; what was changed last most likely is the one. */
+/** The runtime does not name the file of a syntax error; the file that was changed last is the most likely one. */
 function whenTold(cause: Cause): string {
   return cause.kind === 'change' ? ` after a change in ${visible(cause.file)}` : ''
 }

@@ -1,4 +1,4 @@
-// `holdfast doctor`: checks what must be true of every run in a store, and names what is not.
+// `holdfast doctor`: checks the invariants of a store, and names the violations.
 
 import type { Command } from 'commander'
 import { bug } from '../../core/errors/error.ts'
@@ -12,8 +12,8 @@ export function registerDoctor(program: Command, act: Act): void {
     .command('doctor')
     .summary('check the invariants of a store')
     .description(
-      'Checks what must be true of every run in a store, whatever crashed or raced, and prints each invariant with ok or the ' +
-        'runs that break it. Reads everything once and changes nothing; runs may go on meanwhile. Exits with code 70 if an ' +
+      'Checks the invariants of every run in a store, and prints each one with ok or the ' +
+        'runs that break it. Reads everything once and changes nothing; workers may continue meanwhile. Exits with code 70 if an ' +
         'invariant does not hold: then Holdfast has a defect, or the tables were changed by hand.',
     )
     .addHelpText('after', examples('doctor --store sqlite:app.db', 'doctor --store sqlite:app.db --json'))

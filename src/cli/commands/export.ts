@@ -21,10 +21,10 @@ export function registerExport(program: Command, act: Act): void {
     .description(
       'Prints a run with its whole journal as JSON, or writes it to a file that only you can read: for replay() in a test, or ' +
         'for check --against. Payloads are in plain text, even if the store has them encrypted: name the module that has ' +
-        'their codec with --workflows. The secrets of tokens are blanked, wherever they stand as text.',
+        'their codec with --workflows. The secrets of tokens are blanked, wherever they appear as text.',
     )
   addNameOptions(command)
-    .option('--out <file>', 'write it there; there must be no such file')
+    .option('--out <file>', 'write it to this file, which must not exist')
     .addHelpText(
       'after',
       examples(
@@ -50,7 +50,7 @@ export function registerExport(program: Command, act: Act): void {
 
 function writePrivately(path: string, text: string, named: string): void {
   try {
-    // Nothing is replaced: the rights of a file that is there may let others read it.
+    // An existing file is not replaced: its mode may let other users read it.
     writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
   } catch (error) {
     const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'

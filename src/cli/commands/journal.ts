@@ -1,4 +1,4 @@
-// `holdfast journal`: everything that happened to a run, as a stream.
+// `holdfast journal`: every entry of a run, as a stream.
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../command-call.ts'
@@ -19,13 +19,11 @@ export function registerJournal(program: Command, act: Act): void {
   const command = program
     .command('journal')
     .summary('print the journal of a run')
-    .description(
-      'Prints every entry of a run: its number, time, kind and name, what the engine noted, and the payload.',
-    )
+    .description('Prints every entry of a run: its number, time, kind, name, meta and payload.')
   addNameOptions(command)
     .option('--full', 'print payloads whole, however long')
     .option('--after <seq>', 'only entries after this number', whole('--after', 0), 0)
-    .option('--limit <n>', 'at most so many', whole('--limit', 1))
+    .option('--limit <n>', 'at most this many', whole('--limit', 1))
     .addHelpText(
       'after',
       examples(
@@ -42,7 +40,7 @@ export function registerJournal(program: Command, act: Act): void {
     const width = options.full === true ? Infinity : printer.columns
     let left = options.limit ?? Infinity
     let lines: string[] = []
-    // An unknown run is told before the first line: the journal of a run is never empty.
+    // An unknown run is an error before the first line: the journal of a run is never empty.
     for await (const entry of entriesOf(holdfast, id, options.after)) {
       if (printer.isJson) await printer.json(entry)
       else lines.push(entryLine(entry, { width, paint: printer.paint }))

@@ -1,4 +1,4 @@
-// `holdfast migrate`: creates the tables, or brings them up to date; or tells how, in SQL that can be executed elsewhere.
+// `holdfast migrate`: creates the tables, or brings them up to date; or prints the SQL, to be executed elsewhere.
 
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -20,7 +20,7 @@ interface MigrateOptions {
   readonly owner?: string
 }
 
-/** What was done, or would be. */
+/** The changes that were made, or would be. */
 interface Outcome {
   readonly from: number
   readonly to: number
@@ -39,7 +39,7 @@ export function registerMigrate(program: Command, act: Act): void {
     .summary('create the tables of a store, or bring them up to date')
     .description(
       'Creates the tables of a store, or brings them up to date. Safe to run again and from many machines at once. Every ' +
-        'Holdfast does the same when it opens, but for Postgres in production: there it is done before a deployment.',
+        'Holdfast does the same when it opens, except for Postgres in production: there it is done before a deployment.',
     )
     .option('--dry-run', 'print the SQL that would be executed, and change nothing')
     .option('--schema <name>', 'Postgres: the schema of the tables (holdfast)')
@@ -50,15 +50,15 @@ export function registerMigrate(program: Command, act: Act): void {
     )
     .option(
       '--owner <role>',
-      'Postgres: the role that owns the schema, as which all is done; you are a member of it, and no superuser',
+      'Postgres: migrate as this role, which owns the schema; you must be a member of it, and not a superuser',
     )
-    .option('--views <names>', 'Postgres: make read-only views: runs, instances, waits, queues; none drops them')
-    .option('--payloads', 'Postgres, with --views: make a second set of them that shows payloads')
+    .option('--views <names>', 'Postgres: create read-only views: runs, instances, waits, queues; none drops them')
+    .option('--payloads', 'Postgres, with --views: create a second set of them that shows payloads')
     .option(
       '--roles [prefix]',
-      'Postgres: make the roles migrator, worker, starter and viewer, with the rights that each needs (the schema_…)',
+      'Postgres: create the roles migrator, worker, starter and viewer, with the rights that each needs (the schema_…)',
     )
-    .option('--adopt-roles', 'Postgres, with --roles: take roles of these names that are there already as ours')
+    .option('--adopt-roles', 'Postgres, with --roles: adopt existing roles of these names')
     .addHelpText(
       'after',
       examples(
@@ -99,7 +99,7 @@ async function onPostgres(url: string, options: MigrateOptions): Promise<Outcome
   const { dryRun, views, payloads = false, roles, adoptRoles: adopt, schema, shards, owner } = options
   if (payloads && (views === undefined || views === 'none')) throw usage('--payloads needs --views with a name.')
   if (adopt === true && roles === undefined) throw usage('--adopt-roles needs --roles.')
-  // Loaded when it is asked for: who keeps runs elsewhere needs no Postgres.
+  // Loaded on demand: a user of another store needs no Postgres driver.
   const { installPostgres } = await import('../../stores/postgres/schema/install.ts')
   const { parseViews, viewSchema } = await import('../../stores/postgres/views.ts')
   const { roleNames } = await import('../../stores/postgres/schema/roles.ts')
@@ -143,7 +143,7 @@ async function report(call: Call, address: string, outcome: Outcome | null, isDr
 
 function aboutViews(views: readonly string[] | undefined): readonly string[] {
   if (views === undefined) return []
-  return [views.length === 0 ? 'The views are dropped.' : `The views stand in ${views.map(visible).join(', ')}.`]
+  return [views.length === 0 ? 'The views are dropped.' : `The views are in ${views.map(visible).join(', ')}.`]
 }
 
 function aboutRoles(roles: readonly string[] | undefined): readonly string[] {

@@ -26,7 +26,7 @@ export function registerPause(program: Command, act: Act): void {
     )
     .argument('[run]', 'the id of the run; or --key with --type')
     .option('--reason <reason>', `one of ${reasons.join(', ')}`, 'operator')
-    .option('--note <text>', 'why, in words; it stands in the journal')
+    .option('--note <text>', 'why, in words; recorded in the journal')
   addFilterOptions(command).option('--all', 'every run that matches and can be paused')
   addManyOptions(command).addHelpText(
     'after',
@@ -62,6 +62,6 @@ export function registerPause(program: Command, act: Act): void {
     const { holdfast, id } = await openRun(call, chosen.id, chosen.name)
     const { outcome, status } = await holdfast.pause(id, how)
     const text = outcome === 'paused' ? 'is paused' : 'is being performed, and pauses at its next checkpoint'
-    await call.printer.answer({ id, outcome, status }, `Run ${id} ${text}. Let it go on: holdfast resume ${id}`)
+    await call.printer.answer({ id, outcome, status }, `Run ${id} ${text}. Continue it: holdfast resume ${id}`)
   })
 }

@@ -1,4 +1,4 @@
-// `holdfast rekey`: encrypts anew what was written with other keys than the current one.
+// `holdfast rekey`: encrypts payloads again that were written with other keys than the current one.
 
 import type { Command } from 'commander'
 import { examples, Interrupted, type Act } from '../command-call.ts'
@@ -8,7 +8,7 @@ import { whole } from '../input/option-values.ts'
 import { Progress } from '../output/progress.ts'
 import { amount } from '../output/text.ts'
 
-/** Counting on is no use to a bar. */
+/** Runs are counted only up to this: a larger total is of no use to a progress bar. */
 const countedAtMost = 1_000_000
 
 interface RekeyCommandOptions {
@@ -19,15 +19,15 @@ interface RekeyCommandOptions {
 export function registerRekey(program: Command, act: Act): void {
   const command = program
     .command('rekey')
-    .summary('encrypt payloads anew with the current key')
+    .summary('encrypt payloads again with the current key')
     .description(
-      'Encrypts all payloads anew that were written with another key than the current one of the codec, which the module of ' +
-        '--workflows configures. Workers may go on meanwhile: a run that is being performed is passed over, and told of at the ' +
-        'end. It may be stopped at any time and called again. Put a key away only when nothing is left that needs it, and ' +
+      'Encrypts all payloads again that were written with another key than the current one of the codec, which the module of ' +
+        '--workflows configures. Workers may continue meanwhile: a run that is being performed is skipped, and counted at the ' +
+        'end. It may be stopped at any time and called again. Retire a key only when nothing is left that needs it, and ' +
         'keep it as long as there are backups. Exits with code 5 if a run cannot be read.',
     )
-    .option('--rate <n>', 'at most so many runs a second', whole('--rate', 1), 500)
-    .option('--after <next>', 'go on where an earlier call was stopped')
+    .option('--rate <n>', 'at most this many runs a second', whole('--rate', 1), 500)
+    .option('--after <next>', 'continue where an earlier call was stopped')
     .addHelpText(
       'after',
       examples(
@@ -62,7 +62,7 @@ export function registerRekey(program: Command, act: Act): void {
             `${amount(unreadable, 'run')} cannot be read${keys === '' ? '' : `: ${keys} is missing`}.`,
             ...unreadableRuns.map(({ runId, why }) => `  ${visible(runId)}  ${visible(why)}`),
           ]),
-      ...(next === null ? [] : [`It was stopped. Go on with: holdfast rekey --after ${next}`]),
+      ...(next === null ? [] : [`It was stopped. Continue with: holdfast rekey --after ${next}`]),
     )
     if (next !== null) throw stop.signal.reason
     if (unreadable === 0) return

@@ -1,4 +1,4 @@
-// `holdfast remove`: takes a run out of sight, or all that match.
+// `holdfast remove`: hides a run, or all that match.
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../command-call.ts'
@@ -14,14 +14,14 @@ interface RemoveCommandOptions extends ChoiceOptions {
 export function registerRemove(program: Command, act: Act): void {
   const command = program
     .command('remove')
-    .summary('take a run out of sight, or all that match')
+    .summary('hide a run, or all that match, and free its keys')
     .description(
-      'Removes a run: it is performed no more, `holdfast runs` shows it only with --deleted, and its keys are free. Its ' +
-        'status and its journal stay, and nothing of it is undone. With options instead of an id it removes every run that ' +
+      'Removes a run: no worker performs it any more, `holdfast runs` shows it only with --deleted, and its keys are free. ' +
+        'Its status and its journal stay, and no step is undone. With options instead of an id it removes every run that ' +
         'matches, also live ones, after asking.',
     )
     .argument('[run]', 'the id of the run; or --key with --type')
-    .option('--reason <text>', 'why; it is kept')
+    .option('--reason <text>', 'why; kept with the run')
   addManyOptions(addFilterOptions(command)).addHelpText(
     'after',
     examples(

@@ -1,4 +1,4 @@
-// `holdfast resume`: lets a paused run go on, if need be with repairs of its journal, or all that match.
+// `holdfast resume`: continues a paused run, if need be with repairs of its journal, or all that match.
 
 import type { Command } from 'commander'
 import type { Filter } from '../../client/read/find.ts'
@@ -24,18 +24,18 @@ interface ResumeCommandOptions extends ChoiceOptions {
 export function registerResume(program: Command, act: Act): void {
   const command = program
     .command('resume')
-    .summary('let a paused run go on, or all that match')
+    .summary('continue a paused run, or all that match')
     .description(
-      'Lets a paused run go on. A run that is paused for drift goes on if the code fits its journal again, or if the entries ' +
-        'that do not fit are dropped: what they recorded is then done anew, if the code still asks for it. With options ' +
+      'Continues a paused run. A run that is paused for drift continues if the code fits its journal again, or if the entries ' +
+        'that do not fit are dropped: their steps are then performed again, if the code still calls them. With options ' +
         'instead of an id it resumes every paused run that matches, after asking; --all means every paused run.',
     )
     .argument('[run]', 'the id of the run; or --key with --type')
-    .option('--note <text>', 'why; it stands in the journal')
-    .option('--drop <seq>', 'the outcome in this entry counts no more; may be given again', collected)
-    .option('--result <seq=json>', 'the step of this entry has this result instead; may be given again', collected)
+    .option('--note <text>', 'why; recorded in the journal')
+    .option('--drop <seq>', 'ignore the outcome in this entry; may be given again', collected)
+    .option('--result <seq=json>', 'give the step of this entry this result instead; may be given again', collected)
   addFilterOptions(command)
-    .option('--reason <reason>', `only what was paused for ${reasons.join(', ')}`)
+    .option('--reason <reason>', `only runs that were paused for ${reasons.join(', ')}`)
     .option('--all', 'every paused run that matches')
   addManyOptions(command).addHelpText(
     'after',
@@ -78,7 +78,7 @@ async function resumeMany(call: Call, options: ResumeCommandOptions, filter: Fil
     ...(options.note === undefined ? {} : { note: options.note }),
     ...(reason === undefined ? {} : { reason }),
   }
-  // Who says all, and no more, means all that are paused.
+  // --all without other options means every paused run.
   const chosen = Object.keys(filter).length === 0 ? { status: 'paused' as const } : filter
   await actOnMany(call, options, {
     verb: 'Resume',

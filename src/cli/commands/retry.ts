@@ -1,4 +1,4 @@
-// `holdfast retry`: lets a failed run go on where it failed, or all that match.
+// `holdfast retry`: continues a failed run where it failed, or all that match.
 
 import type { Command } from 'commander'
 import { examples, type Act } from '../command-call.ts'
@@ -13,13 +13,13 @@ interface RetryOptions extends FilterOptions, ManyOptions {
 export function registerRetry(program: Command, act: Act): void {
   const command = program
     .command('retry')
-    .summary('let a failed run go on, or all that match')
+    .summary('continue a failed run, or all that match')
     .description(
-      'Lets a failed run go on where it failed: steps that have a result keep it. With options instead of an id it retries ' +
+      'Continues a failed run where it failed: steps that have a result keep it. With options instead of an id it retries ' +
         'every failed run that matches, after asking.',
     )
     .argument('[run]', 'the id of the run')
-    .option('--note <text>', 'why; it stands in the journal')
+    .option('--note <text>', 'why; recorded in the journal')
   addManyOptions(addFilterOptions(command)).addHelpText(
     'after',
     examples(
@@ -37,7 +37,7 @@ export function registerRetry(program: Command, act: Act): void {
     if (id !== null && Object.keys(filter).length > 0) throw usage('Name one run by its id, or choose many: not both.')
     if (id !== null) assertForMany(options)
     else if (Object.keys(filter).length === 0) {
-      throw usage('Retry what? Name a run by its id, or choose runs with options such as --type or --status.')
+      throw usage('Which runs? Name one by its id, or choose runs with options such as --type or --status.')
     }
     const { holdfast } = await call.open({ store: 'existing' })
     const why = options.note === undefined ? {} : { note: options.note }

@@ -18,7 +18,7 @@ export function registerRuns(program: Command, act: Act): void {
     .summary('list runs')
     .description('Lists runs that match all of the options, newest first.')
   addFilterOptions(command)
-    .option('--deleted', 'those that were removed, and no others')
+    .option('--deleted', 'only runs that were removed')
     .option('--limit <n>', 'how many on one page, at most 200', whole('--limit', 1), 50)
     .option('--after <run>', 'the page after this run')
     .addHelpText(

@@ -11,14 +11,16 @@ interface ShowOptions extends NameOptions {
   readonly all?: boolean
 }
 
-/** The picture needs a width also where nobody looks. */
+/** The picture needs a width also without a terminal. */
 const widthOfPaper = 120
 
 export function registerShow(program: Command, act: Act): void {
   const command = program
     .command('show')
     .summary('show a run as a timeline')
-    .description('Shows what a run is and how it stands, and draws its steps, waits, crashes and undo work over time.')
+    .description(
+      'Shows the facts and the status of a run, and draws its steps, waits, crashes and undo work over time.',
+    )
   addNameOptions(command)
     .option('--all', 'draw every line, also of a very long run')
     .addHelpText(
@@ -45,7 +47,7 @@ export function registerShow(program: Command, act: Act): void {
   })
 }
 
-/** The picture shows errors and log lines, but no results: those of a long run would fill the memory. */
+/** The picture shows errors and log lines, but no results: the results of a long run would fill the memory. */
 function slim(entry: JournalEntry): JournalEntry {
   return entry.kind === 'step-succeeded' || entry.kind === 'woken' || entry.kind === 'recorded'
     ? { ...entry, data: undefined }

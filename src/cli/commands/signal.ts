@@ -21,7 +21,7 @@ export function registerSignal(program: Command, act: Act): void {
     .summary('send a signal to a run')
     .description(
       'Sends a signal to a run. It is never too early: the run finds it when it waits for it. If the module exports a ' +
-        'topic of that name, the signal is sent in its name.',
+        'topic of that name, the signal follows the rules of the topic.',
     )
     .argument('[run]', 'the id of the run; left out with --key')
     .argument('[name]', 'the name of the signal')
@@ -66,15 +66,15 @@ function addressed(args: readonly string[], { key, type }: SignalCommandOptions)
     return { target: checkRunId(run), name, payload }
   }
   const [name, payload, more] = args
-  if (type === undefined) throw usage('A key alone names no run: say also of which --type <type> it is.')
+  if (type === undefined) throw usage('A key alone names no run: add its --type <type>.')
   if (name === undefined) throw usage('Which signal? Say its name.')
   if (more !== undefined) throw usage('A run is named by its id or by --key, not by both.')
   return { target: { type, key }, name, payload }
 }
 
 function outcomeText(sent: Extract<SignalOutcome, { outcome: 'delivered' | 'queued' }>, name: string): string {
-  if (sent.repeated === true) return `had got ${visible(name)} under that id already; nothing has changed.`
-  if (sent.outcome === 'delivered') return `was waiting, and goes on with ${visible(name)}.`
+  if (sent.repeated === true) return `already had ${visible(name)} under that id; nothing has changed.`
+  if (sent.outcome === 'delivered') return `was waiting, and continues with ${visible(name)}.`
   return `finds ${visible(name)} when it waits for it.`
 }
 

@@ -13,7 +13,7 @@ export function registerWatch(program: Command, act: Act): void {
     .summary('follow a run until it ends')
     .description(
       'Prints the entries of a run as they come, until the run ends. Exits with code 0 if it succeeded, 5 if it failed or was ' +
-        'cancelled, 6 if it is paused because its code has drifted. Ctrl-C exits with code 130; the run goes on.',
+        'cancelled, 6 if it is paused because its code has drifted. Ctrl-C exits with code 130; the run continues.',
     )
   addNameOptions(command).addHelpText(
     'after',

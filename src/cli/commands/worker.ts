@@ -24,16 +24,20 @@ export function registerWorker(program: Command, act: Act): void {
     .summary('run a worker in this process until it is stopped')
     .description(
       'Performs the runs of the workflows that a module exports. Any number of workers may share a store. The first Ctrl-C, ' +
-        'or SIGTERM, stops it gracefully (exit code 0); a second one at once, and others take over.',
+        'or SIGTERM, stops it gracefully (exit code 0); a second one at once, and other workers take over.',
     )
     .option('--concurrency <n>', 'how many runs move at once (100)', whole('--concurrency', 1))
-    .option('--lease <duration>', 'how long it may be silent before others take over (30s)', duration('--lease'))
+    .option(
+      '--lease <duration>',
+      'how long its heartbeats may fail before other workers take over (30s)',
+      duration('--lease'),
+    )
     .option(
       '--shutdown-timeout <duration>',
       'how long stopping waits for runs that are moving (20s)',
       duration('--shutdown-timeout'),
     )
-    // For `holdfast dev` alone: it tells its supervisor what it does, and lives as long as the channel to it.
+    // For `holdfast dev` alone: it reports to its supervisor, and lives as long as the channel to it.
     .addOption(new Option('--supervised').hideHelp())
     .addHelpText(
       'after',
@@ -51,7 +55,7 @@ export function registerWorker(program: Command, act: Act): void {
     const workflows = (module?.definitions ?? []).map(({ type, version }) => ({ type, version }))
     let signalled: (signal: ProcessSignal) => void = () => undefined
     const first = new Promise<ProcessSignal>((resolve) => (signalled = resolve))
-    // From here on nothing that was claimed may be dropped by a single Ctrl-C.
+    // From here on a single Ctrl-C must not drop a claimed run.
     call.handleSignals((signal) => signalled(signal))
     supervisor?.onGone(() => signalled('SIGTERM'))
     const worker = await holdfast.work({
@@ -71,18 +75,18 @@ export function registerWorker(program: Command, act: Act): void {
       'Works until it is stopped: Ctrl-C stops it gracefully, a second one at once.',
     )
     const signal = await Promise.race([first, worker.ended])
-    // It has stopped by itself: whoever starts it again must start a newer one.
+    // It has stopped by itself: its supervisor must start a newer build.
     if (isHoldfastError(signal)) throw signal
     const second = new Promise<never>((_, reject) => {
       call.handleSignals((again) => reject(new Interrupted(again, { isAtOnce: true })))
     })
-    // It may come before anybody waits for it.
+    // It may reject before it is awaited.
     second.catch(() => undefined)
     await report(
       { event: 'stopping', signal },
       'Stopping: waits for the runs that are moving. Ctrl-C again stops at once.',
     )
     await Promise.race([worker.stop(), second])
-    await report({ event: 'stopped' }, 'Stopped. Nothing is held any more.')
+    await report({ event: 'stopped' }, 'Stopped. This worker holds no run.')
   })
 }

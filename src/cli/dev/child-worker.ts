@@ -1,11 +1,11 @@
-// The worker of `holdfast dev`: a process of its own, so that code is loaded anew with every start and what it does to its process
-// harms nothing else. The channel to it is what it lives by: it stops gracefully when the channel closes, also if this process is
-// killed, and on systems that have no signals.
+// The worker of `holdfast dev`: a separate process, so that every start loads the code again and the code cannot harm the
+// supervisor. The worker stops gracefully when the channel to the supervisor closes, also if the supervisor is killed, and
+// on systems that have no signals.
 
 import { spawn } from 'node:child_process'
 import type { Ended } from './reload-state.ts'
 
-/** What a worker tells whoever supervises it, as soon as it works. */
+/** The message of a worker to its supervisor, as soon as it runs. */
 export interface WorkingMessage {
   readonly holdfast: 'working'
   /** As it may be printed. */
@@ -42,7 +42,7 @@ export function startWorker({ command, cwd, env, onWorking, onEnd, now }: ChildW
   }
   child.once('exit', end)
   child.on('error', () => {
-    // It could not be started; what else goes wrong here, such as a signal to a process that is gone, its end tells.
+    // It could not be started. Any other error, such as a signal to a process that is gone, shows in how the process ends.
     if (child.pid === undefined) end(1, null)
   })
   child.on('message', (message: unknown) => {

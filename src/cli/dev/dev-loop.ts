@@ -1,5 +1,5 @@
-// The shell around the states of `holdfast dev`: one worker, one timer, and the files that are watched. It does what
-// reload-state.ts decides, and ends when that is over.
+// The shell around the states of `holdfast dev`: one worker, one timer, and the watched files. It executes the decisions of
+// reload-state.ts, and ends when the state is `over`.
 
 import type { ChildWorker, ChildWorkerOptions, WorkingMessage } from './child-worker.ts'
 import { startWorker } from './child-worker.ts'
@@ -15,7 +15,7 @@ import {
 
 export interface DevLoopOptions extends Omit<ChildWorkerOptions, 'onWorking' | 'onEnd'> {
   readonly patienceMs: number
-  /** `serves` is what the worker told when it last began to work. */
+  /** `serves` is the list that the worker reported when it last started. */
   readonly report: (event: DevReport, serves: WorkingMessage | null) => void
 }
 
@@ -27,14 +27,14 @@ export class DevLoop {
   private timer: NodeJS.Timeout | null = null
   private serves: WorkingMessage | null = null
   private settle: (isAtOnce: boolean) => void = () => undefined
-  /** Settles when it is over: with true if it was not waited for the worker. */
+  /** Settles when it is over: with true if the worker was not awaited. */
   readonly ended = new Promise<boolean>((resolve) => (this.settle = resolve))
 
   constructor(options: DevLoopOptions) {
     this.options = options
   }
 
-  /** Starts the first worker, unless somebody has interrupted it before. */
+  /** Starts the first worker, unless a signal has arrived before. */
   start(): void {
     if (this.state.phase === 'over') return
     this.isStarted = true

@@ -1,5 +1,5 @@
-// The states of `holdfast dev`: what becomes of its one worker when files change, when the worker ends, and at Ctrl-C. Pure: the
-// shell in dev-loop.ts does what is decided here.
+// The states of `holdfast dev`: what happens to its one worker when files change, when the worker ends, and at Ctrl-C. Pure:
+// the shell in dev-loop.ts executes the decisions.
 //
 //   starting   a worker was started                 → working   it says that it works
 //   starting, working   a file changed              → stopping  the worker is asked to stop, and killed when patience is over
@@ -35,17 +35,17 @@ export type DevEvent =
   | { readonly kind: 'changed'; readonly file: string }
   | { readonly kind: 'working' }
   | { readonly kind: 'ended'; readonly ended: Ended }
-  /** The time is over for which the last `wait` asked. */
+  /** The time of the last `wait` is over. */
   | { readonly kind: 'time' }
   | { readonly kind: 'interrupted' }
 
 export type DevAction =
   | { readonly kind: 'start' | 'stop' | 'kill' }
-  /** Lets an event `time` come then, unless the phase is another by then. */
+  /** Raises the event `time` after this time, unless the phase has changed by then. */
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'report'; readonly event: DevReport }
 
-/** What people are told. */
+/** What the user sees. */
 export type DevReport =
   | { readonly event: 'working'; readonly cause: Cause }
   /** `againInMs` is null if only a change starts it again. */
@@ -59,7 +59,7 @@ export interface Decided {
 
 /** The exit code of a worker whose module, options or store are wrong. */
 const usageExit = 2
-/** A worker that lived for so long has not crashed because of how it was started. */
+/** A worker that lived this long did not crash because of its start. */
 const steadyMs = 10_000
 const firstRestMs = 500
 const longestRestMs = 10_000
@@ -69,7 +69,7 @@ export const begun: Decided = {
   actions: [{ kind: 'start' }],
 }
 
-/** What an event leads to. A worker may take `patienceMs` to stop. */
+/** The transition of an event. A worker may take `patienceMs` to stop. */
 export function decide(state: DevState, event: DevEvent, patienceMs: number): Decided {
   switch (state.phase) {
     case 'starting':

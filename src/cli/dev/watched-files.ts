@@ -1,7 +1,7 @@
-// The files of a project: tells when one of them has changed. Each folder has a watcher of its own, because a recursive one of
-// Node 20 would watch every file of node_modules, too. Watchers only hint: what has changed is what differs from the last look, so
-// a database that is written beside the code restarts nothing. Hints may be lost (a mounted folder, too many watchers), so it also
-// looks by itself every two seconds.
+// Watches the files of a project for changes. Each folder has its own watcher, because a recursive one of Node 20 would
+// watch every file of node_modules, too. Watchers only hint: a file has changed if it differs from the last scan, so a
+// database that is written beside the code restarts nothing. Hints may be lost (a mounted folder, too many watchers), so it
+// also scans every two seconds.
 
 import { watch, type Dirent, type FSWatcher } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
@@ -33,7 +33,7 @@ export class WatchedFiles {
     this.changed = changed
   }
 
-  /** Looks once, so that every later change is one. */
+  /** Takes the first scan, against which later ones are compared. */
   async start(): Promise<void> {
     this.seen = await this.scan()
     this.lookIn(lookEveryMs)
@@ -52,7 +52,7 @@ export class WatchedFiles {
     if (this.timer !== null) clearTimeout(this.timer)
     this.timer = setTimeout(() => {
       this.timer = null
-      // What a look under way may have missed, the next one sees.
+      // The next scan sees a change that a scan under way may have missed.
       if (this.look !== null) return this.lookIn(settleMs)
       this.look = this.compare().finally(() => {
         this.look = null
@@ -71,7 +71,7 @@ export class WatchedFiles {
     if (file !== undefined) this.changed(file)
   }
 
-  /** What tells one state of each file from another. Folders are watched before they are read: nothing falls in between. */
+  /** The fingerprint of each file. Folders are watched before they are read, so that no change is missed. */
   private async scan(): Promise<ReadonlyMap<string, string>> {
     const files = new Map<string, string>()
     const folders = new Set<string>()
@@ -96,7 +96,7 @@ export class WatchedFiles {
     folders.add(folder)
     this.watch(folder, everything)
     for (const entry of await entriesOf(folder)) {
-      // What is installed, and what tools keep for themselves.
+      // Installed packages, and folders that tools keep for themselves.
       if (entry.name === 'node_modules' || entry.name.startsWith('.')) continue
       const path = join(folder, entry.name)
       if (entry.isDirectory()) await this.scanFolder(path, everything, files, folders)
@@ -117,7 +117,7 @@ export class WatchedFiles {
       })
       this.watchers.set(folder, watcher)
     } catch {
-      // There are too many, or it is gone: it is looked at every two seconds all the same.
+      // There are too many watchers, or the folder is gone: the scan every two seconds covers it.
     }
   }
 }

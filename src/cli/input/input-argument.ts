@@ -1,4 +1,4 @@
-// A value that a person gives to a command: as an argument, from standard input, or from a file of JSON.
+// A value that the user passes to a command: as an argument, from standard input, or from a file of JSON.
 
 import { createReadStream } from 'node:fs'
 import { resolve } from 'node:path'
@@ -19,12 +19,14 @@ export async function inputOf(
 ): Promise<unknown> {
   if (input !== undefined && file !== undefined) throw usage(`The ${what} is an argument or a --file, not both.`)
   if (file !== undefined) return readInput(resolve(io.cwd, file), file)
-  if (input === '-') return parseAll(io.stdin, 'What came from standard input')
+  if (input === '-') return parseAll(io.stdin, 'The text from standard input')
   return input === undefined ? undefined : parseInput(input, `The ${what}`)
 }
 
 async function parseAll(stream: Io['stdin'], where: string): Promise<unknown> {
-  const text = await readAll(stream, longestInput)
+  const text = await readAll(stream, longestInput).catch((error: unknown) => {
+    throw error instanceof TypeError ? usage(`${where} is not UTF-8 text. Convert it, for example with iconv.`) : error
+  })
   if (text === null) throw tooLong(where)
   return parseInput(text, where)
 }

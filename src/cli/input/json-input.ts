@@ -1,11 +1,12 @@
-// Reads JSON that a person typed, or that a file or a pipe holds, and says where it is wrong: not every runtime does. It may be
-// anything and of any length, so nothing here recurses, and no pattern repeats a choice: both end at the size of the stack.
+// Parses JSON from the command line, a file or a pipe, and locates a syntax error, which not every runtime does. The text
+// may be anything and of any length, so nothing here recurses, and no pattern repeats an alternation: both would overflow
+// the stack.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { deepest, isDeeperThan } from '../../core/payload/json-decode.ts'
 import { visible } from '../../core/text/printable.ts'
 
-/** Sixteen times as much as a payload may take unless its codec says otherwise. */
+/** Sixteen times the default size limit of a payload. */
 export const longestInput = 16 * 1024 * 1024
 
 /** The value of a JSON text. `where` names its origin in the error. */
@@ -49,7 +50,7 @@ function invalid(text: string, where: string): HoldfastError {
   )
 }
 
-/** Counted without taking the text apart: it may have millions of lines. */
+/** Counted without splitting the text: it may have millions of lines. */
 function placeOf(text: string, at: number): { readonly line: number; readonly column: number } {
   let [line, begin] = [1, 0]
   for (let next = text.indexOf('\n'); next !== -1 && next < at; next = text.indexOf('\n', begin)) {
@@ -63,7 +64,7 @@ const space = /[ \t\n\r]*/y
 const word = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 const escape = /["\\/bfnrt]|u[\dA-Fa-f]{4}/y
 
-/** The index behind the string that begins there; `start` if it never ends, or has what no string may have. */
+/** The index after the string that begins there; `start` if it never ends, or contains an invalid character. */
 function endOfString(json: string, start: number): number {
   for (let at = start + 1; at < json.length; at += 1) {
     const code = json.charCodeAt(at)
@@ -80,7 +81,7 @@ function endOfString(json: string, start: number): number {
 
 type Expected = 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'comma or end'
 
-/** The index at which a text stops to be JSON: its length if it only ends too early. */
+/** The index at which a text stops being JSON: its length if it only ends too early. */
 function faultAt(json: string): number {
   const open: ('[' | '{')[] = []
   let expected: Expected = 'value'

@@ -1,4 +1,4 @@
-// What is done to many runs at once: first it is said how many that are, then somebody must agree.
+// Bulk operations: the command first prints how many runs match, then asks for confirmation.
 
 import type { Command } from 'commander'
 import type { BulkOutcome } from '../../client/control/bulk-pages.ts'
@@ -19,7 +19,7 @@ export interface Bulk {
   readonly verb: string
   /** `cancelled`, for the answer. */
   readonly done: string
-  /** Which of those that match it can be done to: `live`; empty if to any. */
+  /** The matching runs to which it applies: `live`; empty if to any. */
   readonly kind: string
   readonly act: (options: { readonly preview: boolean }) => Promise<BulkOutcome>
 }
@@ -32,7 +32,7 @@ export function addManyOptions(command: Command): Command {
     .option('--dry-run', 'change nothing: only say how many match')
 }
 
-/** Refuses what only makes sense for many. */
+/** Refuses options that only make sense for many runs. */
 export function assertForMany({ preview, dryRun }: ManyOptions): void {
   if (preview !== true && dryRun !== true) return
   throw usage(`${preview === true ? '--preview' : '--dry-run'} is about the runs that match; an id names just one.`)
@@ -51,7 +51,9 @@ export async function actOnMany(call: Call, options: ManyOptions, bulk: Bulk): P
   if (options.yes !== true && !(await agrees(call, bulk.verb, many))) return
   const outcome = await bulk.act({ preview: false })
   const skipped =
-    outcome.skipped === 0 ? '' : ` ${amount(outcome.skipped, 'run')} could not be; asking for one by its id tells why.`
+    outcome.skipped === 0
+      ? ''
+      : ` ${amount(outcome.skipped, 'run')} could not be; the same command with the id of one says why.`
   const one = outcome.changed === 1 ? 'was' : 'were'
   await printer.answer(outcome, `${amount(outcome.changed, 'run')} ${one} ${bulk.done}.${skipped}`)
 }

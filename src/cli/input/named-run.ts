@@ -1,4 +1,4 @@
-// The one run that a command is about: by its id, or by its business key and type.
+// The one run that a command takes: by its id, or by its business key and type.
 
 import type { Command } from 'commander'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -25,7 +25,7 @@ export interface NamedRun {
   readonly id: string
 }
 
-/** Opens the store and finds the run. What is wrong with the arguments is said before anything is opened. */
+/** Opens the store and finds the run. Wrong arguments are refused before anything is opened. */
 export async function openRun(
   call: Call,
   id: string | undefined,
@@ -37,7 +37,7 @@ export async function openRun(
   if (id !== undefined && key !== undefined) throw usage('A run is named by its id or by --key, not by both.')
   if (id !== undefined) return { id: checkRunId(id), ...(await call.open(need)) }
   if (key === undefined) throw usage('Which run? Name it by its id, or by --key <key> with --type <type>.')
-  if (type === undefined) throw usage('A key alone names no run: say also of which --type <type> it is.')
+  if (type === undefined) throw usage('A key alone names no run: add its --type <type>.')
   const { holdfast } = await call.open(need)
   return { holdfast, id: await idByKey(holdfast, key, type) }
 }

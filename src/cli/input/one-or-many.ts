@@ -1,5 +1,5 @@
-// Which runs a command that controls is about. One: by its id, or by its business key and type. Many: by any other choice of the
-// options by which `runs` chooses. Whoever chooses nothing means nothing.
+// The runs that a control command takes. One: by its id, or by its business key and type. Many: by any other combination of
+// the filter options of `runs`. Without any of them, the command is refused.
 
 import type { Filter } from '../../client/read/find.ts'
 import { filterFrom, type FilterOptions } from './run-filter.ts'
@@ -16,7 +16,7 @@ export type Choice =
   | { readonly kind: 'one'; readonly id: string | undefined; readonly name: NameOptions }
   | { readonly kind: 'many'; readonly filter: Filter }
 
-/** What is chosen by the arguments. `chooses` says that another option of the command does, too. */
+/** The runs that the arguments choose. `chooses` says that another option of the command does, too. */
 export function choiceOf(
   id: string | undefined,
   options: ChoiceOptions,

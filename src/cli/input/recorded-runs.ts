@@ -1,5 +1,5 @@
-// Where the journals come from that a build is checked against: the runs of a store, or exported runs in files. Each is read
-// when its turn comes, so that it does not matter how many there are.
+// The source of the journals against which a build is checked: the runs of a store, or exported runs in files. Each is read
+// when its turn comes, so memory does not grow with their number.
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -30,14 +30,14 @@ export interface RecordedRuns {
 
 export interface WhichRuns {
   readonly types: readonly string[] | undefined
-  /** Also those that have ended. Of files always all are meant. */
+  /** Also ended runs. Of files, all runs are always replayed. */
   readonly ended: boolean
 }
 
 const runsAtOnce = 200
 const addressed = /^[a-z][a-z+]+:/
 
-/** Opens what the user names: the address of a store, an exported run, or a folder of those. Nothing is migrated. */
+/** Opens the store, exported run or folder that the user names. Nothing is migrated. */
 export async function openRecorded(
   call: Call,
   against: string,

@@ -1,5 +1,5 @@
-// Which store a command speaks to, and whether it may: a command that only reads must not make an empty database out of a
-// misspelt path, and a store that lives in memory is empty and gone again for every command but a worker.
+// The store of a command, and whether the command may use it: a command that only reads must not create an empty database
+// from a misspelt path, and a store in memory is empty for every command but a worker.
 
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -9,10 +9,10 @@ import { inMemory, pathOf } from '../../stores/sqlite/driver/file-address.ts'
 import { visible } from '../../core/text/printable.ts'
 import { quoted, usage } from '../usage.ts'
 
-/** What a command needs of its store: one that is there, one that it may create, or any, even one in memory. */
+/** What a command needs of its store: an existing one, one that it may create, or any, even one in memory. */
 export type StoreNeed = 'existing' | 'creatable' | 'any'
 
-/** The store, if the command may speak to it. Of a file, the address in its plainest form: `sqlite:app.db`. */
+/** The store, if the command may use it. Of a file, the address in its plainest form: `sqlite:app.db`. */
 export function checkStore(named: string | Store | undefined, need: StoreNeed, cwd: string): string | Store {
   if (named === undefined || named === '') {
     throw usage('Which store? Name it with --store sqlite:app.db, or in the environment: HOLDFAST_STORE=sqlite:app.db.')
@@ -59,7 +59,7 @@ function fileOf(store: string): string | null {
 export function shownStore(store: string | Store): string {
   if (typeof store !== 'string') return 'a store of the module'
   if (store === 'memory:' || isFile(store)) return visible(store)
-  // What comes before the first colon of a mistyped address may be anything, too.
+  // The text before the first colon of a mistyped address may be a secret, too.
   return /^(?:libsql|postgres|postgresql):/.exec(store)?.[0] ?? 'a store of an unknown kind'
 }
 
@@ -67,7 +67,7 @@ function isFile(store: string): boolean {
   try {
     return fileOf(store) !== null
   } catch {
-    // What cannot be read may hold anything.
+    // An address that cannot be parsed may contain a secret.
     return false
   }
 }

@@ -1,5 +1,5 @@
 // Loads the module that the user names: the workflows that it exports and, under `holdfast`, options of createHoldfast.
-// Whatever is wrong with it is an error of usage that says what to do; the stack is for those who ask for it.
+// Every problem with it is an error of usage that says what to do; the stack is shown only on request.
 
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -18,7 +18,7 @@ export interface WorkflowModule {
   readonly definitions: readonly Definition[]
   /** The topics that it exports. */
   readonly topics: readonly Topic[]
-  /** What the module exports as `holdfast`. */
+  /** The export `holdfast` of the module. */
   readonly options: Partial<HoldfastOptions>
   /** The names of everything that it exports. */
   readonly exported: readonly string[]
@@ -27,7 +27,7 @@ export interface WorkflowModule {
 export async function loadModule(name: string, cwd: string): Promise<WorkflowModule> {
   const path = locateModule(name, cwd)
   const module = await importModule(name, path)
-  // A CommonJS module is seen twice, by its names and as the default: the set makes one of it.
+  // A CommonJS module is seen twice, by its names and as the default: the set removes the duplicates.
   const definitions = new Set(Object.values(module).flatMap((value) => membersOf(value, isDefinition)))
   const topics = new Set(Object.values(module).flatMap((value) => membersOf(value, isTopic)))
   const exported = Object.keys(module).toSorted()
@@ -65,7 +65,7 @@ const typeScriptFaults: readonly unknown[] = [
   'ERR_UNSUPPORTED_NODE_MODULES_TYPE_STRIPPING',
 ]
 
-/** What an import threw, as an error that says what to do. */
+/** The error of an import, as an error that says what to do. */
 export function loadFault(name: string, error: unknown): HoldfastError {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   if (typeScriptFaults.includes(code) && /\.[cm]?tsx?$/.test(name)) {
@@ -82,7 +82,7 @@ export function loadFault(name: string, error: unknown): HoldfastError {
   return usage(`The module ${quoted(name)} cannot be loaded: ${message}. ${hint}`, { module: name }, error)
 }
 
-/** What is sought, or what of it is in a list or an object: `export const workflows = [order, refund]`. */
+/** The values of that kind, also inside a list or an object: `export const workflows = [order, refund]`. */
 function membersOf<Sought>(exported: unknown, is: (value: unknown) => value is Sought): readonly Sought[] {
   if (is(exported)) return [exported]
   if (typeof exported !== 'object' || exported === null) return []
@@ -125,7 +125,7 @@ export function requireWorkflows({ name, definitions, exported }: WorkflowModule
   if (definitions.length > 0) return
   const what = exported.length === 0 ? 'nothing at all' : `only ${exported.slice(0, 10).map(visible).join(', ')}`
   throw usage(
-    `The module ${quoted(name)} exports no workflow, but ${what}. Export what workflow() returns: ` +
+    `The module ${quoted(name)} exports no workflow, but ${what}. Export the value that workflow() returns: ` +
       "`export const order = workflow('shop.order', …)`.",
     { module: name, exported },
   )

@@ -1,5 +1,5 @@
-// What replays have found, summed up: runs that disagree with the code in the same way are one finding. However many runs
-// there are, what is kept is bounded.
+// The findings of replays, grouped: runs that disagree with the code in the same way are one finding. The number of kept
+// findings is bounded, however many runs there are.
 
 import { isHoldfastError, messageOf, type HoldfastError } from '../../core/errors/error.ts'
 import type { BodyOutcome, ReplayResult, UnfinishedBody } from '../../engine/replay/replay-run.ts'
@@ -7,18 +7,20 @@ import { disagreementOf } from '../../engine/replay/replay-mismatch.ts'
 import { visible } from '../../core/text/printable.ts'
 import { amount } from './text.ts'
 
-/** What is wrong: as `holdfast.replay` tells it, or that there is no such workflow, or that a payload cannot be read. */
+/**
+ * The kind of disagreement: that of `holdfast.replay`, or that there is no such workflow, or that a payload cannot be read.
+ */
 export type FindingKind = Exclude<ReplayResult['outcome'], 'same'> | 'unknown-workflow' | 'unreadable'
 
 export interface Finding {
   readonly kind: FindingKind
   readonly type: string
   readonly version: number
-  /** How many runs it is true of. */
+  /** How many runs have it. */
   runs: number
   /** Some of them, the first that were found. */
   readonly ids: string[]
-  /** What is different, of the first of them. */
+  /** The difference, of the first of them. */
   readonly message: string
 }
 
@@ -35,7 +37,7 @@ const idsShown = 3
 export class Findings {
   /** How many runs disagree. */
   runs = 0
-  /** Runs that disagree in yet other ways, which are not kept. */
+  /** Runs that disagree in further ways, which are not kept. */
   unlisted = 0
   private readonly byKey = new Map<string, Finding>()
 
@@ -43,7 +45,7 @@ export class Findings {
     return [...this.byKey.values()].toSorted((one, other) => other.runs - one.runs)
   }
 
-  /** Takes what a replay came to. */
+  /** Adds the result of a replay. */
   add(run: Judged, replayed: ReplayResult | HoldfastError): void {
     const found = findingOf(run, replayed)
     if (found === null) return
@@ -62,7 +64,7 @@ export class Findings {
 
 interface Found {
   readonly kind: FindingKind
-  /** Runs of which this is the same have the same finding. */
+  /** Runs with the same value have the same finding. */
   readonly sameAs: string
   readonly message: string
 }
@@ -116,7 +118,7 @@ const headings: Readonly<Record<FindingKind, string>> = {
 export function findingLines({ kind, type, version, runs, ids, message }: Finding): readonly string[] {
   const which = ids.slice(0, idsShown).map(visible).join(', ')
   const such = runs === ids.slice(0, idsShown).length ? which : `for example ${which}`
-  // What drifted is told in lines of ours; any other message may be that of an error, and is one line.
+  // The text of a drift has lines of ours; any other message may quote an error, and is one line.
   const text = kind === 'drift' ? message.split('\n') : [message]
   const lines = text.map((line) => `  ${visible(line)}`)
   return [`${amount(runs, 'run')} of ${visible(type)} v${version} ${headings[kind]}: ${such}`, ...lines]

@@ -1,5 +1,5 @@
-// Why a run is paused, for people: on one line where it stands among others, and whole where the run is shown alone. A note may
-// come from anybody who can write to the store, so each of its lines is made visible and stands indented under ours.
+// The reason of a pause as text: one line in a list, and whole where the run is shown alone. Any account that can write to
+// the store may have written a note, so each of its lines is escaped and indented under ours.
 
 import type { PauseView } from '../../client/read/run-view.ts'
 import { visible } from '../../core/text/printable.ts'
@@ -10,7 +10,7 @@ export function visibleLines(text: string): readonly string[] {
   return text.split(/\r?\n/).map(visible)
 }
 
-/** `operator: the customer called`; of a drift, what its diff names. Safe to print. */
+/** `operator: the customer called`; of a drift, the names in its diff. Safe to print. */
 export function pauseSummary(reason: string, note: string | null): string {
   if (note === null || note === '') return visible(reason)
   const lines = visibleLines(note)
@@ -19,7 +19,7 @@ export function pauseSummary(reason: string, note: string | null): string {
   return `${visible(reason)}: ${text}`
 }
 
-/** Why and since when, and under it the note or the diff as it was written: nothing of it is cut. Safe to print. */
+/** The reason and the time, and under it the whole note or diff. Safe to print. */
 export function pauseLines({ reason, note, at }: PauseView): readonly string[] {
   const since = `${visible(reason)}, since ${pointInTime(at)}`
   return note === null || note === '' ? [since] : [since, ...visibleLines(note)]

@@ -1,6 +1,6 @@
 // Any decoded value as JSON for people and for jq: dates are ISO text, bigints and numbers that JSON lacks are text, maps
-// are lists of pairs, sets are lists, bytes are base64, errors are objects. Readable rather than exact: what the journal
-// holds is exact. Never throws, whatever a codec of the user's own has decoded.
+// are lists of pairs, sets are lists, bytes are base64, errors are objects. Readable rather than exact: the journal is
+// exact. Never throws, not even for values of a user's own codec.
 
 import { isError } from '../../core/payload/error-data.ts'
 import { harmlessJson } from '../../core/text/printable.ts'
@@ -12,7 +12,7 @@ export function jsonLine(value: unknown): string {
   return harmlessJson(JSON.stringify(plain(value)) ?? 'null')
 }
 
-/** The value with nothing in it but what JSON has. */
+/** The value, converted to plain JSON types. */
 function plain(value: unknown, above: readonly object[] = []): unknown {
   switch (typeof value) {
     case 'string':
@@ -59,7 +59,7 @@ function plainEntries(entries: readonly (readonly [string, unknown])[], above: r
   return Object.fromEntries(entries.map(([key, item]) => [key, plain(item, above)]))
 }
 
-/** What went wrong, in one line: the message of an error, or whatever else was thrown, as JSON. */
+/** A thrown value in one line: the message of an error, or any other value as JSON. */
 export function messageOf(error: unknown): string {
   if (typeof error === 'object' && error !== null && isError(error)) {
     const { name, message } = error

@@ -1,5 +1,5 @@
-// Where a command's words go: answers to standard output, notes and errors to standard error. With --json every answer
-// is a JSON document on a line of its own. Nothing else writes: whatever a line holds, the terminal obeys only our colours.
+// The output of a command: answers go to standard output, notes and errors to standard error. With --json every answer is a
+// JSON document on one line. Nothing else writes, so that the terminal interprets only our own colours.
 
 import { isHoldfastError } from '../../core/errors/error.ts'
 import type { Logger } from '../../core/runtime/ports.ts'
@@ -30,7 +30,7 @@ export class Printer {
     this.columns = io.stdout.columns
   }
 
-  /** Lines of an answer. One that holds several shows where they would break. */
+  /** Lines of an answer. Line breaks inside one are shown escaped. */
   async lines(lines: readonly string[]): Promise<void> {
     if (lines.length > 0) await this.io.stdout.write(lines.map((line) => `${displayed(line)}\n`).join(''))
   }
@@ -40,12 +40,12 @@ export class Printer {
     return this.lines([jsonLine(document)])
   }
 
-  /** Says the same to a program or to a person. */
+  /** Prints the same answer for a program or for a person. */
   async answer(document: unknown, ...lines: readonly string[]): Promise<void> {
     await (this.isJson ? this.json(document) : this.lines(lines))
   }
 
-  /** Something on the side, for a person only. */
+  /** A note, for a person only. */
   async note(text: string): Promise<void> {
     if (!this.isJson) await this.aside(this.paintNote('dim', text))
   }
@@ -55,7 +55,7 @@ export class Printer {
     await this.io.stderr.write(`${displayed(text)}\n`)
   }
 
-  /** In place of the line that was drawn last, of that many columns. */
+  /** Replaces the line that was drawn last, which has that many columns. */
   async redraw(text: string, columns: number): Promise<void> {
     await this.io.stderr.write(`\r${displayed(padEnd(text, columns))}${text === '' ? '\r' : ''}`)
   }
@@ -73,7 +73,7 @@ export class Printer {
     if (this.isVerbose) for (const line of stacks(error)) await this.aside(this.paintNote('dim', line))
   }
 
-  /** What the engine logs, on the side. Debug lines only for those who want all. */
+  /** The engine's log, as notes. Debug lines only with --verbose. */
   logger(): Logger {
     const log =
       (level: keyof Logger) =>
@@ -84,7 +84,7 @@ export class Printer {
           ? [jsonLine({ level, message, details })]
           : linesOf(details['error'], `${level}: ${message}${why}`)
         for (const line of [first, ...more.map((line) => `  ${line}`)]) {
-          // Who cannot be told must not stop the work.
+          // A closed output must not stop the work.
           this.aside(level === 'error' || level === 'warn' ? this.warning(line) : line).catch(() => undefined)
         }
       }
@@ -117,13 +117,13 @@ function describe(error: unknown): Described {
   return { code: 'UNEXPECTED', family: 'unexpected', message: messageOf(error), details: {} }
 }
 
-/** The diff of a drift is told in lines of ours; any other message may quote anything, and is one line. */
+/** The diff of a drift has lines of ours; any other message may quote anything, and is one line. */
 function linesOf(error: unknown, message: string): readonly string[] {
   const text = cut(message, longestMessage)
   return isHoldfastError(error, 'DRIFT') ? visibleLines(text) : [cut(visible(message), longestMessage)]
 }
 
-/** The stack of an error and of what caused it, without end in a circle. */
+/** The stack of an error and of its causes; a cycle of causes ends. */
 function stacks(error: unknown): readonly string[] {
   const lines: string[] = []
   let next = error

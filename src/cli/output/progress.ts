@@ -1,4 +1,4 @@
-// How far a long command is: a bar on a terminal, a line now and then where nobody looks, and nothing for a program.
+// The progress of a long command: a bar on a terminal, a line from time to time without one, and nothing for a program.
 
 import type { Io } from '../io.ts'
 import type { Printer } from './printer.ts'
@@ -12,7 +12,7 @@ export class Progress {
   private readonly io: Io
   private readonly printer: Printer
   private readonly total: number
-  /** What was done to them, for a line. */
+  /** The verb for a line, as in "replayed". */
   private readonly did: string
   private toldAt: number
   private drawn = 0
@@ -25,7 +25,7 @@ export class Progress {
     this.toldAt = io.now()
   }
 
-  /** So many are done, and there is this to say of them. */
+  /** Shows how many are done, with a remark. */
   async at(done: number, remark: string): Promise<void> {
     const { io, printer } = this
     if (printer.isJson) return
@@ -37,7 +37,7 @@ export class Progress {
     else await printer.note(`${this.did} ${text}.`)
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   async end(): Promise<void> {
     if (this.drawn > 0) await this.printer.redraw('', this.drawn)
     this.drawn = 0

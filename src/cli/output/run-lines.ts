@@ -23,7 +23,7 @@ export function colourOfStatus(status: string): Colour {
   return statusColours[status as RunStatus] ?? 'none'
 }
 
-/** A table of runs. Ids are never cut: they are what the next command needs. */
+/** A table of runs. Ids are never cut: the next command needs them. */
 export function runLines(
   runs: readonly RunView[],
   { width, paint, now }: { readonly width: number; readonly paint: Paint; readonly now: number },
@@ -48,13 +48,13 @@ export function runLines(
     run.pause === null ? '' : pauseSummary(run.pause.reason, run.pause.note),
     run.lastError === null ? '' : visible(run.lastError),
   ])
-  // A column that nobody has anything in only takes room from the others.
+  // An empty column only takes room from the others.
   const used = columns.map((_, at) => at < 3 || rows.some((row) => row[at] !== ''))
   const only = <Cell>(cells: readonly Cell[]): Cell[] => cells.filter((_, at) => used[at])
   return table(only(columns), rows.map(only), width, paint)
 }
 
-/** One entry on one line: number, time, kind, name, what the engine noted, and the payload as far as there is room. */
+/** One entry on one line: number, time, kind, name, meta, and the payload as far as there is room. */
 export function entryLine(
   entry: JournalEntry,
   { width, paint }: { readonly width: number; readonly paint: Paint },

@@ -10,10 +10,10 @@ export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'non
 
 export type Paint = (colour: Colour, text: string) => string
 
-/** Stands before each colour until it is printed. Data cannot know it, so no colour of theirs is taken for one of ours. */
+/** Marks each colour until it is printed. Data cannot contain it, so no colour in data is mistaken for ours. */
 const ours = `\u001B${randomBytes(8).toString('hex')}`
 
-/** Colours where a person sees them, unless NO_COLOR or FORCE_COLOR say otherwise. They show once `displayed` has passed. */
+/** Colours on a terminal, unless NO_COLOR or FORCE_COLOR say otherwise. They take effect in `displayed`. */
 export function painter(output: Output, env: Io['env']): Paint {
   const isColoured = wantsColour(output, env)
   return (colour, text) => {
@@ -23,7 +23,7 @@ export function painter(output: Output, env: Io['env']): Paint {
   }
 }
 
-/** A line as it goes to the terminal: nothing in it is obeyed but the colours that `painter` put there. */
+/** A line as it goes to the terminal: only the colours of `painter` are interpreted. */
 export function displayed(line: string): string {
   const [first = '', ...coloured] = line.split(ours)
   return visible(first) + coloured.map((part) => `\u001B${visible(part)}`).join('')
@@ -78,7 +78,7 @@ export function amount(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en-GB')} ${count === 1 ? one : many}`
 }
 
-/** A point in time as people compare them: `2026-11-16 00:12:01Z`, or with milliseconds. */
+/** A readable point in time: `2026-11-16 00:12:01Z`, or with milliseconds. */
 export function pointInTime(at: Date, { isExact = false }: { readonly isExact?: boolean } = {}): string {
   const iso = at.toISOString()
   return `${iso.slice(0, -14)} ${isExact ? iso.slice(-13) : `${iso.slice(-13, -5)}Z`}`
@@ -86,16 +86,16 @@ export function pointInTime(at: Date, { isExact = false }: { readonly isExact?: 
 
 export interface Column {
   readonly title: string
-  /** Gives way when the table is too wide, down to this. @default never */
+  /** Shrinks down to this width when the table is too wide. @default never */
   readonly least?: number
-  /** Left out where there is no room: the higher, the sooner. @default never */
+  /** Left out when there is no room, highest first. @default never */
   readonly dispensable?: number
   readonly colour?: (cell: string) => Colour
 }
 
 const gap = 2
 
-/** A table whose lines fit: what may be left out or cut is. */
+/** A table whose lines fit: columns are cut or left out as they allow. */
 export function table(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
@@ -131,7 +131,7 @@ type Fitted = Column & { readonly at: number; readonly least: number; width: num
 function fitting(all: readonly Fitted[], width: number): readonly Fitted[] {
   const excessOf = (columns: readonly Fitted[], widthIn: (column: Fitted) => number): number =>
     columns.reduce((sum, column) => sum + widthIn(column), gap * (columns.length - 1)) - width
-  // The most needed first, each that still fits: a short column may be there where a long one is not.
+  // The most important columns first, each if it still fits: a short column may fit where a long one does not.
   const kept = new Set<Fitted>()
   for (const column of all.toSorted((a, b) => (a.dispensable ?? 0) - (b.dispensable ?? 0))) {
     if (column.dispensable === undefined || excessOf([...kept, column], ({ least }) => least) <= 0) kept.add(column)

@@ -1,5 +1,5 @@
-// From a journal to the rows of a picture: one row for each step, wait, crash, pause and turn of a run, with the
-// stretches of time that it took. Nothing here knows how wide the picture will be.
+// Turns a journal into the rows of a picture: one row for each step, wait, crash, pause and turn of a run, with its
+// stretches of time. Independent of the width of the picture.
 
 import type { JournalEntry, RunView } from '../../client/read/run-view.ts'
 import { formatMs } from '../../core/definition/duration.ts'
@@ -16,7 +16,7 @@ export interface Row {
   readonly label: string
   readonly stretches: Stretch[]
   detail: string
-  /** Worth a look even where most are hidden. */
+  /** Shown even when most rows are hidden. */
   isNotable: boolean
 }
 
@@ -34,7 +34,7 @@ export function rowsOf(view: RunView, entries: readonly JournalEntry[], now: num
   const picture = new Rows()
   for (const entry of entries) picture.add(entry)
   picture.close(view, now)
-  // Steps are recorded when they end; in the picture they stand where they began.
+  // Steps are recorded when they end; in the picture they begin where they began.
   return picture.rows.toSorted((one, other) => beganAt(one) - beganAt(other))
 }
 
@@ -64,7 +64,7 @@ class Rows {
         this.addAbandoned(entry, at)
         break
       case 'begun':
-        // An attempt begins: the entry that tells what came of it says how long it took.
+        // An attempt begins: the entry with its outcome says how long it took.
         break
       case 'undone':
       case 'undo-failed':
@@ -78,7 +78,7 @@ class Rows {
         this.endWait(entry, at)
         break
       case 'crashed':
-        // Nobody could write down when it died: all since the last entry may be lost.
+        // The time of the crash is not recorded: everything since the last entry may be lost.
         this.point('crashed', { from: this.lastAt, to: at, mark: '╳', colour: 'yellow' }, crashTold(entry)).isNotable =
           true
         break
@@ -92,7 +92,7 @@ class Rows {
     this.lastAt = at
   }
 
-  /** What is not over yet lasts until now. */
+  /** Open stretches last until now. */
   close(view: RunView, now: number): void {
     const end = view.endedAt?.getTime() ?? now
     for (const row of [...this.openWaits.values(), ...(this.pause === null ? [] : [this.pause])]) {
@@ -159,10 +159,10 @@ class Rows {
     row.detail = `waited ${formatMs(at - (stretch?.from ?? at))}${winner}${meta.by === undefined ? '' : byTold(meta.by)}`
   }
 
-  /** What is a moment only. */
+  /** Rows of a single moment. */
   private addTurn(entry: JournalEntry, at: number): void {
     if (entry.kind === 'continued') {
-      // What comes now are other steps, even by the same names.
+      // Later steps are different ones, even under the same names.
       this.byName = new Map()
       this.openWaits = new Map()
     }
@@ -232,7 +232,7 @@ function turnOf(entry: JournalEntry): Turn {
     case 'damaged':
       return { ...loud, mark: '✗', colour: 'red', detail: visible(entry.meta.why) }
     case 'amended': {
-      const detail = `entry ${entry.meta.seq} ${entry.meta.dropped ? 'counts no more' : 'has another result'}`
+      const detail = `entry ${entry.meta.seq} ${entry.meta.dropped ? 'was dropped' : 'has another result'}`
       return { ...loud, mark: '✎', colour: 'yellow', detail }
     }
     case 'progressed': {
@@ -263,7 +263,7 @@ function pauseTold({ meta }: Of<'paused'>): string {
   return pauseSummary(meta.reason, meta.reason === 'drift' ? meta.message : meta.note)
 }
 
-/** What ended a wait, if it was not time. */
+/** The cause that ended a wait, if it was not time. */
 function byTold({ kind, name }: WokenBy): string {
   switch (kind) {
     case 'ended':
@@ -271,7 +271,7 @@ function byTold({ kind, name }: WokenBy): string {
     case 'refused':
       return `: run ${visible(name)} could not be started`
     case 'broadcast':
-      return `, until the topic ${visible(name)} told it`
+      return `, until a broadcast of the topic ${visible(name)}`
     default:
       return name.startsWith(tokenPrefix)
         ? ', until its token was completed'

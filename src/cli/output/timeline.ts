@@ -1,5 +1,5 @@
-// Draws a run as people look at one: what it is and how it stands, then its steps, waits, crashes and undo work as bars
-// over time. A pure function of the run, its journal and the width of the paper.
+// Draws a run: its facts and its status, then its steps, waits, crashes and undo work as bars over time. A pure function of
+// the run, its journal and the width.
 
 import type { JournalEntry, RunView } from '../../client/read/run-view.ts'
 import { formatMs } from '../../core/definition/duration.ts'
@@ -13,11 +13,11 @@ import { rowsOf, type Row, type Stretch } from './timeline-rows.ts'
 export interface TimelineOptions {
   readonly width: number
   readonly paint: Paint
-  /** Until when the bars of a live run reach. */
+  /** The time at which the bars of a live run end. */
   readonly now: number
   /** Shows every row, however many there are. @default false */
   readonly all?: boolean
-  /** Shows facts whole that are longer than a line, for who reads a pipe or a file. @default false */
+  /** Does not cut facts that are longer than a line, for a pipe or a file. @default false */
   readonly wholeFacts?: boolean
 }
 
@@ -116,11 +116,11 @@ function drawing(view: RunView, rows: readonly Row[], { width, paint, now, all =
 
 interface Part {
   readonly shown: readonly Row[]
-  /** What comes after those and is not shown. */
+  /** The rows after those, which are not shown. */
   readonly hidden: readonly Row[]
 }
 
-/** The beginning, the end, and what is notable in between; the last of that if it is too much. */
+/** The beginning, the end, and the notable rows in between; the last of these if there are too many. */
 function summarised(rows: readonly Row[]): readonly Part[] {
   const middle = rows.slice(shownAtStart, rows.length - shownAtEnd)
   const room = mostRows - shownAtStart - shownAtEnd
@@ -149,7 +149,7 @@ interface Columns {
   readonly detail: number
 }
 
-/** The bar gets what the words leave; on narrow paper there is none. */
+/** The bar gets the width that the text leaves; on a narrow terminal there is none. */
 function columnsFor(rows: readonly Row[], times: readonly string[], width: number): Columns {
   const widest = (texts: readonly string[]): number => texts.reduce((most, text) => Math.max(most, widthOf(text)), 0)
   const time = Math.max(6, widest(times))

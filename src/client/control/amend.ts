@@ -6,7 +6,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import type { Place } from '../../core/payload/place.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { entryRequest } from '../../engine/store/journal-pages.ts'
 import { runNotFound } from '../run-reference.ts'
 
 export type Amendment =
@@ -23,7 +23,7 @@ export interface Amendments {
   readonly seq: number | null
 }
 
-/** The entries that repair a run's journal. Throws INVALID_OPTION at what cannot be repaired. */
+/** The entries that repair a run's journal. Throws INVALID_OPTION if an entry cannot be repaired. */
 export async function amendments(engine: Engine, id: string, asked: readonly Amendment[]): Promise<Amendments> {
   checkAmendments(asked)
   if (asked.length === 0) return { amend: [], seq: null }
@@ -59,7 +59,7 @@ async function encoded({ payloads }: Engine, value: unknown, place: Place): Prom
 
 async function outcomeAt({ store }: Engine, runId: string, seq: number): Promise<Entry> {
   if (!Number.isInteger(seq) || seq < 1) throw notAnOutcome(seq, 'no entry')
-  const [page] = await store.load([{ runId, after: seq - 1, limit: 1, mail: noMessages }])
+  const [page] = await store.load([entryRequest(runId, seq)])
   const entry = page?.entries[0]
   if (entry === undefined) throw notAnOutcome(seq, 'no entry')
   if (entry.kind === 'step-succeeded' || entry.kind === 'step-failed' || entry.kind === 'woken') return entry

@@ -1,13 +1,12 @@
-// The same for many runs at once: all that match a filter, page by page. A preview says how many that would be and shows the first
-// of them. A filter that chooses nothing is more often a variable that was undefined than a request for every run there is: it is
-// refused unless the call says `all`.
+// Commands for many runs at once: all that match a filter, page by page. A preview counts them and shows the first. An empty filter
+// is more often a variable that was undefined than a request for every run: it is refused unless the call says `all`.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isTerminal, runStatuses, type PauseReason, type Run } from '../../core/model/run.ts'
 import type { Control } from '../../core/rules/control.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { lastEntryRequests } from '../../engine/store/journal-pages.ts'
 import { filterOf, type Filter } from '../read/find.ts'
 import { inBulk, type Bulk, type BulkOptions, type BulkOutcome } from './bulk-pages.ts'
 import {
@@ -40,7 +39,7 @@ export async function cancelRuns(
   return inBulk(engine, bulk, options)
 }
 
-/** The same request for each of them. */
+/** The same command for each run. */
 function allAlike(engine: Engine, control: Control): Bulk['requests'] {
   return async (runs) => runs.map(({ id }) => ({ ...control, id: engine.transitionId(), runId: id }))
 }
@@ -60,7 +59,7 @@ export async function retryRuns(
   return inBulk(engine, bulk, options)
 }
 
-/** Nothing pauses a run that is paused already, or being cancelled. */
+/** A run that is paused already, or being cancelled, cannot be paused. */
 const pausableStatuses = liveStatuses.filter((status) => status !== 'paused' && status !== 'cancelling')
 
 export async function pauseRuns(
@@ -119,20 +118,19 @@ export async function resumeRuns(
 
 /** Those of paused runs whose last entry gives this reason. */
 async function pausedFor(engine: Engine, runs: readonly Run[], reason: string): Promise<readonly Run[]> {
-  const last = runs.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMessages }))
-  const loaded = await engine.store.load(last)
+  const loaded = await engine.store.load(lastEntryRequests(runs))
   return runs.filter((_, index) => {
     const entry = loaded[index]?.entries[0]
     return entry?.kind === 'paused' && entry.meta.reason === reason
   })
 }
 
-/** The filter, unless it chooses nothing by mistake. `deleted` alone chooses nothing: it only says where to look. */
+/** The filter. Throws INVALID_OPTION if it is empty without `all`; `deleted` alone does not narrow it. */
 function meant(engine: Engine, filter: Filter, all: unknown, where: string): Filter {
   if (all !== undefined && typeof all !== 'boolean') {
     throw new HoldfastError('INVALID_OPTION', `${where}: all is true or false. Got ${shown(all)}.`)
   }
-  filterOf(filter, engine.limits)
+  filterOf(filter, engine)
   const { deleted: _deleted, ...rest } = filter
   const isEmpty = Object.values(rest).every((value) => value === undefined)
   if (isEmpty === (all ?? false)) return filter

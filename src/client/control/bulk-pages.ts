@@ -1,5 +1,5 @@
-// How many runs are controlled at once: those that match a filter, page by page. What somebody else has locked is asked for last, and
-// what has moved on since its page was read is looked at again. A preview changes nothing.
+// Controls all runs that match a filter, page by page. Runs that another transaction has locked come last, and a run that has moved
+// on since its page was read is read again. A preview changes nothing.
 
 import { runStatuses, type Run, type RunStatus } from '../../core/model/run.ts'
 import type { ControlResult, ControlCommand } from '../../core/rules/control.ts'
@@ -11,9 +11,9 @@ import type { RunView } from '../read/run-view.ts'
 import { controlAll } from './run-control.ts'
 
 export interface BulkOptions {
-  /** Changes nothing: counts what matches, and shows the first of it. @default false */
+  /** Changes nothing: counts the runs that match, and shows the first of them. @default false */
   readonly preview?: boolean
-  /** Means every run: it goes with the filter `{}`, which is refused without it. @default false */
+  /** Selects every run: goes with the filter `{}`, which is refused without it. @default false */
   readonly all?: boolean
 }
 
@@ -25,20 +25,20 @@ export interface BulkOutcome {
   readonly changed: number
   /** How many matched and could not be changed: they had ended meanwhile, their key is taken, or they are locked. */
   readonly skipped: number
-  /** Of a preview, the first that match, newest first and ten at most; left out of what was done. */
+  /** Only of a preview: the first runs that match, newest first and ten at most. */
   readonly first?: readonly RunView[]
 }
 
 const runsAtOnce = 200
 const mostShown = 10
 
-/** What is done, and to which of the runs that match. */
+/** A command, and the runs that it is for. */
 export interface Bulk {
   readonly filter: Filter
-  /** The statuses in which it can be done. @default any */
+  /** The statuses in which a run takes the command. @default any */
   readonly statuses?: readonly RunStatus[]
   readonly requests: (runs: readonly Run[]) => Promise<readonly ControlCommand[]>
-  /** Those of a page that are meant. @default all */
+  /** The runs of a page that the command is for. @default all */
   readonly chosen?: (runs: readonly Run[]) => Promise<readonly Run[]>
 }
 
@@ -59,19 +59,19 @@ export async function inBulk(engine: Engine, bulk: Bulk, options: BulkOptions & 
     const requests = await inTime(() => bulk.requests(runs))
     tally.add(requests, await controlAll(engine, requests, options, { waitsForLocks: false }))
   }
-  // Last: the pages behind a run that somebody else has locked need not wait for that.
+  // Last, so that no page waits for a run that another transaction has locked.
   if (tally.locked.length > 0) tally.add([], await controlAll(engine, tally.locked, options))
   const { matched, changed } = tally
   return { matched, isCapped: false, changed, skipped: matched - changed }
 }
 
-/** What became of the runs so far. */
+/** The answers of the runs so far. */
 class Tally {
   matched = 0
   changed = 0
-  /** What somebody else has locked. */
+  /** Commands for runs that another transaction has locked. */
   readonly locked: ControlCommand[] = []
-  /** Runs whose journal had moved on since the page was read, for which a note was encrypted: they are looked at again. */
+  /** Runs that have moved on since their page was read: their note was encrypted for an entry that has another place now. */
   moved: string[] = []
 
   add(requests: readonly ControlCommand[], answers: readonly (ControlResult | Busy)[]): void {
@@ -89,10 +89,10 @@ class Tally {
   }
 }
 
-/** How often runs are looked at again that move on while they are controlled. */
+/** How often a run is read again that moves on while it is controlled. */
 const looks = 5
 
-/** Of runs that have moved on, those that are still in a status that is meant. */
+/** Of runs that have moved on, those whose status still takes the command. */
 async function stillMeant(engine: Engine, bulk: Bulk, ids: readonly string[]): Promise<readonly Run[]> {
   const { status = runStatuses } = narrowed(bulk.filter, bulk.statuses)
   const statuses = [status].flat()
@@ -107,10 +107,10 @@ async function stillMeant(engine: Engine, bulk: Bulk, ids: readonly string[]): P
   return wanted
 }
 
-/** All that are meant, page by page. */
+/** The runs that the command is for, page by page. */
 async function* pagesOf(engine: Engine, bulk: Bulk, inTime: InTime): AsyncGenerator<readonly Run[]> {
   const { chosen } = bulk
-  const wanted = filterOf(narrowed(bulk.filter, bulk.statuses), engine.limits)
+  const wanted = filterOf(narrowed(bulk.filter, bulk.statuses), engine)
   engine.assertOpen()
   const admin = adminOf(engine)
   for (let after: string | undefined; ;) {
@@ -133,7 +133,7 @@ async function previewed(
   for await (const runs of pagesOf(engine, bulk, inTime)) {
     first.push(...runs.slice(0, mostShown - first.length))
     matched += runs.length
-    // Who is meant of a page can only be told by reading it; all others the store counts faster.
+    // Without a choice within pages the store counts, which is faster than reading them.
     if (bulk.chosen === undefined) break
   }
   const shown = { changed: 0, skipped: 0, first: await inTime(() => listed(engine, first)) }
@@ -143,7 +143,7 @@ async function previewed(
   return { matched: count, isCapped, ...shown }
 }
 
-/** The filter, and of the statuses only those to which this can be done. */
+/** The filter, with only those of its statuses that take the command. */
 function narrowed(filter: Filter, statuses: readonly RunStatus[] | undefined): Filter {
   if (statuses === undefined) return filter
   const asked = filter.status === undefined ? statuses : [filter.status].flat()

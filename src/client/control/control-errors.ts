@@ -1,4 +1,4 @@
-// What the store answers to a control command, as an error if it is no.
+// Errors for the refusals that a store answers to control commands.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { type Run } from '../../core/model/run.ts'

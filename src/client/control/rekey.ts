@@ -1,26 +1,21 @@
-// Encrypting anew what was written with other keys than the current one, so that those can be put away. It walks all runs, the
-// newest first and then those that were removed, page by page and no faster than it is told; workers go on meanwhile.
+// Encrypts payloads anew that were written with another key than the current one, so that old keys can be put away. It walks all
+// runs, the newest first and then the removed ones, page by page and at a bounded rate; workers go on meanwhile.
 //
-// An entry keeps its place and its meaning: only the text of its payload is another one. A run that somebody holds is passed
-// over, and looked at once more at the end; what is left then is told. What is written already needs nothing, so it may be
-// stopped anywhere and called again.
+// An entry keeps its place and its meaning: only the text of its payload changes. A run that a session holds is skipped and tried
+// once more at the end; the answer counts those that are still held. Payloads under the current key are left alone, so a call may
+// be stopped anywhere and repeated.
 
-import { damagedRow } from '../../core/payload/codec.ts'
-import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
-import { endedIn } from '../../core/rows/engine-message.ts'
-import type { Message } from '../../core/model/message.ts'
-import { endPlace, messagePlace, type Place } from '../../core/payload/place.ts'
-import type { Payloads } from '../../core/payload/payload.ts'
 import type { Run } from '../../core/model/run.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { loadJournal } from '../../engine/store/journal-pages.ts'
+import { loadMailbox } from '../../engine/store/mailbox-pages.ts'
 import type { PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../../store.ts'
 import { abortable, assertWanted, checkAbortSignal } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
 import { checkRunCursor } from '../read/cursor.ts'
-import { placeOfData } from '../read/run-view.ts'
+import { PayloadRewriter } from './payload-rewriter.ts'
 
 export interface RekeyOptions {
   /** Goes on behind this run: the `next` of a call that was stopped. @default from the newest run on */
@@ -28,11 +23,11 @@ export interface RekeyOptions {
   /** At most so many runs a second. @default 500 */
   readonly rate?: number
   /**
-   * Stops it as soon as it fires: the answer says where to go on. If nothing was done by then, the call is rejected with
-   * STORE_UNAVAILABLE. What the store was asked for last may still take effect, which harms nothing.
+   * Stops the walk as soon as it fires: the answer says where to go on. If no page was done by then, the call is rejected with
+   * STORE_UNAVAILABLE. The last request to the store may still take effect, which does no harm.
    */
   readonly abortSignal?: AbortSignal
-  /** Called after each page, with what was done so far. */
+  /** Called after each page, with the counts so far. */
   readonly onProgress?: (sofar: RekeyResult) => void
 }
 
@@ -44,9 +39,9 @@ export interface RekeyResult {
   readonly payloads: number
   /** Runs that were being performed: call again later. */
   readonly held: number
-  /** Runs of which a payload cannot be read: a key is missing, or somebody has changed it. They are left as they are. */
+  /** Runs of which a payload cannot be read: a key is missing, or its text was changed. They keep their key. */
   readonly unreadable: number
-  /** The first 20 of them, with what cannot be read. */
+  /** The first 20 of them, with the reason. */
   readonly unreadableRuns: readonly { readonly runId: string; readonly why: string }[]
   /** The keys that are missing. */
   readonly missingKeys: readonly string[]
@@ -55,10 +50,10 @@ export interface RekeyResult {
 }
 
 const runsAtOnce = 100
-const entriesAtOnce = 500
-const bytesAtOnce = 4 * 1024 * 1024
+/** The bounds of one rewrite. */
+const pageOptions = { limit: 500, mostBytes: 4 * 1024 * 1024 }
 const lettersAtOnce = 100
-/** How many runs that were held are looked at again. */
+/** How many runs that were held are tried once more. */
 const mostHeld = 10_000
 /** How many runs that cannot be read are named. */
 const mostNamed = 20
@@ -80,7 +75,7 @@ export async function rekeyRuns(engine: Engine, options: RekeyOptions = {}): Pro
 class Rekeying {
   private readonly engine: Engine
   private readonly admin: StoreAdmin
-  private readonly payloads: Payloads
+  private readonly rewriter: PayloadRewriter
   private readonly options: RekeyOptions
   private readonly rate: number
   private readonly signal: AbortSignal | undefined
@@ -98,7 +93,7 @@ class Rekeying {
   constructor(engine: Engine, options: RekeyOptions, rate: number) {
     this.engine = engine
     this.admin = adminOf(engine)
-    this.payloads = engine.payloads
+    this.rewriter = new PayloadRewriter(engine.payloads)
     this.options = options
     this.rate = rate
     this.signal = checkAbortSignal(options.abortSignal)
@@ -130,14 +125,14 @@ class Rekeying {
     return this.sofar(null)
   }
 
-  /** Nobody waits for it any more: nothing is begun. */
+  /** The caller has given up: nothing more is begun. */
   private assertWanted(): void {
     assertWanted('rekey()', this.signal)
   }
 
   private async walkAll(deleted: boolean, from: string | undefined): Promise<void> {
     for (let after = from; ;) {
-      // As many as it may look at in a second, so that no rest is longer.
+      // At most as many as the rate allows in a second, so that no rest is longer than that.
       const limit = Math.min(runsAtOnce, Math.ceil(this.rate))
       const page = await this.admin.find({ deleted }, { limit, ...(after === undefined ? {} : { after }) })
       const last = page.at(-1)
@@ -183,7 +178,7 @@ class Rekeying {
         this.assertWanted()
         const [run] = await this.engine.store.get([letter.runId])
         if (run === undefined) continue
-        const messages = await this.tried(run.id, () => this.messages([letter]))
+        const messages = await this.tried(run.id, () => this.rewriter.messages([letter]))
         if (messages !== null && messages.length > 0) await this.write(run, { keyId: run.keyId, messages, entries: [] })
       }
       after = `${last.runId} ${last.id}`
@@ -200,27 +195,44 @@ class Rekeying {
     }
   }
 
-  /** Page by page. The row says that the run needs the current key when all of it does. */
+  /**
+   * Rewrites page by page: the unread messages, then the journal. The last write sets the key of the row: by then every payload
+   * of the run is under the current key.
+   */
   private async rewriteRun(run: Run): Promise<PayloadsRewritten> {
     if (run.session !== null) return 'held'
-    const { currentKey } = this.payloads
+    const answer = await this.rewriteMailbox(run)
+    return answer === 'written' ? this.rewriteJournal(run) : answer
+  }
+
+  private async rewriteMailbox(run: Run): Promise<PayloadsRewritten> {
+    for await (const unread of loadMailbox(this.engine.store, run.id, pageOptions.mostBytes)) {
+      this.assertWanted()
+      const messages = await this.rewriter.messages(unread)
+      if (messages.length === 0) continue
+      const answer = await this.write(run, { keyId: run.keyId, entries: [], messages })
+      if (answer !== 'written') return answer
+    }
+    return 'written'
+  }
+
+  private async rewriteJournal(run: Run): Promise<PayloadsRewritten> {
+    const { currentKey } = this.engine.payloads
     let needsKey = run.keyId !== null && run.keyId !== currentKey
-    for (let after = 0; ;) {
-      const request = { runId: run.id, after, limit: entriesAtOnce, ...(after === 0 ? {} : { mail: noMessages }) }
-      const [page] = await this.engine.store.load([request], bytesAtOnce)
-      const read = page?.entries ?? []
-      const entries = await this.entries(run.id, read)
-      const messages = await this.messages(page?.messages ?? [])
-      after += read.length
-      const isLast = read.length === 0 || after >= run.seq
+    for await (const page of loadJournal(this.engine.store, run.id, pageOptions)) {
+      this.assertWanted()
+      const entries = await this.rewriter.entries(run.id, page.entries)
+      const isLast = (page.entries.at(-1)?.seq ?? run.seq) >= run.seq
       needsKey ||= entries.length > 0
       const keyId = isLast && needsKey ? currentKey : run.keyId
-      if (entries.length + messages.length > 0 || (isLast && needsKey)) {
-        const answer = await this.write(run, { keyId, entries, messages })
+      if (entries.length > 0 || (isLast && needsKey)) {
+        const answer = await this.write(run, { keyId, entries, messages: [] })
         if (answer !== 'written') return answer
       }
       if (isLast) return 'written'
     }
+    // The journal is shorter than its row says: all that is left of it is under the current key.
+    return needsKey ? this.write(run, { keyId: currentKey, entries: [], messages: [] }) : 'written'
   }
 
   private async write(
@@ -232,42 +244,7 @@ class Rekeying {
     return answer
   }
 
-  private async entries(runId: string, read: readonly Entry[]): Promise<PayloadRewrite['entries']> {
-    const entries: { seq: number; data: string }[] = []
-    for (const entry of read) {
-      if (entry.kind === 'damaged') {
-        const place = placeOfData(runId, entry, this.payloads)
-        throw damagedRow(place, `entry ${entry.seq}`, entry.meta.why)
-      }
-      if (entry.data === null) continue
-      const place = placeOfData(runId, entry, this.payloads)
-      const data = staysInline.has(entry.kind)
-        ? this.payloads.rekey(entry.data, place)
-        : await this.kept(entry.data, place)
-      if (data !== entry.data) entries.push({ seq: entry.seq, data })
-    }
-    return entries
-  }
-
-  private async messages(read: readonly Message[]): Promise<PayloadRewrite['messages']> {
-    const messages: { id: string; data: string }[] = []
-    for (const message of read) {
-      const sent = sentIn(this.payloads.namespace, message)
-      if (sent === null) continue
-      const data = await this.kept(sent.payload, sent.place)
-      if (data !== sent.payload) messages.push({ id: message.id, data: sent.with(data) })
-    }
-    return messages
-  }
-
-  /** As the journal keeps it, under the current key. What lies elsewhere is put there once more. */
-  private async kept(kept: string, place: Place): Promise<string> {
-    const text = await this.payloads.fetch(kept)
-    const anew = this.payloads.rekey(text, place)
-    return anew === text ? kept : this.payloads.keep(anew, place)
-  }
-
-  /** Counts and names a run that cannot be read, and gives null for it: it keeps no other from being encrypted anew. */
+  /** Counts and names a run that cannot be read, and gives null for it, so that the walk goes on with the others. */
   private async tried<Result>(runId: string, work: () => Promise<Result>): Promise<Result | null> {
     try {
       return await work()
@@ -287,29 +264,4 @@ class Rekeying {
     const [unreadableRuns, missingKeys] = [[...this.named], [...this.missing].toSorted()]
     return { runs, rewritten, payloads, held, unreadable, unreadableRuns, missingKeys, next }
   }
-}
-
-/** These are kept as the codec wrote them: never elsewhere. */
-const staysInline: ReadonlySet<Entry['kind']> = new Set(['recorded', 'issued', 'paused', 'resumed', 'retried'])
-
-interface Sent {
-  /** As it is kept. */
-  readonly payload: string
-  /** The place that it was written for. */
-  readonly place: Place
-  /** The data of the message with another payload. */
-  readonly with: (payload: string) => string
-}
-
-/** What somebody wrote into a message; null if there is nothing. Throws PAYLOAD_CORRUPT at what nobody can have written. */
-function sentIn(namespace: string, message: Message): Sent | null {
-  const { kind, name, data } = message
-  if (kind === 'refused') return null
-  const place = messagePlace(namespace, message)
-  if (kind !== 'ended') return { payload: data, place, with: (payload) => payload }
-  const ended = endedIn(message)
-  if (ended === null) throw damagedRow(place, `message ${JSON.stringify(message.id)}`, 'no run can have ended so')
-  if (ended.status === 'not-found' || ended.data === null) return null
-  const withPayload = (payload: string): string => JSON.stringify({ ...ended, data: payload })
-  return { payload: ended.data, place: endPlace(namespace, name, ended), with: withPayload }
 }

@@ -1,5 +1,5 @@
-// What people do to runs from outside: cancel, pause, let go on, remove. The store decides by the rules of the core; here
-// its answers become outcomes and errors, and a run that moves in this process learns of it at once.
+// Control of single runs: cancel, pause, resume, retry, remove. The store decides by the rules of the core; here its answers become
+// outcomes and errors, and a run that is performed in this process learns of its command at once.
 
 import { formatMs } from '../../core/definition/duration.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
@@ -9,7 +9,7 @@ import type { Busy } from '../../store.ts'
 import type { CancelMode, PauseNote, Control, ControlResult, ControlCommand } from '../../core/rules/control.ts'
 import { checkOptions, didYouMean, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { lastEntryRequests } from '../../engine/store/journal-pages.ts'
 import { amendments, causeOf, type Amendment } from './amend.ts'
 import { abortable, checkAbortSignal, type AbortOption } from '../abort-option.ts'
 import { runNotFound } from '../run-reference.ts'
@@ -17,8 +17,8 @@ import { found, granted, wrongStatus } from './control-errors.ts'
 
 export interface CancelOptions extends AbortOption {
   /**
-   * `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: the run is cancelled at
-   * once, nothing is undone, and whatever its holder still does is not recorded. @default 'cooperative'
+   * `cooperative`: steps under way may end and are recorded, then everything is undone. `now`: the run is cancelled at
+   * once, nothing is undone, and what its holder still does is not recorded. @default 'cooperative'
    */
   readonly mode?: CancelMode
   /** Why; it stands in the journal. */
@@ -26,7 +26,7 @@ export interface CancelOptions extends AbortOption {
 }
 
 export interface CancelOutcome {
-  /** `cancelling`: its holder stops it and undoes what there is to undo. */
+  /** `cancelling`: its holder stops it and undoes its steps. */
   readonly outcome: 'cancelled' | 'cancelling' | 'already-ended'
   readonly status: RunStatus
 }
@@ -46,7 +46,7 @@ export interface PauseOutcome {
 
 export interface ResumeOptions extends AbortOption {
   readonly note?: string
-  /** Repairs of the journal: an outcome that counts no more, or another result in its place. */
+  /** Repairs of the journal: each drops an outcome, or puts another result in its place. */
   readonly amend?: readonly Amendment[]
 }
 
@@ -68,7 +68,7 @@ export async function cancelRun(engine: Engine, id: string, options: CancelOptio
   return cancelledOf(id, await controlOne(engine, request, options))
 }
 
-/** What the answer to a cancellation means. Throws RUN_NOT_FOUND. */
+/** The outcome of a cancellation. Throws RUN_NOT_FOUND. */
 export function cancelledOf(id: string, given: ControlResult): CancelOutcome {
   const answer = found(id, given)
   const { status } = answer.run
@@ -133,12 +133,11 @@ function pauseNote({ payloads }: Engine, id: string, seq: number | null, text: s
   return { ...payloads.note(id, seq + 1, 'paused', text), asked: payloads.askedNote(id, seq + 1, text), seq }
 }
 
-/** How often a run is looked at again that has moved on since its `seq` was read. */
+/** How often a run is read again that has moved on since its `seq` was read. */
 const looks = 10
 
 /**
- * Steers by a request that may have to know the `seq` of the run, because its note is encrypted for an entry: null if it need
- * not.
+ * Sends a command that may have to name the `seq` of the run, because its note is encrypted for an entry: null if it need not.
  */
 async function steerAt(
   engine: Engine,
@@ -207,9 +206,7 @@ export async function retryRequests(
   { note }: NoteOptions,
 ): Promise<readonly ControlCommand[]> {
   const failed = runs.filter(({ status }) => status === 'failed')
-  const loaded = await engine.store.load(
-    failed.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMessages })),
-  )
+  const loaded = await engine.store.load(lastEntryRequests(failed))
   return failed.map(({ id, seq }, index) => {
     const cause = causeOf(loaded[index]?.entries[0])
     const drop = { kind: 'amended', name: null, data: null } as const
@@ -240,8 +237,8 @@ async function controlOne(engine: Engine, request: ControlCommand, options: Abor
 }
 
 /**
- * Steers, and tells whoever in this process must know. What stays locked for about as long as a store may take is answered
- * `busy`; at once for who does not wait.
+ * Sends commands to the store, and tells the worker of this process. A run that stays locked for about the storage timeout is
+ * answered `busy`; with `waitsForLocks: false`, every locked run is, at once.
  */
 export async function controlAll(
   engine: Engine,
@@ -267,7 +264,7 @@ function notifyLocalWorker(engine: Engine, answers: readonly (ControlResult | Bu
 
 const tries = 5
 
-/** For what part of the time that callers wait for the store a locked run is asked for again: the last answer takes time, too. */
+/** For this part of the storage timeout a locked run is asked for again: the last answer takes time, too. */
 const partForLocks = 0.9
 /** A run that is locked for long is asked for a few times a second. */
 const pausesForLocks = { firstMs: 10, longestMs: 250 } as const
@@ -278,8 +275,8 @@ interface Tries {
 }
 
 /**
- * A store that is away is asked again under the same ids; so are those that somebody else has locked, without the others, and
- * they are given up when the caller would soon be told that there was no answer: there is one.
+ * Asks an unavailable store again under the same ids, and so for runs that another transaction has locked, without the others.
+ * Locked runs are given up shortly before the storage timeout: `busy` is an answer, and the timeout would be none.
  */
 async function tryToControl(
   engine: Engine,
@@ -349,7 +346,7 @@ function named(engine: Engine, runId: string): { readonly id: string; readonly r
   return { id: engine.transitionId(), runId }
 }
 
-/** Half of a pair cannot be encoded, and a database may take NUL for an end. */
+/** A lone surrogate cannot be encoded, and a database may take NUL for the end of a text. */
 function isStorable(text: string): boolean {
   return !text.includes('\0') && !/\p{Surrogate}/u.test(text)
 }

@@ -1,5 +1,5 @@
-// What a page is asked for with: how many, and after what. Cursors come back from outside, from an address or a form, so each
-// kind is checked like anything else from there, before a store sees it.
+// The arguments of a page: its limit and its cursor. Cursors come back from outside, from an address or a form, so each kind is
+// checked before a store sees it.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isRunId } from '../../core/model/run-id.ts'

@@ -1,9 +1,9 @@
 // A run as a file: its row and its whole journal, in a form that can be replayed anywhere. Payloads leave the codec and the
-// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens stay here,
-// wherever a run has left one: what a file completes nobody can take back.
+// offload of this Holdfast behind: they are written with the default codec, in plain text. The secrets of tokens are blanked,
+// wherever a run has left one: a file may be copied, and the completion of a wait cannot be taken back.
 
 import { blankTokens, noSecret } from '../../core/text/blank-tokens.ts'
-import { jsonCodec } from '../../core/payload/codec.ts'
+import { jsonCodec, type Codec, type ErrorClass } from '../../core/payload/codec.ts'
 import { isEntryKind, type Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isRunId } from '../../core/model/run-id.ts'
@@ -27,8 +27,18 @@ export interface ExportedRun {
 }
 
 const format = 1
-// What another codec could hold must not be refused by this one.
-const codec = jsonCodec({ maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER, maxBigintDigits: mostBigintDigits })
+
+/** Writes and reads the payloads of exported runs, without bounds: it must hold what any other codec could. */
+export function exportCodec(errors: readonly ErrorClass[] = []): Codec {
+  return jsonCodec({
+    errors,
+    maxDepth: deepest,
+    maxBytes: Number.MAX_SAFE_INTEGER,
+    maxBigintDigits: mostBigintDigits,
+  })
+}
+
+const codec = exportCodec()
 
 export async function exportRun(engine: Engine, reference: RunReference, options?: AbortOption): Promise<ExportedRun> {
   engine.assertOpen()
@@ -37,7 +47,7 @@ export async function exportRun(engine: Engine, reference: RunReference, options
   )
   const exported: Entry[] = []
   for (const entry of entries) exported.push(await exportEntry(run.id, entry, engine.payloads))
-  // Whoever holds the run means nothing elsewhere.
+  // The session that holds the run means nothing elsewhere.
   return { format, run: withoutTokens({ ...run, session: null }), entries: exported }
 }
 
@@ -71,7 +81,7 @@ export function checkExported(value: unknown): ExportedRun {
   return value as ExportedRun
 }
 
-/** What is shown of a run, or looked up by it, has the form that it has in every store. */
+/** The fields that are shown or looked up have the form that they have in every store. */
 function isRow(run: unknown): boolean {
   if (typeof run !== 'object' || run === null) return false
   const { id, type, version, seq, token } = run as { readonly [Key in keyof Run]?: unknown }

@@ -1,15 +1,16 @@
-// Looking for runs: by what they are, by pages, and how many there are.
+// Finds runs by a filter, in pages, and counts them.
 
 import { HoldfastError } from '../../core/errors/error.ts'
-import { checkBatch, type Limits } from '../../core/definition/limits.ts'
+import { checkBatch } from '../../core/definition/limits.ts'
 import { runStatuses, type Run, type RunStatus } from '../../core/model/run.ts'
 import { checkOptions, didYouMean, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { lastEntryRequests } from '../../engine/store/journal-pages.ts'
 import type { InvariantCheck, RunFilter, StoreAdmin } from '../../store.ts'
 import { abortable, reading, type AbortOption } from '../abort-option.ts'
 import { checkRunCursor, checkWhole, mostOnPage } from './cursor.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
+import { storedKey } from '../stored-key.ts'
 import { listedView, type RunView } from './run-view.ts'
 
 /** Everything that is given must match; of a list, any of its members. */
@@ -19,6 +20,10 @@ export interface Filter {
   /** `billing.` matches every type that begins with it. */
   readonly typePrefix?: string
   readonly status?: RunStatus | readonly RunStatus[]
+  /**
+   * The business key. With one `type` whose workflow is registered here, the value of its `unique` field is enough; otherwise name
+   * the field, too: `orderId::42`.
+   */
   readonly key?: string
   readonly idempotencyKey?: string
   readonly tag?: string
@@ -73,7 +78,7 @@ const filterNames = [
   'deleted',
 ]
 const countedAtMost = 10_000
-/** What a column of a database holds. */
+/** The most that the column of a database holds. */
 const highestVersion = 2 ** 31 - 1
 
 export async function findRuns(engine: Engine, options: FindOptions = {}): Promise<RunPage> {
@@ -85,7 +90,7 @@ export async function findRuns(engine: Engine, options: FindOptions = {}): Promi
   const admin = adminOf(engine)
   // One more than is asked for tells whether there is another page.
   const page = { limit: limit + 1, ...(after === undefined ? {} : { after }) }
-  const wanted = filterOf(filter, engine.limits)
+  const wanted = filterOf(filter, engine)
   return abortable('find()', abortSignal, async () => pageOf(engine, await admin.find(wanted, page), limit))
 }
 
@@ -97,9 +102,7 @@ async function pageOf(engine: Engine, found: readonly Run[], limit: number): Pro
 /** Runs as they stand in a list, with the error or the pause of those that have one. */
 export async function listed(engine: Engine, runs: readonly Run[]): Promise<readonly RunView[]> {
   const ended = runs.filter(({ status }) => status === 'failed' || status === 'paused')
-  const loaded = await engine.store.load(
-    ended.map(({ id, seq }) => ({ runId: id, after: seq - 1, limit: 1, mail: noMessages })),
-  )
+  const loaded = await engine.store.load(lastEntryRequests(ended))
   const last = new Map(ended.map(({ id }, index) => [id, loaded[index]?.entries[0]]))
   return Promise.all(runs.map((run) => listedView(run, last.get(run.id), engine.payloads)))
 }
@@ -108,20 +111,20 @@ export async function countRuns(engine: Engine, filter: Filter = {}, options: Co
   checkOptions(options, ['atMost', 'abortSignal'], 'count()')
   const { atMost = countedAtMost } = options
   checkWhole(atMost, 'count({ atMost })', { least: 1, most: Number.MAX_SAFE_INTEGER - 1 })
-  const wanted = filterOf(filter, engine.limits)
+  const wanted = filterOf(filter, engine)
   engine.assertOpen()
   const admin = adminOf(engine)
   const count = await abortable('count()', options.abortSignal, () => admin.count(wanted, atMost + 1))
   return { count: Math.min(count, atMost), isCapped: count > atMost }
 }
 
-/** The filter as the store takes it. Throws INVALID_OPTION at what no run could match by mistake. */
-export function filterOf(filter: Filter, limits: Limits): RunFilter {
+/** The filter as the store takes it. Throws INVALID_OPTION at a field that could match no run. */
+export function filterOf(filter: Filter, engine: Pick<Engine, 'limits' | 'registry'>): RunFilter {
   checkOptions(filter, filterNames, 'A filter of runs')
   const { ids, type, typePrefix, status, key, idempotencyKey, tag, version, parent, deleted } = filter
   const { createdFrom, createdBefore } = filter
   for (const [name, list] of Object.entries({ ids, type, status })) {
-    if (Array.isArray(list)) checkBatch(list, limits, `${name} of a filter`)
+    if (Array.isArray(list)) checkBatch(list, engine.limits, `${name} of a filter`)
     else if (name === 'ids' && list !== undefined) {
       throw new HoldfastError('INVALID_OPTION', `ids of a filter must be a list. Got ${shown(list)}.`)
     }
@@ -131,7 +134,7 @@ export function filterOf(filter: Filter, limits: Limits): RunFilter {
     ...(type === undefined ? {} : { types: listOf(type).map((one) => text(one, 'type')) }),
     ...(typePrefix === undefined ? {} : { typePrefix: text(typePrefix, 'typePrefix') }),
     ...(status === undefined ? {} : { statuses: listOf(status).map(checkStatus) }),
-    ...(key === undefined ? {} : { key: text(key, 'key') }),
+    ...(key === undefined ? {} : { key: typed(engine, type, text(key, 'key')) }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey: text(idempotencyKey, 'idempotencyKey') }),
     ...(tag === undefined ? {} : { tag: text(tag, 'tag') }),
     ...(version === undefined
@@ -157,7 +160,7 @@ export async function checkInvariants({ store }: Engine, options?: AbortOption):
   return reading('doctor()', options, () => doctor.call(store))
 }
 
-/** A store that somebody made may have no queries for people. */
+/** The queries for operators, which a store of a third party may lack. Throws INVALID_OPTION then. */
 export function adminOf({ store }: Engine): StoreAdmin {
   const admin = store as Partial<StoreAdmin>
   if (typeof admin.find === 'function' && typeof admin.count === 'function') return admin as StoreAdmin
@@ -185,4 +188,10 @@ function time(value: Date, name: string): number {
   const at = value instanceof Date ? value.getTime() : Number.NaN
   if (!Number.isNaN(at)) return at
   throw new HoldfastError('INVALID_OPTION', `${name} of a filter must be a valid Date. Got ${shown(value)}.`)
+}
+
+/** With one type that is known here, the key is that of its workflow: the value of the field by which it is unique is enough. */
+function typed({ registry }: Pick<Engine, 'registry'>, type: Filter['type'], key: string): string {
+  const [only, second] = type === undefined ? [] : listOf(type)
+  return only === undefined || second !== undefined ? key : storedKey(registry, only, key)
 }

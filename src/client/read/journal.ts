@@ -1,15 +1,13 @@
-// The journal of a run, by pages. A page is bounded by its entries and by the bytes of their payloads, so that it does not
-// matter how long a run is, or how heavy; what is asked for as one list and is more than that is refused, never cut short
-// without a word.
+// The journal of a run with its payloads decoded, by pages or as one list. A journal that is too long for one list is refused,
+// never cut short in silence.
 
-import type { Entry } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { digits } from '../../core/definition/limits.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
-import type { Store } from '../../store.ts'
-import { abortable, checkAbortSignal, type AbortOption } from '../abort-option.ts'
+import { bytesAtOnce } from '../../engine/batch/message-reader.ts'
+import { loadJournal } from '../../engine/store/journal-pages.ts'
+import { abortable, abortableLoads, checkAbortSignal, type AbortOption } from '../abort-option.ts'
 import { checkWhole } from './cursor.ts'
 import { idOf, runNotFound, type RunReference } from '../run-reference.ts'
 import { entryView, type JournalEntry } from './run-view.ts'
@@ -32,8 +30,6 @@ export interface JournalPagesOptions extends AbortOption {
 }
 
 const mostEntries = 10_000
-const mostBytes = 16 * 1024 * 1024
-const entriesAtOnce = 1_000
 
 /** The journal, or so many entries of it, as one list. Throws RUN_NOT_FOUND, or INVALID_OPTION if it is too long for that. */
 export async function readJournal(
@@ -50,25 +46,24 @@ async function asList(
   { runId, after, limit }: JournalRequest,
 ): Promise<readonly JournalEntry[]> {
   // One more than is handed out tells whether there are more.
-  const entries = await load(store, { runId, after, limit: limit ?? mostEntries + 1 })
+  const pages = loadJournal(store, runId, { after, limit: limit ?? mostEntries + 1 })
+  const { value: page } = await pages.next()
+  const entries = page?.entries ?? []
   if (entries.length === 0 && (await store.get([runId]))[0] === undefined) throw runNotFound(runId)
-  if (limit === undefined) {
-    const last = entries.at(-1)?.seq ?? after
-    const isMore = mayBeCut(entries) && (await load(store, { runId, after: last, limit: 1 })).length > 0
-    if (isMore || entries.length > mostEntries) throw tooLong(runId)
-  }
+  const isWhole = limit !== undefined || (entries.length <= mostEntries && (await pages.next()).done === true)
+  if (!isWhole) throw tooLong(runId)
   const views: JournalEntry[] = []
   for (const entry of entries) views.push(await entryView(runId, entry, payloads))
   return views
 }
 
-/** The journal page by page, none of them empty: never more than one is held. */
+/** The journal page by page, none of them empty. Never more than one page is held in memory. */
 export function journalPages(
   engine: Engine,
   reference: RunReference,
   options: JournalPagesOptions = {},
 ): AsyncGenerator<readonly JournalEntry[], void> {
-  // Checked now: a generator would say so only when it is asked for its first page.
+  // Checked here, because a generator throws only when its first page is asked for.
   return viewedPages(engine, checkedRequest(engine, reference, options, 'journalPages()'), options.abortSignal)
 }
 
@@ -78,36 +73,15 @@ async function* viewedPages(
   abortSignal: AbortSignal | undefined,
 ): AsyncGenerator<readonly JournalEntry[], void> {
   let isEmpty = true
-  for await (const page of entryPages(store, runId, after, { limit, abortSignal })) {
+  for await (const { entries } of loadJournal(abortableLoads(store, abortSignal), runId, { after, limit })) {
     isEmpty = false
     const views: JournalEntry[] = []
-    for (const entry of page) views.push(await entryView(runId, entry, payloads))
+    for (const entry of entries) views.push(await entryView(runId, entry, payloads))
     yield views
   }
   if (!isEmpty) return
   const [run] = await abortable('journalPages()', abortSignal, () => store.get([runId]))
   if (run === undefined) throw runNotFound(runId)
-}
-
-/** The same pages as the store has them. */
-export async function* entryPages(
-  store: Pick<Store, 'load'>,
-  runId: string,
-  after: number,
-  { limit = entriesAtOnce, abortSignal }: PageOptions = {},
-): AsyncGenerator<readonly Entry[], void> {
-  for (let last = after; ;) {
-    const request = { runId, after: last, limit }
-    const entries = await abortable('Reading a journal', abortSignal, () => load(store, request))
-    if (entries.length > 0) yield entries
-    last = entries.at(-1)?.seq ?? last
-    if (entries.length < limit && !mayBeCut(entries)) return
-  }
-}
-
-interface PageOptions {
-  readonly limit?: number | undefined
-  readonly abortSignal?: AbortSignal | undefined
 }
 
 interface JournalRequest {
@@ -133,23 +107,11 @@ function checkedRequest(
   return { runId, after, ...(limit === undefined ? {} : { limit }) }
 }
 
-async function load(store: Pick<Store, 'load'>, request: Required<JournalRequest>): Promise<readonly Entry[]> {
-  const [page] = await store.load([{ ...request, mail: noMessages }], mostBytes)
-  return page?.entries ?? []
-}
-
-/** Whether a page may have ended because of its bytes. A character takes three of them at most. */
-function mayBeCut(entries: readonly Entry[]): boolean {
-  let length = 0
-  for (const { data } of entries) length += data?.length ?? 0
-  return length * 3 >= mostBytes
-}
-
 function tooLong(runId: string): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
     `The journal of run ${runId} has more than ${digits(mostEntries)} entries, or 16 MiB of payloads: too much for one list. ` +
       'Read it with journalPages(run), or a part of it with journal(run, { after, limit }).',
-    { details: { runId, mostEntries, mostBytes } },
+    { details: { runId, mostEntries, mostBytes: bytesAtOnce } },
   )
 }

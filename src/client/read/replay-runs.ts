@@ -1,16 +1,19 @@
-// Replays runs against the workflows that are registered here: those of the store, or exported ones.
+// Replays runs of the store and exported runs against the code of their workflows. Both are performed by `replayRun` of the
+// engine, which is given the journal and what reads its payloads.
 
-import { jsonCodec, type ErrorClass } from '../../core/payload/codec.ts'
+import type { ErrorClass } from '../../core/payload/codec.ts'
+import type { Definition } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
-import { deepest, mostBigintDigits } from '../../core/payload/json-decode.ts'
 import { Payloads } from '../../core/payload/payload.ts'
+import type { Ports } from '../../core/runtime/ports.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { replayRun, type ReplayResult } from '../../engine/replay/replay-run.ts'
 import { reading, type AbortOption } from '../abort-option.ts'
-import { checkExported, type ExportedRun } from './export-run.ts'
+import { checkExported, exportCodec, type ExportedRun } from './export-run.ts'
 import type { RunReference } from '../run-reference.ts'
 import { wholeJournal } from './whole-journal.ts'
 
+/** Replays a run against the workflow that is registered for it. Throws RUN_NOT_FOUND or WORKFLOW_UNKNOWN. */
 export async function replayHere(
   engine: Engine,
   services: unknown,
@@ -18,17 +21,20 @@ export async function replayHere(
   options?: AbortOption,
 ): Promise<ReplayResult> {
   engine.assertOpen()
-  const { registry, ports } = engine
-  const isExported = typeof replayed === 'object' && replayed !== null && 'entries' in replayed
-  const { run, entries } = await reading('replay()', options, async () =>
-    isExported ? checkExported(replayed) : wholeJournal(engine, replayed, 'base', options?.abortSignal),
+  const { registry, ports, payloads } = engine
+  if (typeof replayed === 'object' && replayed !== null && 'entries' in replayed) {
+    const exported = await reading('replay()', options, async () => checkExported(replayed))
+    const { type, version } = exported.run
+    return replayExported(registry.get(type, version), exported, { ports, services })
+  }
+  const { run, entries } = await reading('replay()', options, () =>
+    wholeJournal(engine, replayed, 'base', options?.abortSignal),
   )
-  const payloads = isExported ? exportedPayloads([]) : engine.payloads
-  const tokenKey = isExported ? null : await readableKey(engine)
+  const tokenKey = await readableKey(engine)
   return replayRun(registry.get(run.type, run.version), run, entries, { ports, payloads, services, tokenKey })
 }
 
-/** Null for who may look at runs and not perform them: their body is given tokens that complete nothing. */
+/** Null for a reader who may not perform runs: the bodies are given tokens that complete nothing. */
 function readableKey(engine: Engine): Promise<string | null> {
   return engine.readTokenKey().catch((error: unknown) => {
     if (isHoldfastError(error, 'STORE_REFUSED')) return null
@@ -36,9 +42,18 @@ function readableKey(engine: Engine): Promise<string | null> {
   })
 }
 
-/** What reads the payloads of an exported run. Errors of these classes come back as such. */
-export function exportedPayloads(errors: readonly ErrorClass[]): Payloads {
-  return new Payloads(
-    jsonCodec({ errors, maxDepth: deepest, maxBytes: Number.MAX_SAFE_INTEGER, maxBigintDigits: mostBigintDigits }),
-  )
+export interface ExportedReplay {
+  readonly ports: Ports
+  readonly services: unknown
+  /** Errors of these classes come back as such. */
+  readonly errors?: readonly ErrorClass[]
+}
+
+/** Replays an exported run: its payloads are in plain text, and its tokens complete nothing. */
+export function replayExported(
+  definition: Definition,
+  { run, entries }: ExportedRun,
+  { ports, services, errors }: ExportedReplay,
+): Promise<ReplayResult> {
+  return replayRun(definition, run, entries, { ports, payloads: new Payloads(exportCodec(errors)), services })
 }

@@ -91,7 +91,7 @@ export type JournalEntry = {
   }
 }[EntryKind]
 
-/** The run, with what its last entry says of its end or its pause. What cannot be read is marked, and spoils nothing else. */
+/** The run with its end or its pause, as its last entry tells it. A payload that cannot be read is marked; the rest is shown. */
 export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
   const view = rowView(run)
   if (last?.kind === 'paused') {
@@ -110,7 +110,7 @@ export async function viewOf(run: Run, last: Entry | undefined, payloads: Payloa
 export async function listedView(run: Run, last: Entry | undefined, payloads: Payloads): Promise<RunView> {
   if (last?.kind === 'paused') return viewOf(run, last, payloads)
   if (last?.kind !== 'failed') return rowView(run)
-  // What lies elsewhere and cannot be fetched must not spoil the list either.
+  // An error that was offloaded and cannot be fetched must not fail the whole list.
   const { error: _error, ...view } = await viewOf(run, last, payloads).catch((cause: unknown) => ({
     ...rowView(run),
     lastError: oneLine(cause),
@@ -208,7 +208,7 @@ function rowView(run: Run): RunView {
   }
 }
 
-/** A row that the engine did not write so is shown without what it says there. */
+/** The columns of a damaged row are shown as empty, and named. */
 function damagedColumns(columns: readonly string[]): UnreadableView | null {
   if (columns.length === 0) return null
   const note =
@@ -235,7 +235,7 @@ export async function entryView(runId: string, entry: Entry, payloads: Payloads)
     return notedView(runId, entry, payloads)
   }
   const { seq, at, kind, name, meta } = entry
-  // Whoever may read a journal need not be able to complete its waits.
+  // A reader of a journal must not be able to complete its waits.
   const { value, unreadable } = kind === 'issued' ? secret : await tryToRead(runId, entry, payloads)
   const view = { seq, at: new Date(at), kind, name, meta, data: showErrors(value) } as JournalEntry
   return unreadable === null ? view : { ...view, unreadable }
@@ -244,8 +244,8 @@ export async function entryView(runId: string, entry: Entry, payloads: Payloads)
 type Noted = Extract<Entry, { kind: 'paused' | 'resumed' | 'retried' }>
 
 /**
- * An entry that holds a note, which stands in its meta whether or not a codec has encrypted it. Where a codec vouches for notes,
- * one in plain text is read as any other plain text is: not at all, unless the codec takes what was written before it was there.
+ * An entry that holds a note. The note is shown in its meta, encrypted or not. A codec that encrypts notes refuses one in plain text,
+ * unless it also reads payloads that were written before encryption (`readPlain`).
  */
 async function notedView(runId: string, entry: Noted, payloads: Payloads): Promise<JournalEntry> {
   const { seq, kind, name, data } = entry

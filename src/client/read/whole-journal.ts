@@ -3,7 +3,8 @@
 import type { Entry } from '../../core/model/entry.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { entryPages } from './journal.ts'
+import { loadEntries } from '../../engine/store/journal-pages.ts'
+import { abortableLoads } from '../abort-option.ts'
 import { idOf, runNotFound, type RunReference } from '../run-reference.ts'
 
 export interface JournaledRun {
@@ -22,8 +23,7 @@ export async function wholeJournal(
   const [run] = await store.get([id])
   if (run === undefined) throw runNotFound(id)
   const before = from === 'base' ? run.base - 1 : 0
-  const entries: Entry[] = []
-  for await (const page of entryPages(store, id, before, { abortSignal })) for (const entry of page) entries.push(entry)
+  const entries = await loadEntries(abortableLoads(store, abortSignal), id, before)
   return { run: asOf(run, entries), entries }
 }
 

@@ -1,5 +1,5 @@
-// Completing a wait from outside with a token that its run has issued. A token that is not one, or that was changed, tells
-// nothing about any run: not even whether there is one.
+// Completes a wait from outside with a token that its run has issued. The answer to a forged token tells nothing about any run, not
+// even whether it exists.
 
 import { bug } from '../../core/errors/error.ts'
 import { messagePlaceOf } from '../../core/payload/place.ts'
@@ -7,13 +7,13 @@ import type { RunStatus } from '../../core/model/run.ts'
 import { isSecretOf, readToken, tokenSignal, type Token } from '../../core/model/token.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { entryRequest } from '../../engine/store/journal-pages.ts'
 import { abortable, checkAbortSignal, type AbortOption } from '../abort-option.ts'
 import { readData } from '../read/run-view.ts'
 
 export type CompleteOptions = AbortOption
 
-/** What became of the completion of a token. */
+/** The outcome of a completion. */
 export type CompleteOutcome =
   /** `delivered`: the run was waiting for it, and goes on. `queued`: it does when it comes to wait. */
   | { readonly outcome: 'delivered' | 'queued'; readonly runId: string }
@@ -43,7 +43,7 @@ export async function completeToken(
   const data = await payloads.keep(payloads.encode(value, place), place)
   const delivered = await engine.send({ id: name, runId, kind: 'signal', name, data, policy: null }, abortSignal)
   if (delivered.outcome === 'target-not-found') return { outcome: 'invalid-token' }
-  // Tokens are as many as the run has issued: whoever fills its mailbox with signals keeps nobody from completing one.
+  // Completions are bounded by the tokens that the run has issued: a mailbox full of signals refuses none.
   if (delivered.outcome === 'full') throw bug('A completion was refused that has no bound', { runId })
   if (delivered.repeated === true) return { outcome: 'already-completed', runId }
   if (delivered.outcome !== 'target-terminated') return { outcome: delivered.outcome, runId }
@@ -51,12 +51,9 @@ export async function completeToken(
 }
 
 async function isIssued({ store, payloads, ports }: Engine, { runId, seq, secret }: Token): Promise<boolean> {
-  const [[run], [page]] = await Promise.all([
-    store.get([runId]),
-    store.load([{ runId, after: seq - 1, limit: 1, mail: noMessages }]),
-  ])
+  const [[run], [page]] = await Promise.all([store.get([runId]), store.load([entryRequest(runId, seq)])])
   const entry = page?.entries[0]
-  // What a run did before it began anew is over.
+  // The tokens of a run expire when it begins anew.
   if (run === undefined || entry?.kind !== 'issued' || entry.seq !== seq || seq < run.base) return false
   const kept = await readData(runId, entry, payloads)
   return typeof kept === 'string' && isSecretOf(ports.digest, kept, secret)

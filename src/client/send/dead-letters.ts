@@ -1,5 +1,5 @@
-// Dead letters: what was sent to a run that ended without having read it, and whose topic says that it be kept. They can be
-// listed, sent again and discarded. Sending again writes the destination first, under an id that follows from the letter, and
+// Dead letters: messages that their run did not read before it ended, and that their topic keeps. They can be listed, sent again
+// and discarded. Sending again writes the destination first, under an id that follows from the letter, and
 // only then settles the letter: a crash in between leaves it dead, and sending it once more changes nothing.
 
 import { checkSignalName, isTopic, type Topic } from '../../core/definition/declared-topic.ts'
@@ -28,7 +28,7 @@ export interface DeadLetterReference {
 export interface DeadLetterView extends DeadLetterReference {
   /** The name of the topic in whose name it was sent, or that passed it on. */
   readonly name: string
-  /** What was sent; if it cannot be read, the error that says so. */
+  /** The payload; if it cannot be read, the error that says so. */
   readonly payload: unknown
   /** When it was sent. */
   readonly at: Date
@@ -60,7 +60,7 @@ export interface RetryDeadLetterOptions extends AbortOption {
   readonly to: Topic | RunReference
 }
 
-/** What became of a letter that was sent again. It is dead no more if, and only if, it was delivered or queued. */
+/** The outcome of sending a letter again. It is dead no more if, and only if, it was delivered or queued. */
 export type RetryDeadLetterOutcome = SignalOutcome | BroadcastOutcome | { readonly outcome: 'not-dead' }
 
 export async function listDeadLetters(engine: Engine, options: DeadLetterOptions = {}): Promise<DeadLetterPage> {
@@ -96,7 +96,7 @@ export async function retryDeadLetter(
   const target = isTopic(to) ? to : idOf(to)
   engine.assertOpen()
   const named = checkReference(reference)
-  // Given up at any place, it is dead still or has arrived: doing it again is doing it once.
+  // Wherever the caller gives up, the letter is still dead or has arrived: a repetition changes nothing.
   return abortable('retryDeadLetter()', abortSignal, async () => {
     const letter = await letterOf(engine, named)
     if (letter === null) return { outcome: 'not-dead' }
@@ -109,7 +109,7 @@ export async function retryDeadLetter(
   })
 }
 
-/** Nobody wants it any more. */
+/** Discards a dead letter, unless it is dead no more. */
 export async function discardDeadLetter(
   engine: Engine,
   reference: DeadLetterReference,
@@ -152,7 +152,7 @@ async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise
   return outcome
 }
 
-/** Its payload, written for the place where it will stand. */
+/** The payload of a letter, written for its new place. */
 async function movedTo({ payloads }: Engine, letter: DeadLetter, place: Place): Promise<string> {
   const value = await readLetter(payloads, letter)
   return payloads.keep(payloads.encode(value, place), place)
@@ -160,7 +160,7 @@ async function movedTo({ payloads }: Engine, letter: DeadLetter, place: Place): 
 
 async function viewOf({ payloads }: Engine, letter: DeadLetter): Promise<DeadLetterView> {
   const { runId, id, name, at, status, endedAt } = letter
-  // One that cannot be read must not spoil the list.
+  // A letter that cannot be read must not fail the whole list.
   const payload = await readLetter(payloads, letter).catch((cause: unknown) => cause)
   return { runId, id, name, payload, at: new Date(at), status, endedAt: endedAt === null ? null : new Date(endedAt) }
 }
@@ -181,7 +181,7 @@ async function letterOf(engine: Engine, { runId, id }: DeadLetterReference): Pro
   }
 }
 
-/** Throws INVALID_OPTION at what names no letter. */
+/** Throws INVALID_OPTION unless it names a letter. */
 function checkReference(reference: DeadLetterReference): DeadLetterReference {
   const { runId, id }: { readonly runId?: unknown; readonly id?: unknown } = reference ?? {}
   const isNamed = typeof runId === 'string' && typeof id === 'string' && isPrintable(id)
@@ -196,7 +196,7 @@ function pageKey({ runId, id }: DeadLetterReference): string {
   return `${runId} ${id}`
 }
 
-/** A store that somebody made may keep none. */
+/** The queries for dead letters, which a store of a third party may lack. Throws INVALID_OPTION then. */
 function lettersOf(engine: Engine): StoreAdmin {
   const admin = adminOf(engine)
   if (typeof admin.deadLetters === 'function') return admin

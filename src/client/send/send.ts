@@ -1,5 +1,5 @@
-// Signals to runs and broadcasts to topics: what is sent is checked and encoded here, and the store's answer becomes an
-// outcome. Nothing that was sent is lost: it lies in a mailbox or in its topic, or the outcome says why not.
+// Signals to runs and broadcasts to topics: the payload is checked and encoded here, and the store's answer becomes an outcome. No
+// message is lost: it lies in a mailbox or in its topic, or the outcome says why not.
 
 import { isTopic, checkSignalName, type Topic } from '../../core/definition/declared-topic.ts'
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
@@ -22,11 +22,11 @@ export interface SignalOptions extends AbortOption {
 }
 
 export interface BroadcastOptions extends SignalOptions {
-  /** Nobody gets it after that. @default never */
+  /** No run gets it after that. @default never */
   readonly expiresIn?: Duration
 }
 
-/** What became of a signal. `repeated`: its id was known, and nothing has changed. */
+/** The outcome of a signal. `repeated`: its id was known, and nothing has changed. */
 export type SignalOutcome =
   /** The run was waiting, and goes on. */
   | { readonly outcome: 'delivered'; readonly runId: string; readonly repeated?: true }
@@ -41,14 +41,14 @@ export type SignalOutcome =
     }
   | { readonly outcome: 'target-not-found' }
 
-/** What became of a broadcast. `repeated`: its id was known, and nothing has changed. */
+/** The outcome of a broadcast. `repeated`: its id was known, and nothing has changed. */
 export type BroadcastOutcome =
   /** So many runs were waiting for it. */
   | { readonly outcome: 'delivered'; readonly runs: number; readonly repeated?: true }
-  /** Nobody was. Who comes later gets it, as far as its topic keeps it. */
+  /** No run was waiting. Later subscribers get it for as long as its topic keeps it. */
   | { readonly outcome: 'queued'; readonly signalId: string; readonly repeated?: true }
 
-/** Something that is about to be sent: it has been checked, and waits for a place. */
+/** A payload that has been checked, and whose destination is not known yet. */
 export interface SignalContent {
   readonly id: string
   readonly name: string
@@ -56,18 +56,18 @@ export interface SignalContent {
   readonly value: unknown
 }
 
-/** What can go to the store as it is, and what its answer means. */
+/** A request that is ready for the store, and what its answer means. */
 export interface PreparedSend<Outcome> {
-  /** Null if there is nobody to send it to. */
+  /** Null if the target does not exist. */
   readonly mail: OutgoingMessage | null
   readonly abortSignal: AbortSignal | undefined
   readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
 }
 
-/** Ids that begin like this are made by the engine, for what else comes into a mailbox. */
+/** Ids that begin like this are made by the engine, for its own messages. */
 const reservedIds = ['token:', 'ended:', 'refused:', 'broadcast:']
 
-/** Checks what is to be sent. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
+/** Checks the payload of a signal. Throws INVALID_NAME, INVALID_OPTION or INVALID_INPUT. */
 export async function signalContentOf(
   engine: Engine,
   named: string | Topic,
@@ -102,7 +102,7 @@ async function readySignal(
   const runId = await abortable('signal()', abortSignal, () => resolve(engine, target))
   if (runId === null) return { mail: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
   const mail = await messageTo(engine, runId, content)
-  // What has a policy was taken care of where it arrived. Nothing else remembers a signal that came too late.
+  // A message with a policy was already settled on delivery. One without is discarded if its run has ended.
   const mayLookAgain = knownId(target) === null && mail.policy === null
   return {
     mail,
@@ -151,7 +151,7 @@ export async function broadcastOf(
   return { id, topic: topic.rules, data, policy: topic.policy, expiresInMs, mostKept: limits.retained }
 }
 
-/** Sends what is ready. Called for several in one turn, they go to the store together, in that order. */
+/** Sends a request that is ready. Requests of the same turn go to the store together, in their order. */
 export async function send<Outcome>(
   engine: Engine,
   { mail, abortSignal, outcome }: PreparedSend<Outcome>,
@@ -220,7 +220,7 @@ function mailboxFull(limits: Limits, runId: string, signalId: string): HoldfastE
 function topicFull(limits: Limits, topic: string, signalId: string): HoldfastError {
   return new HoldfastError(
     'TOPIC_FULL',
-    `The topic "${topic}" is full: it keeps ${atMost(limits, 'retained')} broadcasts for those who come later. Send it again once ` +
+    `The topic "${topic}" is full: it keeps ${atMost(limits, 'retained')} broadcasts for later subscribers. Send it again once ` +
       'some of them were taken or have aged, or raise the limit.',
     { details: { topic, signalId, limit: 'retained', most: limits.retained } },
   )

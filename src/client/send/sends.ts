@@ -1,4 +1,4 @@
-// How something is sent from outside, and how operations are submitted: what a Holdfast has besides starting and reading runs.
+// The methods of a Holdfast that send to runs and topics, and those that submit operations.
 
 import type { Definition, TypedDefinition } from '../../core/definition/definition.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
@@ -49,7 +49,7 @@ export interface Sender {
     input: Input,
     options?: SendOrStartOptions,
   ): Promise<SendOrStartOutcome>
-  /** Starts many runs at once. One answer for each, in order; what fails harms no other. */
+  /** Starts many runs at once. One answer for each, in order; a start that fails does not affect the others. */
   startMany<const Workflows extends readonly (Definition | string)[]>(
     starts: { readonly [At in keyof Workflows]: StartOf<Workflows[At]> },
     options?: AbortOption,
@@ -62,19 +62,19 @@ export interface Sender {
   /** Starts a run of a workflow by its name, in a chain of words that ends with `execute()`. */
   submit(type: string, payload?: unknown): StartBuilder
   /**
-   * Performs operations of any kinds, in order. One answer for each; what fails harms no other. The end is the same as that of
-   * submitting one by one, but neighbours that send, or that start, go to the store together.
+   * Performs operations of any kinds, in order. One answer for each; one that fails does not affect the others. The end state is
+   * that of submitting one by one, but neighbours that send, or that start, go to the store together.
    */
   submitBatch<const Asked extends readonly Operation[]>(
     operations: Asked,
     options?: AbortOption,
   ): Promise<{ readonly [At in keyof Asked]: SettledOperation<OperationResult<Asked[At]>> }>
 
-  /** What was sent to runs that ended without having read it, and was to be kept; newest first, by pages. */
+  /** Dead letters: messages that their runs did not read before they ended, and that were to be kept. Newest first, by pages. */
   deadLetters(options?: DeadLetterOptions): Promise<DeadLetterPage>
-  /** Sends a dead letter again: to its topic, or to a run. Doing that twice is doing it once. */
+  /** Sends a dead letter again: to its topic, or to a run. Repeating it changes nothing. */
   retryDeadLetter(letter: DeadLetterReference, options: RetryDeadLetterOptions): Promise<RetryDeadLetterOutcome>
-  /** Lets go of a dead letter. */
+  /** Discards a dead letter. */
   discardDeadLetter(
     letter: DeadLetterReference,
     options?: AbortOption,

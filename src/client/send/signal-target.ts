@@ -1,15 +1,16 @@
-// To whom a signal goes: a run by its handle or id, or by its business key. Who has a key changes over time, so it is looked
-// up when the signal is sent.
+// The target of a signal: a run by its handle or id, or by its business key. Which run has a key changes over time, so the key is
+// looked up when the signal is sent.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { isRunId } from '../../core/model/run-id.ts'
-import { checkKey, compositeKey } from '../../core/model/key.ts'
+import { checkKey } from '../../core/model/key.ts'
 import { isTerminal, runStatuses } from '../../core/model/run.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { RunFilter } from '../../store.ts'
 import { adminOf } from '../read/find.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
+import { storedKey } from '../stored-key.ts'
 
 /** A run by its business key: the live one of that type that has it, else the one that had it last. */
 export interface KeyReference {
@@ -17,7 +18,7 @@ export interface KeyReference {
   readonly key: string
 }
 
-/** Whom a signal is for. */
+/** The run that a signal is for. */
 export type Target = RunReference | KeyReference
 
 const liveStatuses = runStatuses.filter((status) => !isTerminal(status))
@@ -38,7 +39,7 @@ export async function resolve(engine: Engine, target: Target): Promise<string | 
   // Nothing else is the id of a run, and a store of several shards could not even look for it.
   if (id !== null) return isRunId(id) ? id : null
   const { type, key } = target as KeyReference
-  const filter: RunFilter = { types: [type], key: storedKey(engine, type, key) }
+  const filter: RunFilter = { types: [type], key: storedKey(engine.registry, type, checkKey(key, 'The key of a run')) }
   const admin = adminOf(engine)
   const [live] = await admin.find({ ...filter, statuses: liveStatuses }, { limit: 1 })
   if (live !== undefined) return live.id
@@ -46,16 +47,9 @@ export async function resolve(engine: Engine, target: Target): Promise<string | 
   return last?.id ?? null
 }
 
-/** The key as rows have it: that of a workflow which is unique by a field begins with the field. */
-function storedKey({ registry }: Engine, type: string, key: string): string {
-  const field = registry.all().find((definition) => definition.type === type)?.unique?.field ?? null
-  if (field === null || key.startsWith(`${field}::`)) return checkKey(key, 'The key of a run')
-  return compositeKey(field, checkKey(key, 'The key of a run'))
-}
-
 function unnamed(target: unknown): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
-    `Whom a signal is for is said by the id of a run, its handle, or { type, key }. Got ${shown(target)}.`,
+    `The target of a signal is the id of a run, its handle, or { type, key }. Got ${shown(target)}.`,
   )
 }

@@ -1,14 +1,14 @@
-// Reads how runs were started, for those who repeat a start and must mean the same. Those that are asked for in the same turn are
-// read together: whoever repeats one start mostly repeats many. So many bytes are read at a time; who has got nothing by then is
-// read for again.
+// Reads the first entries of runs, to compare the input of a repeated start with the first one. Reads of the same turn become one
+// load: a caller that repeats one start mostly repeats many. A load is bounded by its bytes; a run that got no entry by then is
+// asked for again.
 
 import type { Entry } from '../../core/model/entry.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import { bytesAtOnce } from '../../engine/batch/message-reader.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
-import type { Loaded, LoadRequest, Store } from '../../store.ts'
+import { entryRequest } from '../../engine/store/journal-pages.ts'
+import type { Loaded, Store } from '../../store.ts'
 
-/** As many as are started at once. */
+/** As many as one call of the store starts. */
 const runsAtOnce = 500
 
 interface Asked {
@@ -41,7 +41,7 @@ export class FirstEntries {
       let loaded: readonly Loaded[]
       try {
         loaded = await this.store.load(
-          some.map(({ runId }) => firstOf(runId)),
+          some.map(({ runId }) => entryRequest(runId, 1)),
           bytesAtOnce,
         )
       } catch (error) {
@@ -50,7 +50,7 @@ export class FirstEntries {
       }
       const unread = some.filter(({ resolve }, at) => {
         const entry = loaded[at]?.entries[0]
-        // The first of a load gets its entry, if there is one.
+        // The first request of a load gets its entry, if there is one.
         if (entry === undefined && at > 0) return true
         resolve(entry)
         return false
@@ -58,9 +58,4 @@ export class FirstEntries {
       left = [...unread, ...left.slice(some.length)]
     }
   }
-}
-
-/** Asks for the first entry of a run, and for no messages. */
-export function firstOf(runId: string): LoadRequest {
-  return { runId, after: 0, limit: 1, mail: noMessages }
 }

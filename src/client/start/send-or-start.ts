@@ -1,9 +1,9 @@
-// A signal to whoever has a key; if nobody has it, a run is started that finds the signal in its mailbox from the beginning.
+// Sends a signal to the live run that has a key; if there is none, starts a run that finds the signal in its mailbox.
 // Start and signal are one insert, so that there is never a run without the signal that it was started for.
 
 import type { Definition } from '../../core/definition/definition.ts'
 import type { Topic } from '../../core/definition/declared-topic.ts'
-import type { MessageDraft } from '../../core/rules/unit-of-work.ts'
+import type { MessageDraft } from '../../core/rules/messages/unit-of-work.ts'
 import { checkOptions } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Client } from '../client.ts'
@@ -17,7 +17,7 @@ export interface SendOrStartOptions extends Omit<StartOptions, 'id' | 'key' | 'o
   readonly id?: string
 }
 
-/** What became of it: a run was started for it, or it went to the one that has the key. */
+/** A run was started for the signal, or the signal went to the run that has the key. */
 export type SendOrStartOutcome =
   | { readonly outcome: 'started'; readonly runId: string; readonly signalId: string }
   | Exclude<SignalOutcome, { readonly outcome: 'target-not-found' }>
@@ -41,7 +41,7 @@ export async function sendOrStart(engine: Engine, client: Client, asked: SendOrS
   const { id, ...start } = options
   const content = await signalContentOf(engine, name, payload, id)
   const buried: MessageDraft[] = []
-  // It ends when a start or a delivery meets nobody who ends or starts a run of this key in the same moment.
+  // Another try is needed only if a run of this key ended or was removed between the start and the delivery.
   for (;;) {
     const sent = await once(engine, client, { workflow, input, options: { ...start, key } }, content)
     if (!sent.again) {
@@ -71,15 +71,15 @@ async function once(
   const letter = await messageTo(engine, run.id, content)
   const delivered = await engine.send(letter, start.options.abortSignal)
   const outcome = signalOutcome(engine.limits, run.id, signalId, delivered)
-  // Its key is free by now. What its topic has passed on to others must not be sent a second time.
+  // The run has ended, so its key is free. A signal that its topic has passed on to other runs must not be sent again.
   const isFree = taken === 'key' && outcome.outcome === 'target-terminated'
   if (isFree && letter.policy?.onUnread !== 'broadcast') return { again: true, letter }
-  // Removed in between: as good as ended.
+  // The run was removed in between, which frees its key like an end.
   if (outcome.outcome === 'target-not-found') return { again: true, letter }
   return { again: false, outcome }
 }
 
-/** What a run that had ended left as a dead letter has found another run. */
+/** Settles the dead letters that earlier tries left with ended runs: another run has got the signal. */
 async function exhume(engine: Engine, letters: readonly MessageDraft[]): Promise<void> {
   if (letters.length === 0) return
   const admin = adminOf(engine)

@@ -1,4 +1,4 @@
-// What a start may say about its run besides the input, and how that becomes part of a row.
+// The options of a start, and how they become part of the row of the run.
 
 import type { Definition } from '../../core/definition/definition.ts'
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
@@ -26,7 +26,7 @@ export interface StartOptions extends AbortOption {
    * @default what the workflow says, or 'workflow'
    */
   readonly scope?: KeyScope
-  /** What happens when a live run has the key: RUN_EXISTS, or that run is given back, whatever its input. @default 'error' */
+  /** If a live run has the key: throw RUN_EXISTS, or return that run without comparing inputs. @default 'error' */
   readonly onConflict?: 'error' | 'return'
   /**
    * Makes a repeated start harmless: one run of this workflow has it, however often it is started, until it is removed. With
@@ -37,7 +37,7 @@ export interface StartOptions extends AbortOption {
   readonly version?: number
   /** Words to find the run by; they are not encrypted. Those of the workflow are added. */
   readonly tags?: readonly string[]
-  /** What to know about the run, as a JSON object; it is not encrypted. That of the workflow is added. */
+  /** Data about the run, as a JSON object; it is not encrypted. That of the workflow is added. */
   readonly metadata?: Readonly<Record<string, unknown>>
   /** The run that asked for this one. */
   readonly parent?: RunReference
@@ -51,7 +51,7 @@ export interface StartOptions extends AbortOption {
   readonly delay?: Duration
   /** The run fails with RUN_TIMEOUT if it has not ended by then. @default no limit */
   readonly timeout?: Duration
-  /** The run fails with RUN_EXPIRED if nobody has begun it by then. @default never */
+  /** The run fails with RUN_EXPIRED if no worker has begun it by then. @default never */
   readonly expiresIn?: Duration
 }
 
@@ -89,8 +89,8 @@ export function checkStartOptions(options: StartOptions, type: string): void {
 }
 
 /**
- * What a run may say about another one that it starts: it is its parent, learns of a conflict as it happens, and waits for the
- * store as its own commits do.
+ * The options of a child, which a run starts: its parent is given, a conflict of keys comes to the parent as a message, and the
+ * parent waits for the store as for its own commits.
  */
 export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
 
@@ -101,7 +101,7 @@ export function checkChildOptions(options: ChildOptions, type: string): void {
   checkOptions(options, childOptionNames, `start of ${shown(type)} by a run`)
 }
 
-/** What most starts say: nothing. */
+/** Most starts have no options. */
 const plain = {
   key: null,
   keyScope: 'workflow',
@@ -117,7 +117,7 @@ const plain = {
 
 export type Described = Pick<NewRun, keyof typeof plain>
 
-/** The part of the row that the options and the workflow's own say. Throws INVALID_OPTION or INVALID_NAME. */
+/** The part of the row that follows from the options of the start and of the workflow. Throws INVALID_OPTION or INVALID_NAME. */
 export function describeRun(
   options: StartOptions | undefined,
   definition: Definition,
@@ -152,14 +152,14 @@ export function describeRun(
 
 function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly string[] {
   if (given === undefined) return tags
-  // Checked before the two lists become one: of a text its letters would be tags.
+  // Checked before the two lists become one: spreading a text would make a tag of each letter.
   if (Array.isArray(given)) return checkTags([...tags, ...(given as unknown[])], 'The tags of a run', limits)
   throw new HoldfastError('INVALID_OPTION', `The tags of a run must be a list. Got ${shown(given)}.`)
 }
 
 function metadataOf(given: unknown, { metadata }: Definition): string | null {
   const what = 'The metadata of a run'
-  // Checked before the two become one: of a list the elements would be members.
+  // Checked before the two become one: spreading a list would make a member of each element.
   if (given !== undefined) checkMetadata(given, what)
   return checkMetadata({ ...metadata, ...(given as object | undefined) }, what)
 }
@@ -189,7 +189,7 @@ function keyOf(
   )
 }
 
-/** What the first entry says of the run. */
+/** The meta of the first entry. */
 export function startedMeta({ maxAttempts }: StartOptions): { readonly maxAttempts: number } | null {
   if (maxAttempts === undefined) return null
   if (Number.isInteger(maxAttempts) && maxAttempts >= 1) return { maxAttempts }

@@ -4,7 +4,7 @@ import type { Definition, TypedDefinition } from '../../core/definition/definiti
 import type { RunHandle } from '../run-handle.ts'
 import type { StartOptions } from './start-options.ts'
 
-/** What `start` takes after the workflow. One without input needs none; of one that is only named, nothing is known. */
+/** The arguments of `start` after the workflow: none if it has no input, and of any type if it is only named. */
 type StartArguments<Started> = [Started] extends [TypedDefinition<infer Input, unknown>]
   ? undefined extends Input
     ? [input?: Input, options?: StartOptions]

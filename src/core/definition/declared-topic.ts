@@ -1,4 +1,4 @@
-// A topic as a user declares it: `topic('price-changed', { … })`. The value is what senders and waiters share.
+// A topic as a user declares it: `topic('price-changed', { … })`. Senders and waiters share the value.
 
 import { HoldfastError } from '../errors/error.ts'
 import { toMs, type Duration } from './duration.ts'
@@ -11,14 +11,14 @@ import { tokenPrefix } from '../model/token.ts'
 import type { Delivery, TopicRules } from '../model/topic.ts'
 
 export interface TopicOptions<Payload> {
-  /** What is sent is checked by it, and what is received. @default anything goes */
+  /** Checks payloads when they are sent, and when they are received. @default any payload */
   readonly schema?: Schema<Payload>
   /** To every run that waits on it, or to the one that has waited longest. @default 'all' */
   readonly delivery?: Delivery
-  /** For how long runs that come later still get what was sent; of meaning only for `all` delivery. @default 0 */
+  /** For how long runs that subscribe later still get earlier broadcasts; only for `all` delivery. @default 0 */
   readonly retain?: Duration
   /**
-   * What becomes of something that was sent to a run, or passed on to it, and that it has not read when it ends.
+   * The policy for a message that its run has not read when it ends.
    * @default 'broadcast' with `delivery: 'one'`, so that another run gets it; otherwise 'discard'
    */
   readonly onUnread?: 'discard' | 'broadcast' | 'dead-letter'
@@ -27,9 +27,9 @@ export interface TopicOptions<Payload> {
 export interface Topic<Payload = unknown> {
   readonly name: string
   readonly rules: TopicRules
-  /** What becomes of what nobody read. */
+  /** The policy for unread messages. */
   readonly policy: MessagePolicy | null
-  /** Turns a payload into what others will see, or says what is wrong with it. */
+  /** Turns a payload into the value that receivers see, or throws. */
   readonly validate: (payload: unknown) => unknown
   /** Only for the compiler; there is no such value. */
   readonly types?: { readonly payload: Payload }
@@ -41,7 +41,7 @@ const policies = ['discard', 'broadcast', 'dead-letter'] as const
 export const longestName = 200
 
 /**
- * Declares a topic: a name to which anybody may send without knowing who waits.
+ * Declares a topic: a name to which a client may send without knowing which runs wait.
  *
  * @example
  * const priceChanged = topic('price-changed', { schema: z.object({ price: z.number() }), retain: '1h' })
@@ -77,7 +77,7 @@ export function checkSignalName(name: unknown, what: string): string {
       `${what} needs a name: printable text of 1 to ${longestName} characters. Got ${shown(name)}.`,
     )
   }
-  // What becomes of runs and tokens comes into the same mailbox, under such names.
+  // Ends of runs and completions of tokens come into the same mailbox, under such names.
   if (!isRunId(name) && !name.startsWith(tokenPrefix)) return name
   throw new HoldfastError(
     'INVALID_NAME',

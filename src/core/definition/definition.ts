@@ -1,5 +1,5 @@
-// What a style gives to the worker: a definition that can open a frame for a run, and what the worker lends to it.
-// The worker knows nothing else of the three styles.
+// The interface between a style and the worker: a definition that can open a frame for a run, and the host that the worker
+// provides. The worker knows nothing else of the three styles.
 
 import type { Entry } from '../model/entry.ts'
 import type { Message } from '../model/message.ts'
@@ -8,7 +8,7 @@ import type { Payloads } from '../payload/payload.ts'
 import type { Ports } from '../runtime/ports.ts'
 import type { KeyScope } from '../model/key.ts'
 import type { Lease, Run, TerminalStatus, ControlRequest } from '../model/run.ts'
-import type { OnCrashes } from '../rules/takeover.ts'
+import type { OnCrashes } from '../rules/claims/takeover.ts'
 import type { Continuation, Transition } from '../model/transition.ts'
 
 /** The business key that a workflow reads from the input of each of its runs. */
@@ -27,18 +27,18 @@ export interface Definition {
   readonly style: 'function' | 'decider' | 'graph'
   /** How long one claim may last without a heartbeat of its own; null if the session's heartbeat is enough. */
   readonly leaseMs: number | null
-  /** How many processes may die of one of its runs. @default null, the bound of the worker */
+  /** How many processes one of its runs may crash. @default null, the bound of the worker */
   readonly maxCrashes?: number | null
-  /** What becomes of a run at that bound. @default 'pause' */
+  /** The action at that bound. @default 'pause' */
   readonly onCrashes?: OnCrashes
-  /** The feed tells of the journals of its runs. */
+  /** The journals of its runs are in the feed. */
   readonly feed: boolean
   /** How the business key of a run is read from its input; null if a start may give a key. */
   readonly unique: Unique | null
   /** Tags and metadata of each of its runs. */
   readonly tags: readonly string[]
   readonly metadata: Readonly<Record<string, unknown>> | null
-  /** Turns what a caller gave to `start` into what the run will see, or says what is wrong with it. */
+  /** Turns the argument of `start` into the input that the run sees, or throws. */
   readonly validate: (input: unknown) => unknown
   /** Prepares the execution of a run that this process holds. Nothing happens before `start`. */
   open(host: Host, claim: Claim): Frame
@@ -57,42 +57,50 @@ export interface Claim {
   /** The whole journal from the run's `base` on; not read when a frame is resumed. */
   readonly entries: readonly Entry[]
   /**
-   * What lies in its mailbox: the first `mailAtOnce` messages; when a frame is resumed, those that it wants. Null if nobody
-   * has looked.
+   * The messages in its mailbox: the first `messagesAtOnce`; when a frame is resumed, those that it wants. Null if the
+   * mailbox was not read.
    */
   readonly messages: readonly Message[] | null
+}
+
+/** An object and no promise, which with its closures would be 330 bytes of memory for each run in flight. */
+export interface DepartureListener {
+  /** How the frame left. Called at most once, never while `start` or `resume` is being called, and in any async context. */
+  departed(departure: Departure): void
 }
 
 /** The execution of one run in this process. While the run is parked, its frame may stay in memory. */
 export interface Frame {
   /** The `seq` up to which this frame knows the journal: it can be resumed while that is the run's. Null if never. */
   readonly seq: number | null
-  /** The commit with which it leaves is on its way: soon it departs, or goes on. */
+  /** The commit with which it leaves is in flight: soon it departs, or continues. */
   readonly isLeaving: boolean
   /** The same, and no code of the run executes here meanwhile. */
   readonly isVacant: boolean
   /** Moves the run on until it ends, parks, is due again later, or is lost. */
-  start(): Promise<Departure>
+  start(listener: DepartureListener): void
   /** Moves a parked run on, under a new lease and without replay. */
-  resume(claim: Claim): Promise<Departure>
+  resume(claim: Claim, listener: DepartureListener): void
   /**
-   * Somebody wants the run cancelled or paused: obeys as soon as it can. Null if nobody wants anything any more. May be told
-   * more than once.
+   * A request to cancel or pause the run, which takes effect as soon as possible. Null if the request was withdrawn. May be
+   * called more than once.
    */
   applyControl(controlRequest: ControlRequest | null): void
-  /** How many messages it knows to have arrived; null if it does not want to know of more. */
+  /** How many messages it knows to have arrived; null if it does not ask for more. */
   readonly arrived: number | null
   /** The names of the messages that can move it on; null if they are too many to ask for by name. */
   readonly wakeNames: readonly string[] | null
-  /** More messages have arrived: so many by now, null if that is not known. May be told more than once, and late. */
+  /** More messages have arrived: the number by now, null if that is not known. May be called more than once, and late. */
   mail(inbox: number | null): void
-  /** Ends the run with an error, after undoing what there is to undo. */
+  /** Ends the run with an error, after its undo work. */
   fail(error: unknown): void
-  /** Leaves at the next checkpoint: what is under way ends and is recorded, nothing new begins. It departs as `given-back`. */
+  /**
+   * Leaves at the next checkpoint: attempts under way end and are recorded, nothing new begins. It departs as `given-back`.
+   */
   giveBack(): void
-  /** Waits no longer for what is under way: the journal says that it was abandoned. */
+  /** Waits no longer for attempts under way: the journal records them as abandoned. */
   abandon(): void
-  /** Stops at once: aborts what is running and commits nothing any more. */
+  /** Stops at once: aborts running attempts and commits nothing any more. */
   abort(reason: unknown): void
 }
 
@@ -105,7 +113,7 @@ export type Departure =
       readonly data: string | null
       readonly reason: string | null
     }
-  /** The run begins anew under the same lease: `input` is the entry that it begins with. */
+  /** The run continues as new under the same lease: `input` is the entry that it begins with. */
   | {
       readonly kind: 'continued'
       readonly as: Continuation
@@ -117,16 +125,18 @@ export type Departure =
   | { readonly kind: 'parked' }
   /** The run is pending again, or paused. */
   | { readonly kind: 'released' }
-  /** The frame has left the run at a checkpoint. The lease still stands: whoever asked for this gives the run back. */
+  /**
+   * The frame has left the run at a checkpoint. The lease still stands: the caller that asked for this gives the run back.
+   */
   | { readonly kind: 'given-back' }
-  /** The lease or the journal went elsewhere; nothing more may be done for this run here. */
+  /** Another holder has the run, or the journal has moved on; this process must not do anything more for it. */
   | { readonly kind: 'lost'; readonly reason: unknown }
 
-/** What was read of a mailbox. */
+/** The result of reading a mailbox. */
 export interface MailboxRead {
-  /** First in, first out. Each name that was asked for is among them if there is a message of that name. */
+  /** First in, first out. They include each requested name that has a message. */
   readonly messages: readonly Message[]
-  /** They were too large to be read at once: of each name that is among them there may be more. */
+  /** They were too large to be read at once: of each included name there may be more. */
   readonly isCut: boolean
 }
 
@@ -136,28 +146,28 @@ export interface Host {
   readonly services: unknown
   /** Retry delays up to this are waited in memory; longer ones release the run. */
   readonly inlineRetryMs: number
-  /** How long an attempt that was told to stop is waited for. */
+  /** How long an aborted attempt is awaited. */
   readonly abortGraceMs: number
-  /** A step of this run says that it is alive: the deadline of its claim moves on. */
+  /** A heartbeat of a step of this run: the deadline of its claim moves on. */
   heartbeat(runId: string): void
   /** Store time as far as this process knows: never ahead of it. */
   now(): number
-  /** How often a condition is checked that nobody tells of. */
+  /** The interval of polling a condition without a notification. */
   readonly pauseCheckMs: number
   /**
-   * Reads what lies in the mailbox of a run that this process holds: the first `mailAtOnce` messages of each of these names,
-   * or of all if there are none.
+   * Reads the mailbox of a run that this process holds: the first `messagesAtOnce` messages of each of these names, or of
+   * all if there are none.
    */
   mailbox(runId: string, names: readonly string[] | null): Promise<MailboxRead>
-  /** Checks and encodes what a run wants to start, and gives it an id. Rejects with what is wrong with it. */
+  /** Checks and encodes a run that is to be started, and gives it an id. Rejects if it is invalid. */
   prepare(child: NewChild): NewRun | Promise<NewRun>
   /** An id for a transition, unique over all processes. */
   transitionId(): string
   /** Rejects with LEASE_LOST, STALE_WRITE, RUN_CANCELLING, RUN_TIMEOUT, RUN_RESUMED or RUN_EXISTS when the store refuses. */
   commit(transition: Transition): Promise<Acknowledged>
-  /** Lets work take place in a transaction of the user's; null where the store has none. */
+  /** Runs work in a transaction of the user's; null if the store has none. */
   readonly transact: Transact | null
-  /** What the secrets of tokens are made with. @default there is none: entries keep the secrets themselves */
+  /** The key from which the secrets of tokens are derived. @default there is none: entries keep the secrets themselves */
   readonly tokenKey?: string | null
 }
 
@@ -166,30 +176,30 @@ export interface NewChild {
   readonly parentId: string
   readonly workflow: Definition
   readonly input: unknown
-  /** As given to `ctx.child` or `ctx.start`, and not checked yet; but for what the run that asks knows of. */
+  /** The options of `ctx.child` or `ctx.start`, not checked yet, without those that the parent run supplies. */
   readonly options: Readonly<Record<string, unknown>>
 }
 
-/** Never rejects. The transaction is begun anew, until it is aborted, while the store cannot be reached. */
+/** Never rejects. While the store cannot be reached, the transaction is begun again, until it is aborted. */
 export type Transact = (work: TransactionWork, options: TransactionOptions) => Promise<Transacted>
 
 export interface TransactionOptions {
-  /** Aborts when nobody wants the transaction any more: it is torn down, whatever it is doing. Not once its work is fulfilled. */
+  /** Aborts when the transaction is no longer needed: it is rolled back at once. Not after its work is fulfilled. */
   readonly signal: AbortSignal
   readonly isolation: Isolation | undefined
 }
 
-/** What others do at the same time is not seen, or the transaction is refused. */
+/** Concurrent transactions are not visible, or this one is refused. */
 export type Isolation = 'serializable'
 
-/** What takes place in one transaction: `commit` commits a transition together with what is written through `tx`. */
+/** The work of one transaction: `commit` commits a transition together with the writes through `tx`. */
 export type TransactionWork = (tx: unknown, commit: Host['commit']) => Promise<void>
 
 export type Transacted =
   | { readonly outcome: 'committed' }
-  /** Nothing of it has happened. */
+  /** It had no effect. */
   | { readonly outcome: 'rolled-back'; readonly error: unknown }
-  /** The answer to its COMMIT is missing: it has happened, or never will. */
+  /** The answer to its COMMIT is lost: it has committed, or never will. */
   | { readonly outcome: 'in-doubt'; readonly error: unknown }
 
 export interface Acknowledged {

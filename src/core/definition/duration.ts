@@ -1,6 +1,6 @@
-// Durations as people write them ('5m', '2 days', 250) and as the engine counts them: whole milliseconds.
-// A misspelt unit is an error of the compiler where the text is a literal, and a clear error at run time elsewhere.
-// Fractions of a millisecond are rounded up, because nothing may become due early.
+// Durations as users write them ('5m', '2 days', 250) and as the engine counts them: whole milliseconds. A misspelt unit is
+// an error of the compiler where the text is a literal, and a clear error at run time elsewhere. Fractions of a millisecond
+// are rounded up, because nothing may become due early.
 
 import { HoldfastError } from '../errors/error.ts'
 import { didYouMean, shown } from '../text/suggest.ts'
@@ -32,7 +32,7 @@ const units = {
   week,
 } as const
 
-/** What people write for a unit that we call otherwise, and what spelling alone would not find, or find wrongly. */
+/** Common other names of units, for which a suggestion by spelling would be missing or wrong. */
 const otherWords: Readonly<Record<string, Unit>> = {
   msec: 'ms',
   msecs: 'ms',
@@ -48,12 +48,12 @@ type Unit = keyof typeof units
 /** Milliseconds, or a number with a unit: `'250ms'`, `'5m'`, `'1.5 hours'`, `'2 days'`. */
 export type Duration = number | `${number}${Unit}` | `${number} ${Unit}`
 
-/** A hundred years. Nobody waits longer; a larger number is a mistake, such as a point in time. */
+/** A hundred years. A larger number is a mistake, such as a point in time. */
 const longestMs = 36_525 * day
 
 const longestText = 32
 
-/** What an option allows, in milliseconds. */
+/** The range of an option, in milliseconds. */
 export interface Bounds {
   /** @default 0 */
   readonly min?: number
@@ -61,16 +61,16 @@ export interface Bounds {
   readonly max?: number
 }
 
-/** For what makes no sense without any time: a limit that is over at once, a look that follows the last one at once. */
+/** For options that make no sense at zero: a limit that is over at once, a poll that follows the last one at once. */
 export const someTime: Bounds = { min: 1 }
 
-/** For what claims of runs last: too short for a heartbeat to keep, nobody could hold a run. */
+/** For leases: if one is too short for a heartbeat, no worker could hold a run. */
 export const leaseBounds: Bounds = { min: 50, max: 365 * day }
 
-/** For how long a process waits before it looks again by itself. */
+/** For intervals of polling. */
 export const pollBounds: Bounds = { min: 1, max: day }
 
-/** For what a process waits for with its hands full: a slot is held, or a deployment waits. */
+/** For waits that block something: a slot is held, or a deployment waits. */
 export const patienceBounds: Bounds = { max: day }
 
 /** The milliseconds of a duration that a programmer wrote; `what` names its place in the error. */
@@ -105,7 +105,7 @@ export function parseDuration(text: string, what: string): number {
   return wholeMs(amount * units[unit], text, what)
 }
 
-/** A duration for people to read: `250 ms`, `1.5 s`, `2 days`. */
+/** A readable duration: `250 ms`, `1.5 s`, `2 days`. */
 export function formatMs(ms: number): string {
   if (!Number.isFinite(ms)) return `${ms} ms`
   if (ms < 0) return `-${formatMs(-ms)}`
@@ -126,7 +126,7 @@ function wholeMs(ms: number, given: unknown, what: string): number {
   if (Number.isNaN(ms)) throw invalid(given, what, 'NaN is not a number of milliseconds.')
   if (ms < 0) throw invalid(given, what, `${shown(given)} is negative.`)
   if (ms > longestMs) throw invalid(given, what, `${shown(given)} is over 100 years.`)
-  // The little that is taken off is the error of the multiplication: '4.1 s' is not 4100.000000000001 ms.
+  // The subtracted amount is the rounding error of the multiplication: '4.1 s' is not 4100.000000000001 ms.
   return Math.max(0, Math.ceil(ms - 1e-6))
 }
 

@@ -1,5 +1,5 @@
-// How much callers may ask for at once. The defaults are such that nobody meets them by accident: whoever does is told the
-// number and the option that raises it.
+// How much callers may ask for at once. The defaults are large enough that a caller does not reach them by accident; the
+// error names the number and the option that raises it.
 
 import { HoldfastError } from '../errors/error.ts'
 import { checkOptions, shown } from '../text/suggest.ts'
@@ -12,13 +12,13 @@ export interface Limits {
   /** How far the priority of a run may be from 0, either way; at most 2,147,483,647. @default 1_000_000 */
   readonly priority: number
   /**
-   * How many messages may lie unread in the mailbox of a run before signals to it are refused: MAILBOX_FULL. What the engine
-   * itself tells a run, and what a topic passes on to it, always has a place. @default 100_000
+   * How many unread messages the mailbox of a run may hold before signals to it are refused: MAILBOX_FULL. The engine's own
+   * messages and broadcasts of a topic are never refused. @default 100_000
    */
   readonly mailbox: number
-  /** How many runs may wait on one topic before another that would is refused: TOPIC_FULL. @default 100_000 */
+  /** How many runs may wait on one topic before another one is refused: TOPIC_FULL. @default 100_000 */
   readonly subscribers: number
-  /** How many broadcasts a topic may keep for those who come later before more are refused: TOPIC_FULL. @default 100_000 */
+  /** How many broadcasts a topic may keep for later subscribers before more are refused: TOPIC_FULL. @default 100_000 */
   readonly retained: number
 }
 
@@ -31,7 +31,7 @@ export const defaultLimits: Limits = {
   retained: 100_000,
 }
 
-/** What a database keeps a priority, or the position of a message, in. */
+/** The range of the column of a priority, or of the position of a message. */
 const largest = 2 ** 31 - 1
 const highest: Limits = {
   batch: Number.MAX_SAFE_INTEGER,
@@ -62,7 +62,7 @@ export function checkLimits(given: Partial<Limits>): Limits {
   return limits
 }
 
-/** `at most 50 (limits.tags of createHoldfast())`, for the errors of whoever asks for more. */
+/** `at most 50 (limits.tags of createHoldfast())`, for the error of a caller that asks for more. */
 export function atMost<Name extends keyof Limits>(limits: Pick<Limits, Name>, name: Name): string {
   return `at most ${digits(limits[name])} (limits.${name} of createHoldfast())`
 }
@@ -77,7 +77,7 @@ export function checkBatch(list: readonly unknown[], limits: Limits, what: strin
   )
 }
 
-/** A number as people read it: 100,000. */
+/** A readable number: 100,000. */
 export function digits(count: number): string {
   return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
 }

@@ -1,6 +1,6 @@
-// What an error says about its own repetition: not at all, or not before some time has passed.
-// The verdict lies on the error that the author throws anyway, under a registered symbol: its class and name stay
-// what they are, it does not show up when the error is printed or copied, and every copy of this package reads it.
+// How an error controls its own retry: never, or not before some time has passed. The mark is on the error that the author
+// throws anyway, under a registered symbol: the error keeps its class and name, the mark does not show up when the error is
+// printed or copied, and every copy of this package reads it.
 
 import { messageOf } from '../errors/error.ts'
 import { formatMs, toMs, type Duration } from './duration.ts'
@@ -10,10 +10,10 @@ export type RetryMark = { readonly kind: 'fatal' } | { readonly kind: 'retry-aft
 const key = Symbol.for('holdfast.verdict')
 
 /**
- * An error that is not retried, whatever the policy says.
+ * An error that is not retried, overriding the policy.
  *
- * Given an error, it marks and returns that very error, so `instanceof` and `name` still hold. An error that is frozen
- * is wrapped instead, as `cause`.
+ * Given an error, it marks and returns the same error, so `instanceof` and `name` still hold. An error that is frozen is
+ * wrapped instead, as `cause`.
  *
  * @example
  * const charge = (card: { expired: boolean }) => {
@@ -41,7 +41,7 @@ export function retryAfter(delay: Duration, messageOrError?: string | Error): Er
   return marked(messageOrError ?? `Not now: to be repeated in ${formatMs(delayMs)}.`, { kind: 'retry-after', delayMs })
 }
 
-/** What a thrown value says about its repetition. Never throws, whatever the value is. */
+/** The retry mark of a thrown value. Never throws, for any value. */
 export function retryMarkOf(error: unknown): RetryMark | undefined {
   if ((typeof error !== 'object' && typeof error !== 'function') || error === null) return undefined
   try {
@@ -50,7 +50,7 @@ export function retryMarkOf(error: unknown): RetryMark | undefined {
     const { kind, delayMs } = retryMark as { readonly kind?: unknown; readonly delayMs?: unknown }
     if (kind === 'fatal') return { kind }
     if (kind !== 'retry-after' || typeof delayMs !== 'number') return undefined
-    // Another copy of this package, or somebody by hand, may have put it there.
+    // Another copy of this package, or user code, may have set it.
     return Number.isSafeInteger(delayMs) && delayMs >= 0 ? { kind, delayMs } : undefined
   } catch {
     return undefined
@@ -66,12 +66,12 @@ function marked(messageOrError: string | Error, retryMark: RetryMark): Error {
   }
 }
 
-/** Throws where the error cannot be written to. A later verdict replaces an earlier one. */
+/** Throws if the error cannot be written to. A later mark replaces an earlier one. */
 function mark(error: Error, retryMark: RetryMark): Error {
   return Object.defineProperty(error, key, { value: retryMark, enumerable: false, configurable: true })
 }
 
-/** For what cannot be marked: a frozen error, or, from untyped code, no object at all. */
+/** For values that cannot be marked: a frozen error, or, from untyped code, a value that is not an object. */
 function wrapped(cause: unknown): Error {
   const text = messageOf(cause)
   const error = new Error(text, { cause })

@@ -1,9 +1,9 @@
-// The one retry policy of the engine: for bodies, steps, effects and whatever else is attempted more than once.
-// A policy is resolved and checked once, where it is declared; from then on it is only numbers. How long to wait is a
-// pure function of the policy, the number of the attempt that failed, and chance.
+// The one retry policy of the engine: for bodies, steps, effects and everything else that is attempted more than once. A
+// policy is resolved and checked once, where it is declared; from then on it is only numbers. The delay is a pure function
+// of the policy, the number of the failed attempt, and a random number.
 //
-// What was declared nearest counts: step, then workflow, then engine. Where an inherited bound contradicts a value that
-// the author wrote, the bound gives way; where two values of the author contradict each other, that is an error.
+// The nearest declaration counts: step, then workflow, then engine. Where an inherited bound contradicts a value that the
+// author wrote, the bound yields; where two values of the author contradict each other, that is an error.
 
 import { formatMs, toMs, type Duration } from './duration.ts'
 import { HoldfastError } from '../errors/error.ts'
@@ -11,12 +11,12 @@ import { randomFraction, type Random } from '../runtime/ports.ts'
 import { checkOptions, didYouMean, shown } from '../text/suggest.ts'
 import { retryMarkOf } from './retry-mark.ts'
 
-/** Chance in the delay: up to `ratio` of it on top, or up to `ratio` of it either way. */
+/** Randomness in the delay: up to `ratio` of it on top, or up to `ratio` of it either way. */
 export type Jitter = { readonly mode: 'none' } | { readonly mode: 'add' | 'symmetric'; readonly ratio: number }
 
 type Kind = 'exponential' | 'linear' | 'constant'
 
-/** How failures are repeated. What is left out is taken from the workflow, then from the engine. */
+/** How failures are retried. Omitted options are inherited from the workflow, then from the engine. */
 export interface RetryOptions {
   /**
    * How often it is tried at most, the first time included. `Infinity` never gives up.
@@ -34,7 +34,7 @@ export interface RetryOptions {
    */
   readonly initial?: Duration
   /**
-   * What each exponential delay is multiplied by to give the next; at least 1.
+   * The factor from one exponential delay to the next; at least 1.
    * @default 2
    */
   readonly factor?: number
@@ -50,11 +50,11 @@ export interface RetryOptions {
   readonly min?: Duration
   /** @default { mode: 'add', ratio: 0.5 } */
   readonly jitter?: Jitter
-  /** Tells which errors are worth another attempt. By default all are; `fatal` and `retryAfter` are not asked about. */
+  /** Tells which errors are worth another attempt. By default all are; it is not called for `fatal` and `retryAfter`. */
   readonly retryable?: (error: unknown) => boolean
 }
 
-/** A policy with nothing left out. */
+/** A complete policy. */
 export interface RetryPolicy {
   readonly maxAttempts: number
   readonly kind: Kind
@@ -100,10 +100,10 @@ export const retryPresets = {
   none: { ...plain, maxAttempts: 1 },
 } as const satisfies Record<string, RetryPolicy>
 
-/** What an author may write: options, or the name of a preset, which replaces the inherited policy as a whole. */
+/** A declared policy: options, or the name of a preset, which replaces the inherited policy as a whole. */
 export type Retry = RetryOptions | keyof typeof retryPresets
 
-/** The policy that an author's words mean. Throws INVALID_OPTION or INVALID_DURATION; `where` names the place. */
+/** Resolves a declared policy. Throws INVALID_OPTION or INVALID_DURATION; `where` names the place. */
 export function retryPolicy(retry: Retry | undefined, inherited: RetryPolicy, where: string): RetryPolicy {
   if (retry === undefined) return inherited
   if (typeof retry === 'string') return preset(retry, where)
@@ -142,7 +142,7 @@ export type AfterFailure =
   | { readonly retry: true; readonly delayMs: number }
   | { readonly retry: false; readonly because: 'fatal' | 'not-retryable' | 'exhausted' }
 
-/** What to do after an attempt failed. What the error itself says goes before the policy; the count goes for both. */
+/** The decision after a failed attempt. A mark on the error overrides the policy; the number of attempts bounds both. */
 export function afterFailure(policy: RetryPolicy, failedAttempt: number, error: unknown, random: Random): AfterFailure {
   const verdict = retryMarkOf(error)
   if (verdict?.kind === 'fatal') return { retry: false, because: 'fatal' }
@@ -158,7 +158,7 @@ function rawDelay({ kind, initialMs, factor }: RetryPolicy, attempt: number): nu
   return initialMs === 0 ? 0 : initialMs * factor ** (attempt - 1)
 }
 
-/** Cut towards zero, so that a delay in whole milliseconds never leaves the bounds. */
+/** Truncated, so that a delay in whole milliseconds never leaves the bounds. */
 function jitterOf(jitter: Jitter, raw: number, random: Random): number {
   switch (jitter.mode) {
     case 'none':
@@ -170,7 +170,7 @@ function jitterOf(jitter: Jitter, raw: number, random: Random): number {
   }
 }
 
-/** A predicate that throws has not said no. */
+/** A predicate that throws does not forbid the retry. */
 function isRetryable(policy: RetryPolicy, error: unknown): boolean {
   try {
     return policy.retryable(error)

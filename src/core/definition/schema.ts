@@ -28,8 +28,8 @@ export function isSchema(value: unknown): value is Schema {
 }
 
 /**
- * Gives back what the schema makes of a value, or throws INVALID_INPUT with every issue and its path. As synchronous as the
- * schema is: a promise only if it needs one.
+ * Returns the schema's output for a value, or throws INVALID_INPUT with every issue and its path. Returns a promise only if
+ * the schema is asynchronous.
  */
 export function validate<Output>(
   schema: Schema<unknown, Output>,
@@ -45,7 +45,7 @@ const mostIssues = 20
 function accepted<Output>(result: SchemaResult<Output>, what: string): Output {
   if (result.issues === undefined) return result.value
   const issues = result.issues.map((issue) => ({ path: pathOf(issue), message: issue.message }))
-  // A list of a thousand has a thousand issues, and a schema may repeat what it was given.
+  // A list of a thousand may have a thousand issues, and a schema may quote the value.
   const lines = issues
     .slice(0, mostIssues)
     .map(({ path, message }) => `${path.slice(0, 200)}: ${message.slice(0, 200)}`)

@@ -1,18 +1,18 @@
-// What a database library throws is one of three: what the database said, what happened on the way to it, or a defect of ours
-// or of the library. The last is never sent again, because it would come again for ever, and so would everything that goes
-// with it: a text that is too long to be built, a value that the library cannot send.
+// Classifies the errors of a database library: an error of the database, an error of the connection, or a defect of ours or
+// of the library. A request with a defect is never sent again, because it would fail forever, together with its whole batch:
+// a text that is too long to be built, a value that the library cannot send.
 
 /** The classes that the language and the runtime themselves throw. */
 const languageErrors = new Set(['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError', 'EvalError', 'URIError'])
 
-/** Codes of Node that are about what it was given, not about a socket or a certificate. */
+/** Codes of Node that concern its arguments, not a socket or a certificate. */
 const argumentCodes = /^ERR_(?:INVALID_|OUT_OF_RANGE|STRING_TOO_LONG|BUFFER_|MISSING_ARGS|UNKNOWN_ENCODING)/
 
-/** Node's codes for what happens to sockets, names and certificates: `ECONNRESET`, `ERR_SSL_…`, `CERT_HAS_EXPIRED`. */
+/** Node's codes for errors of sockets, names and certificates: `ECONNRESET`, `ERR_SSL_…`, `CERT_HAS_EXPIRED`. */
 const wayCodes =
   /^(?:E[A-Z0-9]{2,}$|EAI_|ERR_(?:SSL|TLS|SOCKET|STREAM|HTTP2|NETWORK)|CERT_|SELF_SIGNED|DEPTH_ZERO|UNABLE_TO_)/
 
-/** How deep a cause is looked for. */
+/** How many nested causes are searched. */
 const deepest = 5
 
 /** Tells whether an error that the database did not send can only be a defect: of the text, of a value, of the library. */
@@ -23,8 +23,8 @@ export function isDefect(error: unknown): boolean {
 }
 
 /**
- * Tells whether Node says that this is about the way to the database. A library may wrap that in an error of its own: a
- * `TypeError: fetch failed` is about the way, too.
+ * Tells whether Node's code says that this is an error of the connection. A library may wrap it in its own error: a
+ * `TypeError: fetch failed` is an error of the connection, too.
  */
 export function isOfTheWay(error: unknown, depth = 0): boolean {
   if (typeof error !== 'object' || error === null || depth > deepest) return false

@@ -5,11 +5,11 @@
 /** Who must act on an error. */
 export type ErrorFamily =
   | 'usage' // the programmer, at definition or call
-  | 'not-found' // the caller named something that is not there
+  | 'not-found' // the caller named something that does not exist
   | 'conflict' // the caller may look again and retry
   | 'failure' // a workflow failed: data in its journal
   | 'drift' // the deployer: code and journal disagree
-  | 'unavailable' // nobody, or the operator: it is retried, or may be
+  | 'unavailable' // the operator, if anyone: it is retried, or may be
   | 'bug' // us
 
 const families = {
@@ -90,17 +90,17 @@ export class HoldfastError extends Error {
     return families[this.code]
   }
 
-  /** For `JSON.stringify`, which leaves out what an error has: its name, its message and its cause. */
+  /** For `JSON.stringify`, which leaves out the name, the message and the cause of an error. */
   toJSON(): Record<string, unknown> {
     const { name, code, message, details, cause } = this
     return { name, code, message, details, ...(cause === undefined ? {} : { cause: inShort(cause) }) }
   }
 }
 
-/** So many causes are told, one under the other: they may go in a circle. */
+/** The most nested causes in the JSON: they may form a cycle. */
 const mostCauses = 5
 
-/** What lay underneath, and what lay under that. */
+/** The cause, and its causes. */
 function inShort(cause: unknown, nth = 1): unknown {
   if (!(cause instanceof Error)) return messageOf(cause)
   const { name, code, cause: deeper } = cause as Error & { readonly code?: unknown }
@@ -109,8 +109,8 @@ function inShort(cause: unknown, nth = 1): unknown {
 }
 
 /**
- * The codes that say what was given. It may have come from anywhere and be of any size, and errors are logged and stored: as
- * much of it is kept as tells what it was.
+ * The codes whose details quote a given value. The value may come from anywhere and be of any size, and errors are logged
+ * and stored, so it is shortened.
  */
 const echoes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'INVALID_OPTION',
@@ -128,7 +128,7 @@ const mostEchoes = 50
 function cut(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return value.length > longestEcho ? `${value.slice(0, longestEcho)}…` : value
   if (typeof value !== 'object' || value === null) return value
-  // Nothing of ours is deeper, and what others gave need not be walked through.
+  // Our own details are not deeper, and a foreign value need not be traversed further.
   if (depth === 3) return Array.isArray(value) ? 'an array' : 'an object'
   if (Array.isArray(value)) return value.slice(0, mostEchoes).map((one) => cut(one, depth + 1))
   if (Object.getPrototypeOf(value) !== Object.prototype) return value
@@ -147,32 +147,33 @@ export function isHoldfastError(value: unknown, code?: ErrorCode): value is Hold
 }
 
 /**
- * Tells whether nothing is wrong with what was asked: the store is away, or refuses everything of this kind until somebody
- * repairs it. The work of a run is kept then and sent again.
+ * Tells whether the request itself is not at fault: the store is unavailable, or refuses every such request until an
+ * operator repairs it. The work of a run is then kept and sent again.
  */
 export function isStoreAway(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') || isHoldfastError(error, 'STORE_REFUSED')
 }
 
-/** Tells whether the store refuses one row, by a policy of its own, and takes others. */
+/** Tells whether a policy of the database refuses one row, and accepts others. */
 export function isOfOneRow(error: unknown): boolean {
   return isStoreAway(error) && error.details['row'] === true
 }
 
-/** Tells whether the same would be said to anything else that is asked of this store now. */
+/** Tells whether every other request to this store would fail in the same way now. */
 export function isAboutStore(error: unknown): error is HoldfastError {
   return (isHoldfastError(error, 'STORE_REFUSED') && !isOfOneRow(error)) || isHoldfastError(error, 'SCHEMA_TOO_NEW')
 }
 
-/** An assertion about ourselves: what it reports can only be a defect of Holdfast. */
+/** A failed assertion: it can only be a defect of Holdfast. */
 export function bug(message: string, details: Record<string, unknown> = {}): HoldfastError {
   return new HoldfastError('BUG', `${message}. This is a defect of Holdfast: please report it.`, { details })
 }
 
-/** What was thrown, in words. Anything can be thrown, so this never throws itself. */
+/** The message of a thrown value. Any value can be thrown, so this never throws itself. */
 export function messageOf(thrown: unknown): string {
   try {
-    return thrown instanceof Error ? thrown.message : String(thrown)
+    const message: unknown = thrown instanceof Error ? thrown.message : thrown
+    return typeof message === 'string' ? message : String(message)
   } catch {
     return 'something that cannot be put into words'
   }

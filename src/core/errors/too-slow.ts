@@ -1,5 +1,5 @@
-// What a store says of work that it gave up because that took too long. Unlike a store that cannot be reached, the work itself
-// may be the cause: the same again may take as long again, for ever.
+// The error of a store that gave work up because it took too long. Unlike with a store that cannot be reached, the work
+// itself may be the cause: the same request may take as long every time.
 
 import { HoldfastError, isHoldfastError } from './error.ts'
 
@@ -10,7 +10,7 @@ export function isTooSlow(error: unknown): boolean {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') && error.details['sqlState'] === cancelled
 }
 
-/** Such an error, for stores and tests that have no database to say so. */
+/** Such an error, for stores and tests without a database that raises it. */
 export function tooSlow(message: string): HoldfastError {
   return new HoldfastError('STORE_UNAVAILABLE', message, { details: { sqlState: cancelled } })
 }

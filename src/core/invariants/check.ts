@@ -60,7 +60,7 @@ const runInvariants: readonly RunInvariant[] = [
 
 const fleetInvariants: readonly FleetInvariant[] = [oneKeyOneLiveRun, idempotencyKey]
 
-/** What is wrong with one run, as it is committed. */
+/** The violations in one committed run. */
 export function checkRun(state: RunState, now: number): readonly Violation[] {
   const violations: Violation[] = []
   for (const { name, check } of runInvariants) {
@@ -70,29 +70,29 @@ export function checkRun(state: RunState, now: number): readonly Violation[] {
   return violations
 }
 
-/** What is wrong with runs, each by itself and all together. */
+/** The violations in these runs, each by itself and all together. */
 export function checkAll(states: readonly RunState[], now: number): readonly Violation[] {
   const alone = states.flatMap((state) => checkRun(state, now))
   const together = fleetInvariants.flatMap(({ name, check }) => check(states).map((found) => ({ name, ...found })))
   return [...alone, ...together]
 }
 
-/** What is wrong with what passes between these runs, which are all that a store holds. */
+/** The violations in waits, broadcasts and chores. The runs must be all that the store holds. */
 export function checkExchange(state: ExchangeState, states: readonly RunState[], now: number): readonly Violation[] {
   return exchangeInvariants.flatMap(({ name, check }) => check(state, states, now).map((found) => ({ name, ...found })))
 }
 
-/** What is wrong with the whole feed of a store that holds these runs. */
+/** The violations in the whole feed of a store that holds these runs. */
 export function checkFeed(feed: readonly FeedItem[], states: readonly RunState[]): readonly Violation[] {
   return feedInvariants.flatMap(({ name, check }) => check(feed, states).map((found) => ({ name, ...found })))
 }
 
 export const stateInvariants = [...runInvariants, ...fleetInvariants, ...exchangeInvariants, ...feedInvariants]
 
-/** A report names at most so many offenders of each invariant. */
+/** The most offenders that a report names for each invariant. */
 export const mostOffenders = 20
 
-/** Each state invariant by name, with whom it does not hold for. */
+/** Each state invariant by name, with the runs that violate it. */
 export function report(
   violations: readonly Violation[],
 ): readonly { readonly name: string; readonly offenders: readonly string[] }[] {

@@ -1,13 +1,13 @@
-// What must be true of waits on runs and topics: whoever waits has been told of what is there already. A run that waits is
-// woken by a message, so a wait that outlives what it waits for is a wake-up that never comes.
+// The invariants of waits on runs and topics: a waiting run has been notified of everything that already happened. A message
+// wakes a waiting run, so a wait that outlives its condition is a lost wake-up.
 
 import { isFrom, type Chore } from '../model/chore.ts'
-import type { WaitRow } from '../rules/unit-of-work.ts'
+import type { WaitRow } from '../rules/messages/unit-of-work.ts'
 import { isTerminal } from '../model/run.ts'
 import type { Broadcast } from '../model/topic.ts'
 import type { RunState, Violation } from './invariant.ts'
 
-/** All that a store keeps between runs. */
+/** The waits, broadcasts and chores of a store. */
 export interface ExchangeState {
   readonly waits: readonly WaitRow[]
   readonly broadcasts: readonly Broadcast[]
@@ -24,13 +24,13 @@ export interface ExchangeInvariant {
 const endNotified: ExchangeInvariant = {
   name: 'end_notified',
   kind: 'S',
-  about: 'Nobody waits for the end of a run that has ended, but who is still to be told by a chore.',
+  about: 'No run waits for the end of an ended run, unless a chore has yet to notify it.',
   check({ waits, chores }, states) {
     const ended = new Set(states.filter(({ run }) => isTerminal(run.status)).map(({ run }) => run.id))
     const left = new Map(chores.filter(({ kind }) => kind === 'end').map((chore) => [chore.target, chore]))
     const isLeft = (wait: WaitRow): boolean => {
       const chore = left.get(wait.target)
-      // Whoever was passed over on the way is met by the next walk.
+      // The next pass of the chore reaches a run that this one skipped.
       return chore !== undefined && (chore.position === 1 || isFrom(wait, chore.after))
     }
     return waits
@@ -42,7 +42,7 @@ const endNotified: ExchangeInvariant = {
 const queueNotStuck: ExchangeInvariant = {
   name: 'queue_not_stuck',
   kind: 'S',
-  about: 'No run waits on a queue that keeps something for whoever waits, but who is still to get it by a chore.',
+  about: 'No run waits on a queue that keeps a message, unless a chore has yet to deliver it.',
   check({ waits, broadcasts, chores }, states, now) {
     const isKept = ({ delivery, takenBy, expiresAt }: Broadcast): boolean =>
       delivery === 'one' && takenBy === null && (expiresAt === null || expiresAt > now)
@@ -60,19 +60,22 @@ const queueNotStuck: ExchangeInvariant = {
 const lateCatchUp: ExchangeInvariant = {
   name: 'late_catch_up',
   kind: 'S',
-  about: 'For everyone who has missed a broadcast a chore stands that gives it to them.',
+  about: 'For every run that has missed a broadcast there is a chore that delivers it.',
   check({ waits, chores }) {
     const owed = new Set(chores.filter(({ kind }) => kind === 'late').map(({ target }) => target))
     return waits
       .filter(({ target, missed }) => missed !== null && !owed.has(target))
-      .map(({ runId, target, missed }) => ({ runId, message: `nobody will give it broadcast ${missed} of ${target}` }))
+      .map(({ runId, target, missed }) => ({
+        runId,
+        message: `no chore will give it broadcast ${missed} of ${target}`,
+      }))
   },
 }
 
 const leftoversSettled: ExchangeInvariant = {
   name: 'leftovers_settled',
   kind: 'S',
-  about: 'What a run has not read when it has ended is settled, or a chore stands for it.',
+  about: 'The unread messages of an ended run are settled, or there is a chore for them.',
   check({ chores }, states) {
     const left = new Map(chores.filter(({ kind }) => kind === 'mail').map((chore) => [chore.target, chore.position]))
     return states
@@ -80,7 +83,7 @@ const leftoversSettled: ExchangeInvariant = {
       .flatMap(({ run, messages }) => {
         const after = left.get(run.id) ?? Number.POSITIVE_INFINITY
         const lost = messages.find(({ position }) => position <= after)
-        return lost === undefined ? [] : [{ runId: run.id, message: `nobody will settle its message ${lost.id}` }]
+        return lost === undefined ? [] : [{ runId: run.id, message: `no chore will settle its message ${lost.id}` }]
       })
   },
 }

@@ -1,11 +1,11 @@
-// What must be true of the feed: it tells of every entry of the runs that ask for it, once, in the order of each journal, of no
-// others, and no position is left out.
+// The invariants of the feed: it has every entry of the runs that ask for it, once, in the order of each journal, no entry
+// of other runs, and no gap in its positions.
 
 import type { Entry } from '../model/entry.ts'
 import type { Run } from '../model/run.ts'
 import type { RunState, Violation } from './invariant.ts'
 
-/** What the feed tells of one entry. */
+/** One entry in the feed. */
 export interface FeedItem {
   readonly position: number
   readonly runId: string
@@ -33,8 +33,9 @@ const feedDense: FeedInvariant = {
 }
 
 /**
- * Earlier incarnations may have been of workflows that asked for something else: of their entries it is only known that none comes
- * twice or backwards. The input of the present one was appended by the one before, too, and so may be told of by either.
+ * Earlier incarnations may have been of workflows with another `feed` flag: of their entries it is only known that none
+ * comes twice or backwards. The entry with the present input also belongs to the incarnation before, so either flag may put
+ * it into the feed.
  */
 function isFedRight(
   { base, feed }: Pick<Run, 'base' | 'feed'>,
@@ -51,7 +52,7 @@ const feedComplete: FeedInvariant = {
   name: 'feed_complete',
   kind: 'S',
   about:
-    'The feed tells of every entry of each run that asks for it, once and in the order of its journal, and of no other run.',
+    'The feed has every entry of each run that asks for it, once and in the order of its journal, and of no other run.',
   check(changes, states) {
     const seqs = new Map<string, number[]>()
     for (const { runId, entry } of changes) {
@@ -63,8 +64,8 @@ const feedComplete: FeedInvariant = {
       const fed = seqs.get(run.id) ?? []
       const wanted = entries.map(({ seq }) => seq)
       if (isFedRight(run, fed, wanted)) return []
-      const asked = run.feed ? 'is to tell' : 'is not to tell'
-      const from = `the feed tells of "${fed.join(' ')}", and ${asked} of "${wanted.join(' ')}" from ${run.base} on`
+      const asked = run.feed ? 'must have' : 'must not have'
+      const from = `the feed has "${fed.join(' ')}", and ${asked} "${wanted.join(' ')}" from ${run.base} on`
       return [{ runId: run.id, message: from }]
     })
   },

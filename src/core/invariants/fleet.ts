@@ -1,4 +1,4 @@
-// What must be true of all runs together.
+// The invariants of all runs together.
 
 import { uniqueText } from '../model/key.ts'
 import type { FleetInvariant, RunState, Violation } from './invariant.ts'
@@ -19,14 +19,15 @@ export const idempotencyKey: FleetInvariant = {
   check(states) {
     return shared(states, ({ run, entries }) => {
       if (run.idempotencyKey === null || run.deletedAt !== null) return null
-      // The key belongs to what the run was started as. A row does not say what that was once it went on as another.
+      // The key belongs to the type with which the run was started. After `continueAs` the row no longer says which type
+      // that was.
       const wentOn = entries.some((entry) => entry.kind === 'continued' && entry.meta.type !== run.type)
       return run.base > 1 && wentOn ? null : `${run.type} ${run.idempotencyKey}`
     })
   },
 }
 
-/** Everyone who shares a text that should be his alone. */
+/** The runs that share a text which must be unique. */
 function shared(
   states: readonly RunState[],
   textOf: (state: RunState) => string | null,

@@ -1,20 +1,20 @@
-// What must be true of every run, whatever crashed, raced or came twice. An invariant has a name, which is what a report
-// tells, and a check that says what is wrong. Those of this folder look at what is committed (kind S); stores run them on
-// themselves, in their own language where they have one, under the same names.
+// The shape of an invariant: a statement about runs that holds under every crash, race and repetition. It has a name, which
+// a report gives, and a check that describes a violation. The invariants of this folder check committed state (kind S);
+// stores with SQL check the same ones in SQL, under the same names.
 
 import type { Entry, EntryKind } from '../model/entry.ts'
 import type { Message } from '../model/message.ts'
 import type { Run } from '../model/run.ts'
 
-/** `S`: true of every committed state. `T`: true of two states that follow each other. `H`: true of what was answered. */
+/** `S`: true of every committed state. `T`: true of two consecutive states. `H`: true of the answers of calls. */
 export type InvariantKind = 'S' | 'T' | 'H'
 
 export interface Violation {
   /** The invariant that does not hold. */
   readonly name: string
-  /** Whose; null if it belongs to no run. */
+  /** The run; null if it belongs to no run. */
   readonly runId: string | null
-  /** What was found. */
+  /** The violation, in words. */
   readonly message: string
 }
 
@@ -23,9 +23,9 @@ export interface RunState {
   readonly run: Run
   /** All of them. */
   readonly entries: readonly Entry[]
-  /** What lies in its mailbox: messages that no transition has taken. */
+  /** The messages that no transition has taken. */
   readonly messages: readonly Message[]
-  /** Messages that were taken; undefined where a store does not tell. */
+  /** Messages that were taken; undefined if the store does not keep them. */
   readonly taken?: readonly TakenMessage[]
 }
 
@@ -39,11 +39,11 @@ export interface TakenMessage {
 interface Named {
   readonly name: string
   readonly kind: InvariantKind
-  /** What it says, in a sentence. */
+  /** The invariant, in a sentence. */
   readonly about: string
 }
 
-/** Of one run. `check` says what is wrong, or null. */
+/** Of one run. `check` describes a violation, or returns null. */
 export interface RunInvariant extends Named {
   readonly kind: 'S'
   readonly check: (state: RunState, now: number) => string | null
@@ -61,12 +61,12 @@ export function isKind<Kind extends EntryKind>(entry: Entry, ...kinds: readonly 
   return (kinds as readonly EntryKind[]).includes(entry.kind)
 }
 
-/** The entries of the present incarnation: what replay reads. */
+/** The entries of the present incarnation, which a replay reads. */
 export function sinceBase({ run, entries }: RunState): readonly Entry[] {
   return entries.filter(({ seq }) => seq >= run.base)
 }
 
-/** Outcomes that count: those that nobody dropped. */
+/** Outcomes that count: those that no repair dropped. */
 export function outcomesOf<Kind extends 'step-succeeded' | 'step-failed' | 'abandoned' | 'woken'>(
   entries: readonly Entry[],
   ...kinds: readonly Kind[]

@@ -1,4 +1,4 @@
-// What must be true of a journal, and of a row as far as the journal says it.
+// The invariants of a journal, and of the fields of a row that follow from it.
 
 import { delaysEnd, type Entry } from '../model/entry.ts'
 import type { UndoState } from '../model/run.ts'
@@ -26,7 +26,7 @@ export const seqCountsEntries: RunInvariant = {
 export const historySingleWriter: RunInvariant = {
   name: 'history_single_writer',
   kind: 'S',
-  about: 'No transition stands in a journal twice: each has an id of its own, on its first entry.',
+  about: 'No transition is in a journal twice: each has its own id, on its first entry.',
   check({ entries }) {
     const twice = firstTwice(entries.flatMap(({ transition }) => (transition === null ? [] : [transition])))
     return twice === undefined ? null : `transition ${twice} was appended twice`
@@ -78,12 +78,13 @@ export const stateIsFold: RunInvariant = {
 export const undoIsFold: RunInvariant = {
   name: 'undo_is_fold',
   kind: 'S',
-  about: 'What a run has to undo is what its journal says since its `base`; a cancellation may make it due by itself.',
+  about:
+    'The `undo` state of a run follows from its journal since its `base`; a cancellation may make it due without an entry.',
   check(state) {
     const { undo, status } = state.run
     const folded = foldedUndo(sinceBase(state))
     if (undo === folded) return null
-    // Whoever takes over a cancellation, or ends it, need not write that it began.
+    // A holder that takes over a cancellation, or ends it, need not write that it began.
     const isCancelled = status === 'cancelling' || status === 'cancelled'
     if (isCancelled && undo === 'due' && folded === 'possible') return null
     return `undo is ${undo}, and the journal says ${folded}`
@@ -102,7 +103,7 @@ function foldedUndo(entries: readonly Entry[]): UndoState {
 export const oneOutcome: RunInvariant = {
   name: 'one_outcome',
   kind: 'S',
-  about: 'A step has one outcome since the `base` of its run, unless somebody dropped an earlier one.',
+  about: 'A step has one outcome since the `base` of its run, unless a repair dropped an earlier one.',
   check(state) {
     const twice = firstTwice(outcomesOf(sinceBase(state), 'step-succeeded', 'step-failed').map(({ name }) => name))
     return twice === undefined ? null : `step ${twice} has two outcomes`
@@ -112,7 +113,7 @@ export const oneOutcome: RunInvariant = {
 export const amendsOutcome: RunInvariant = {
   name: 'amends_outcome',
   kind: 'S',
-  about: 'A repair names the outcome of a step or a wait that stands before it.',
+  about: 'A repair names an earlier outcome of a step or a wait.',
   check({ entries }) {
     for (const entry of entries) {
       if (!isKind(entry, 'amended')) continue
@@ -144,7 +145,7 @@ function isEnd(kind: Entry['kind']): boolean {
   return kind === 'succeeded' || kind === 'failed' || kind === 'cancelled'
 }
 
-/** The step that each undo is about, in the order of the undos. */
+/** The step of each undo, in the order of the undos. */
 function undos(state: RunState): readonly { readonly name: string; readonly seq: number; readonly step: number }[] {
   const since = sinceBase(state)
   const steps = outcomesOf(since, 'step-succeeded', 'step-failed', 'abandoned').filter(({ meta }) => meta.undo === true)
@@ -163,7 +164,7 @@ export const undoNamesStep: RunInvariant = {
     const stray = undos(state).find(({ step }) => step === 0)
     if (stray !== undefined) return `entry ${stray.seq} undoes ${stray.name}, which is not recorded`
     const early = state.entries.find((entry) => isKind(entry, 'undone', 'undo-failed') && entry.seq < state.run.base)
-    if (early !== undefined) return `entry ${early.seq} undoes something, and then the run began anew`
+    if (early !== undefined) return `entry ${early.seq} undoes something, and then the run continued as new`
     const { undo, status } = state.run
     const isDue = undo === 'due' || status === 'cancelling' || status === 'cancelled'
     return isDue || undos(state).length === 0 ? null : `something is undone of a run that is ${status}`
@@ -173,7 +174,7 @@ export const undoNamesStep: RunInvariant = {
 export const undoOnce: RunInvariant = {
   name: 'undo_once',
   kind: 'S',
-  about: 'What a step did is undone, or given up, once.',
+  about: 'Each step is undone, or its undo is given up, once.',
   check(state) {
     const twice = firstTwice(undos(state).map(({ name }) => name))
     return twice === undefined ? null : `${twice} is undone twice`

@@ -1,4 +1,4 @@
-// What must be true of what others leave for a run, and of what the run waits for: nothing that should wake it is lost.
+// The invariants of a run's mailbox and of its waits: no wake-up is lost.
 
 import { dueOf, earliestDue, messageNameOf } from '../model/wait-condition.ts'
 import {
@@ -14,7 +14,7 @@ import {
 export const mailboxDense: RunInvariant = {
   name: 'mailbox_dense',
   kind: 'S',
-  about: 'The messages that a run was ever sent have the positions 1, 2, 3 … up to its `inbox`.',
+  about: 'The messages that a run ever received have the positions 1, 2, 3 … up to its `inbox`.',
   check({ run, messages, taken }) {
     const positions = [...messages, ...(taken ?? [])].map(({ position }) => position)
     const isOutside = positions.some((position) => position < 1 || position > run.inbox)
@@ -27,7 +27,7 @@ export const mailboxDense: RunInvariant = {
 export const signalConsumedAtMostOnce: RunInvariant = {
   name: 'signal_consumed_at_most_once',
   kind: 'S',
-  about: 'A message is there once, and leaves its mailbox with one entry of its run or with none.',
+  about: 'A message exists once, and at most one entry of its run takes it out of the mailbox.',
   check({ run, messages, taken = [] }) {
     const twice = firstTwice([...messages, ...taken].map(({ id }) => id))
     if (twice !== undefined) return `message ${twice} is there twice`
@@ -36,20 +36,20 @@ export const signalConsumedAtMostOnce: RunInvariant = {
   },
 }
 
-/** Waits that nothing has ended. */
+/** Waits without an end. */
 function openWaits(state: RunState): readonly EntryOf<'waiting'>[] {
   const since = sinceBase(state)
   const over = new Set(outcomesOf(since, 'woken').map(({ name }) => name))
   return since.filter((entry): entry is EntryOf<'waiting'> => isKind(entry, 'waiting') && !over.has(entry.name))
 }
 
-/** Those of them that the body surely awaits: after a repair it may go another way. */
+/** The open waits that the body surely awaits: after a repair it may take another path. */
 function askedWaits(state: RunState): readonly EntryOf<'waiting'>[] {
   const repaired = state.entries.findLast(({ kind }) => kind === 'amended')?.seq ?? 0
   return openWaits(state).filter(({ seq, meta }) => seq > repaired && meta.unawaited !== true)
 }
 
-/** It waits, and will not be claimed by itself before `time`. */
+/** Whether it waits, and is not due before `time`. */
 function sleepsBeyond({ run }: RunState, time: number): boolean {
   const { status, deletedAt, due } = run
   return status === 'waiting' && deletedAt === null && (due === null || due > time)
@@ -58,7 +58,7 @@ function sleepsBeyond({ run }: RunState, time: number): boolean {
 export const noLostWakeup: RunInvariant = {
   name: 'no_lost_wakeup',
   kind: 'S',
-  about: 'No run waits idly for a message that lies in its mailbox.',
+  about: 'No run waits for a message that is already in its mailbox.',
   check(state, now) {
     const { messages } = state
     if (messages.length === 0 || !sleepsBeyond(state, now)) return null
@@ -76,7 +76,7 @@ export const noLostWakeup: RunInvariant = {
 export const wantsItsWaits: RunInvariant = {
   name: 'wants_its_waits',
   kind: 'S',
-  about: 'A run that waits would be woken by every message that one of its open waits asks for.',
+  about: 'Every message that an open wait of a waiting run asks for would wake it.',
   check(state) {
     const { status, deletedAt, wakeNames } = state.run
     if (status !== 'waiting' || deletedAt !== null || wakeNames === null) return null
@@ -118,7 +118,7 @@ export const waitsForSomething: RunInvariant = {
 export const timerOnce: RunInvariant = {
   name: 'timer_once',
   kind: 'S',
-  about: 'A wait is over once, unless somebody dropped that.',
+  about: 'A wait ends once, unless a repair dropped its end.',
   check(state) {
     const twice = firstTwice(outcomesOf(sinceBase(state), 'woken').map(({ name }) => name))
     return twice === undefined ? null : `${twice} is over twice`
@@ -128,7 +128,7 @@ export const timerOnce: RunInvariant = {
 export const timerNeverEarly: RunInvariant = {
   name: 'timer_never_early',
   kind: 'S',
-  about: 'A wait is not over before its condition is true, which is not before the time that the condition names.',
+  about: 'A wait does not end before its condition is true, and a time condition is not true before its time.',
   check(state) {
     const since = sinceBase(state)
     for (const entry of since) {

@@ -1,17 +1,16 @@
-// What must be true of the row of a run by itself: every other field is bound by the status.
+// The invariants of the row of a run by itself: its status constrains every other field.
 
 import { longestKey } from '../model/key.ts'
 import { isPrintable } from '../text/printable.ts'
 import { isTerminal, type Run } from '../model/run.ts'
-import { isSuspect } from '../rules/suspect.ts'
+import { isSuspect } from '../rules/claims/suspect.ts'
 import type { RunInvariant } from './invariant.ts'
 
 export const statusFieldsMatch: RunInvariant = {
   name: 'status_fields_match',
   kind: 'S',
   about:
-    'Lease, readiness, due time, end, control request, bounds and undo of a run are what its status allows; a deleted run that nobody ' +
-    'holds is idle.',
+    'Lease, readiness, due time, end, control request, bounds and undo of a run fit its status; a deleted run without a holder is idle.',
   check({ run }) {
     return wrongLease(run) ?? wrongReadiness(run) ?? wrongBounds(run) ?? wrongEnd(run)
   },
@@ -19,11 +18,11 @@ export const statusFieldsMatch: RunInvariant = {
 
 function wrongLease({ status, readiness, session, token, deadline, controlRequest }: Run): string | null {
   const isHeld = session !== null
-  if (isHeld !== (readiness === 'leased')) return `it is ${readiness} and held by ${session ?? 'nobody'}`
-  if (isHeld && status !== 'running' && status !== 'cancelling') return `somebody holds it, and it is ${status}`
-  if (isHeld && token < 1) return `somebody holds it with token ${token}`
-  if (!isHeld && status === 'running') return 'it is running, and nobody holds it'
-  if (!isHeld && deadline !== null) return 'it has a deadline, and nobody holds it'
+  if (isHeld !== (readiness === 'leased')) return `it is ${readiness} and held by ${session ?? 'no session'}`
+  if (isHeld && status !== 'running' && status !== 'cancelling') return `it is held, and it is ${status}`
+  if (isHeld && token < 1) return `it is held with token ${token}`
+  if (!isHeld && status === 'running') return 'it is running without a holder'
+  if (!isHeld && deadline !== null) return 'it has a deadline without a holder'
   if (controlRequest === null) return null
   const isFit =
     (status === 'running' && controlRequest.kind === 'pause') ||
@@ -38,7 +37,7 @@ function wrongReadiness({ status, readiness, session, due, deletedAt, crashes }:
   if (readiness === 'isolated' && !mayBeApart) return `it is ${status} and isolated after ${crashes} crashes`
   if (session !== null || readiness === 'idle') {
     const mustMove = (status === 'pending' || status === 'cancelling') && session === null && deletedAt === null
-    return mustMove ? `it is ${status} and idle: nobody will ever claim it` : null
+    return mustMove ? `it is ${status} and idle: no worker will ever claim it` : null
   }
   if (deletedAt !== null) return `it is deleted and ${readiness}`
   return status === 'paused' || isTerminal(status) ? `it is ${status} and ${readiness}` : null
@@ -62,14 +61,14 @@ function wrongEnd({ status, endedAt, deletedAt, deleteReason }: Run): string | n
 export const readyIsDue: RunInvariant = {
   name: 'ready_is_due',
   kind: 'S',
-  about: 'What is ready to be claimed is due.',
+  about: 'A run that is ready to be claimed is due.',
   check({ run: { readiness, due } }, now) {
     return readiness === 'ready' && due !== null && due > now ? `it is ready ${due - now} ms too early` : null
   },
 }
 
 const longestId = 200
-/** What a topic passes on has the name of the topic in its id, and may have been passed on before. */
+/** The id of a message that a topic passes on contains the name of the topic, and may do so more than once. */
 const longestMessageId = 700
 
 export const idsNonemptyBounded: RunInvariant = {

@@ -1,57 +1,57 @@
-// What an end or a broadcast leaves to be written later, because it is more than one transaction may write for others. A chore
-// is a row: whoever dies leaves it behind, and any worker goes on with it, page by page, each page in a short transaction of
-// its own. There is at most one of each kind for each target.
+// A chore is the work that an end or a broadcast leaves for later, because it is more than one transaction may write for other
+// runs. It is a row: if its worker dies, any other worker continues it, page by page, each page in a short transaction. There is
+// at most one chore of each kind for each target.
 //
-// `end`    A run has ended, or was removed, and more wait on it than go into its last commit: runs that are told, and children
-//          that are cancelled. They are answered in pages, who has waited longest first; a wait goes with its answer, so that
-//          each gets exactly one.
-//            (none)     → after       an end answered the first page, up to this place
-//            after      → after       a page was answered
-//            after      → again       the walk came to its end, and some on its way could not be had, because a stranger has
-//                                     locked their rows: it begins anew with the first who still waits, after a pause
-//            again      → after       as the first page of an end
-//            after      → (none)      nobody waits any more; or the run lives again, because somebody retried it: then those
-//                                     who are left wait for its next end, and its children live on with it
-//          Who is still registered is who is left, so the place is there for one thing only: a page need not walk past all
-//          who were answered before. Whoever cannot be had keeps nobody behind it waiting, and is met again by the next walk.
-//          Nobody begins to wait meanwhile: whoever asks for the end of a run that is over is told at once. The next end of a
-//          run that was retried begins with all who wait by then, whatever the end before has left.
-// `mail`   A run has ended with more unread messages than go into its last commit. The run counts as ended at once. What is left
+// `end`    A run has ended, or was removed, and more runs wait for it than its last commit may settle: runs to notify, and
+//          children to cancel. They are settled in pages, the longest waiting first. A wait is deleted with its notification, so
+//          that each run gets exactly one.
+//            (none)     → after       an end settled the first page, up to this place
+//            after      → after       a page was settled
+//            after      → again       the pass is complete, and skipped some runs, because a foreign transaction has locked
+//                                     their rows: after a pause it starts over with the first run that still waits
+//            again      → after       like the first page of an end
+//            after      → (none)      no run waits any more; or the run lives again after a retry: then the remaining runs wait
+//                                     for its next end, and its children live on with it
+//          The waits that are still registered are the remaining ones, so the place has one purpose: a page need not scan all
+//          waits that were settled before. A skipped run delays no run behind it, and the next pass reaches it again.
+//          No run is added meanwhile: a run that begins to wait for an ended run is notified at once. The next end of a
+//          retried run begins with all runs that wait by then, regardless of what the previous end has left.
+// `mail`   A run has ended with more unread messages than its last commit may settle. The run counts as ended at once. The rest
 //          of its mailbox is settled first in, first out; dead letters appear page by page.
-//            (none)     → position    an end found more unread than it settles: all up to this position is settled
+//            (none)     → position    an end found more unread messages than it settles: all up to this position are settled
 //            position   → position    a page was settled
-//            position   → (none)      nothing unread is left; or the run lives again, because somebody retried it: then what is
-//                                     left is unread mail of a live run, and it may still take it
-// `topic`  A broadcast with `all` delivery goes to more subscribers than one transaction may write to. They are walked in the
-//          order in which they subscribed, `after` the last one who got it.
+//            position   → (none)      no unread message is left; or the run lives again after a retry: then the rest are
+//                                     unread messages of a live run, which may still take them
+// `topic`  A broadcast with `all` delivery has more subscribers than one transaction may write to. They are processed in the
+//          order in which they subscribed, `after` the last one that got it.
 //            (none)     → p, after    the broadcast at position p went to the first page of subscribers
 //            p, after   → p, after    it went to another page
-//            p, after   → q, null     it went to all of them, and q was sent meanwhile: q goes to nobody before p went to all
+//            p, after   → q, null     it went to all of them, and q was sent meanwhile: q goes to no run before p went to all
 //            p, after   → (none)      it went to all of them, and nothing was sent meanwhile
-//          While there is such a chore, what is sent to the topic is only kept, so that no broadcast overtakes another at any
-//          subscriber. A broadcast goes to those who subscribed before it was sent and are still subscribed when their page
-//          comes: who unsubscribes before that has unsubscribed before the broadcast, and who subscribes later, or again, gets it
-//          only if the topic retains it. Nobody gets it after it has expired.
+//          While there is such a chore, a new broadcast of the topic is only stored, so that no broadcast overtakes another at
+//          any subscriber. A broadcast goes to the runs that subscribed before it was sent and are still subscribed when their
+//          page is processed: a run that unsubscribes before that counts as unsubscribed before the broadcast, and a run that
+//          subscribes later, or again, gets it only if the topic retains it. No run gets it after it has expired.
 //
-// `late`   A stranger has locked a subscriber of a topic, which could not be given a broadcast: its wait says which one it missed
-//          first (`missed`). Those who are late are walked in the order in which they subscribed.
-//            (none)     → again       a broadcast met one who cannot be had; or a queue keeps something, and who waits for it cannot be
-//                                     had
-//            again      → after       a page of those who are late was met: who can be had got what it missed, in its order
+// `late`   A foreign transaction has locked a subscriber of a topic, so that a broadcast skipped it: its wait records the first
+//          broadcast that it missed (`missed`). Late runs are processed in the order in which they subscribed.
+//            (none)     → again       a broadcast skipped a locked run; or a queue keeps a message, and the runs that wait for
+//                                     it are locked
+//            again      → after       a page of late runs was processed: those that are free got what they missed, in order
 //            after      → after       the same
-//            after      → again       the walk came to its end: somebody could not be had, missed more than goes into a page, or
-//                                     may have become late again behind a walk of several pages
-//            after      → (none)      nobody is late, and nobody waits for what a queue keeps
-//          While somebody is late, what is sent goes to all others at once and passes that one over, and nothing that the topic keeps
-//          is forgotten. Who unsubscribes or ends before its turn comes gets nothing, as with `topic`; nor does anybody get
-//          what has expired.
+//            after      → again       the pass is complete: a run was locked, missed more than fits into a page, or may have
+//                                     become late again behind a pass of several pages
+//            after      → (none)      no run is late, and no run waits for a message that a queue keeps
+//          While a run is late, new broadcasts go to all other subscribers at once and skip that one, and the topic deletes no
+//          broadcast. A run that unsubscribes or ends before its turn gets nothing, as with `topic`; no run gets an expired
+//          broadcast.
 //
-// Who only gets something, a run that waits or a child, may be locked by somebody who has nothing to do with us. A store that
-// knows such locks passes over it (`UnitOfWork.canHave`), and what was to be done is done without it: no end and no broadcast, and
-// nobody who comes after it, waits for a stranger. The chore comes back to it, ever less often.
+// A foreign transaction may have locked a run that only receives something: a waiting run, or a child. A store that has such locks
+// skips it (`UnitOfWork.canHave`), and the rest is done without it: no end and no broadcast, and nothing behind them, waits for a
+// foreign lock. The chore returns to the run, less and less often.
 //
-// Chores of a run are read and written under its lock, those of a topic under the lock of that. Who goes on with one
-// takes it for a few seconds, so that others take another one; a page that fails is tried again after that.
+// Chores of a run are read and written under its lock, those of a topic under the lock of the topic. A worker takes a chore for a
+// few seconds, so that other workers take other chores; a page that fails is tried again after that.
 
 import type { Broadcast } from './topic.ts'
 
@@ -60,11 +60,11 @@ export interface Chore {
   /** The id of a run, or the name of a topic. */
   readonly target: string
   /**
-   * Of the last message that is settled; of the broadcast that is being passed on. Of an end, and of those who are late: 1 if
-   * somebody was left since the walk began, and 0 if not.
+   * Of the last message that is settled; of the broadcast that is being passed on. Of `end` and `late`: 1 if the current
+   * pass has skipped a run, and 0 if not.
    */
   readonly position: number
-  /** The last who got it; null if nobody has, and always of mail. */
+  /** The last run that got it; null if none has, and always of mail. */
   readonly after: WaitPosition | null
 }
 
@@ -74,28 +74,31 @@ export interface WaitPosition {
   readonly runId: string
 }
 
-/** Where somebody waits. */
+/** The place of a wait. */
 export function placeOf({ openedAt, runId }: WaitPosition): WaitPosition {
   return { openedAt, runId }
 }
 
-/** How much one transaction may write for others. */
+/** How much one transaction may write for other runs. */
 export interface PageLimits {
-  /** Unread messages that are settled together with the end of their run; and so many of those who wait on it are answered. */
+  /** Unread messages, and waiting runs, that are settled in the commit of an end. */
   readonly withEnd: number
-  /** What all ends of one transaction may settle and answer, about; each of them one at least. */
+  /** The approximate bound for all ends of one transaction together; each of them settles one at least. */
   readonly withEnds: number
-  /** Those who wait on a run that are answered by one page of a chore. */
+  /** Waiting runs that one page of a chore settles. */
   readonly watchers: number
-  /** Unread messages that are settled by one page of a chore. */
+  /** Unread messages that one page of a chore settles. */
   readonly mail: number
-  /** Subscribers who get a broadcast together with its commit, and by one page of a chore. */
+  /** Subscribers that get a broadcast in its commit, and in one page of a chore. */
   readonly subscribers: number
-  /** Late subscribers who get what they missed by one page of a chore. */
+  /** Late subscribers that one page of a chore processes. */
   readonly late: number
-  /** Broadcasts that each of them gets then. */
+  /** Missed broadcasts that each of them gets in one page. */
   readonly missed: number
-  /** Subscribers who get an unread message that goes on to its topic, together with its commit: there may be a page of those. */
+  /**
+   * Subscribers that get an unread message that is passed on to its topic, in the same commit: there may be a page of such
+   * messages.
+   */
   readonly passedOn: number
 }
 
@@ -110,26 +113,26 @@ export const defaultPageLimits: PageLimits = {
   missed: 50,
 }
 
-/** How much of each one end does, if so many may come in one transaction. */
+/** How much each end settles, if one transaction may have this many ends. */
 export function withEachEnd({ withEnd, withEnds }: PageLimits, ends: number): number {
   return Math.max(1, Math.min(withEnd, Math.floor(withEnds / Math.max(1, ends))))
 }
 
-/** The same in a transaction that has written so much for others already. */
+/** The same in a transaction that has already written this much for other runs. */
 export function afterOthers(pages: PageLimits, written: number): PageLimits {
   return { ...pages, withEnd: Math.max(1, Math.min(pages.withEnd, pages.withEnds - written)) }
 }
 
-/** For how long a chore belongs to who has taken it. Two at once would only wait for one another. */
+/** How long a chore belongs to the worker that took it. Two workers at once would only wait for each other. */
 export const choreTakenMs = 5_000
 
-/** How long nobody comes back to those who could not be had: an eighth of how long that has been so. */
+/** The pause before skipped runs are tried again: an eighth of the time for which they have been locked. */
 const comeBack = { part: 1 / 8, leastMs: 200, mostMs: 60_000 } as const
 
-/** How long nobody comes back to subscribers who could not be had. What their topic keeps for them grows meanwhile. */
+/** The pause before skipped subscribers are tried again. Their topic keeps more broadcasts for them meanwhile. */
 export const lateAgainMs = 1_000
 
-/** When to come back to those who could not be had, of something that happened then. */
+/** When to try skipped runs again, of an end that happened then. */
 export function comeBackAt(happenedAt: number, now: number): number {
   const { part, leastMs, mostMs } = comeBack
   return now + Math.round(Math.min(Math.max((now - happenedAt) * part, leastMs), mostMs))
@@ -146,7 +149,7 @@ export function nextChoreInMs(dues: readonly number[], now: number): number | nu
   return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - now)
 }
 
-/** Tells whether nobody has gone on with it since it was taken. */
+/** Tells whether no other worker has continued it since it was taken. */
 export function isSameChore(a: Chore | undefined, b: Chore): boolean {
   return (
     a?.kind === b.kind &&
@@ -166,19 +169,22 @@ function compared(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Tells whether who waits there comes at that place or after it. One run may wait twice at one place: told, and cancelled. */
+/**
+ * Tells whether the wait is at that place or after it. One run may have two waits at one place: one to be notified, one to
+ * be cancelled.
+ */
 export function isFrom({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
   if (place === null) return true
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId >= place.runId)
 }
 
-/** Tells whether somebody who subscribed there comes after that place. */
+/** Tells whether a subscription is after that place. */
 export function isAfter({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
   if (place === null) return true
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId > place.runId)
 }
 
-/** Tells whether nobody may get it any more. */
+/** Tells whether it has expired, so that no run may get it. */
 export function hasExpired({ expiresAt }: Pick<Broadcast, 'expiresAt'>, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }

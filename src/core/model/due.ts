@@ -1,4 +1,4 @@
-// When a run may next be claimed, as whoever leaves it says.
+// When a run may next be claimed, as the transition that leaves it says.
 
 /** When a run is next due: the earlier of a point in time and a delay from the commit, in store time. */
 export interface Due {

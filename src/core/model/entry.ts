@@ -1,6 +1,6 @@
-// The journal's entries. An entry says what happened to a run, once; it never changes.
-// `name` is the identity of the call that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` what the engine
-// itself must be able to read, `data` the user's payload after the codec. A store keeps all three without looking in.
+// The journal's entries. An entry says what happened to a run, once; it never changes. `name` is the identity of the call
+// that it belongs to (`charge`, `charge#2`, `eu/charge`), `meta` holds the fields that the engine itself reads, `data` the
+// user's payload after the codec. A store keeps all three without interpreting them.
 
 import type { Crowded, Ended, MessageKind, Refused } from './message.ts'
 import type { PauseReason, UndoState } from './run.ts'
@@ -10,20 +10,21 @@ import type { RecordedCondition } from './wait-condition.ts'
 export type Draft =
   /** The run exists. `data` is its input. */
   | { readonly kind: 'started'; readonly name: null; readonly meta: StartedMeta | null; readonly data: string }
-  /** The run begins anew under the same id. `data` is the input; nothing before this entry is read again. */
+  /** The run continues as new under the same id. `data` is the input; no entry before this one is read again. */
   | { readonly kind: 'continued'; readonly name: null; readonly meta: ContinuedMeta; readonly data: string }
   /** A step returned. `data` is its result, and the only one that this step will ever have. */
   | { readonly kind: 'step-succeeded'; readonly name: string; readonly meta: StepMeta; readonly data: string }
   /** A step gave up. `data` is the error of its last attempt. */
   | { readonly kind: 'step-failed'; readonly name: string; readonly meta: StepMeta; readonly data: string }
   /**
-   * An attempt of a step that can be undone begins: it does not before this is durable. Should its process die in it, the run
-   * still knows that the step may have happened, whichever way its body goes and whoever ends it.
+   * An attempt of a step that can be undone is about to begin; it does not begin before this entry is durable. Should its
+   * process die during the attempt, the journal still says that the step may have happened, whichever path its body takes
+   * and however the run ends.
    */
   | { readonly kind: 'begun'; readonly name: string; readonly meta: null; readonly data: null }
   /**
-   * Nobody knows what an attempt did: it outlived the time that its run had left for it, or was told to stop and threw, and its
-   * step can be undone. Or it was named by `begun` and did not begin, because its run was about to stop: then there is no `undo`.
+   * The outcome of an attempt is unknown: it outlived its bound, or was aborted and threw, and its step can be undone. Or a
+   * `begun` entry named it and it did not begin, because its run was about to stop: then there is no `undo`.
    */
   | { readonly kind: 'abandoned'; readonly name: string; readonly meta: StepMeta; readonly data: null }
   /** An attempt of a step or effect, or of the body when `name` is null, failed and will be repeated after `delayMs`. */
@@ -34,7 +35,7 @@ export type Draft =
   | { readonly kind: 'patched'; readonly name: string; readonly meta: null; readonly data: null }
   /** The body waits, or has made a wait that it may await later. Relative times count from the time of this entry. */
   | { readonly kind: 'waiting'; readonly name: string; readonly meta: WaitingMeta; readonly data: null }
-  /** A wait is over. `data` is what the message brought that ended it; null if it was time. */
+  /** A wait is over. `data` is the payload of the message that ended it; null if it was time. */
   | { readonly kind: 'woken'; readonly name: string; readonly meta: WokenMeta; readonly data: string | null }
   /**
    * A decider decided on an input; what follows from it comes next, in the same transition. `name` is the input's type,
@@ -45,7 +46,7 @@ export type Draft =
   | { readonly kind: 'event'; readonly name: string; readonly meta: null; readonly data: string }
   /** A decider asks for a side effect: `charge`, `charge#2` is its type and occurrence. `data` is the effect. */
   | { readonly kind: 'effect'; readonly name: string; readonly meta: null; readonly data: string }
-  /** A side effect was performed. What it returned is the input that follows; none if it returned nothing. */
+  /** A side effect was performed. Its return value is the input that follows; there is none if it returned nothing. */
   | { readonly kind: 'effect-succeeded'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
   /** A side effect gave up. `data` is the error of its last attempt. */
   | { readonly kind: 'effect-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
@@ -55,34 +56,37 @@ export type Draft =
   | { readonly kind: 'timer-cancelled'; readonly name: string; readonly meta: null; readonly data: null }
   /** A line of the run's own log. */
   | { readonly kind: 'logged'; readonly name: string; readonly meta: null; readonly data: string }
-  /** A secret that lets somebody outside complete a wait: `data`. */
+  /** `data` is the hash of a secret with which an outside caller can complete a wait. */
   | { readonly kind: 'issued'; readonly name: string; readonly meta: null; readonly data: string }
-  /** A value that the run shows to others: `name` is what they ask for, `data` the value. The last one counts. */
+  /** A value that the run exposes to queries under `name`: `data`. The last one counts. */
   | { readonly kind: 'exposed'; readonly name: string; readonly meta: ExposedMeta; readonly data: string }
-  /** How far the run says it is. `data` is what it says about that, if anything. */
+  /** The progress that the run reports. `data` is its text, if any. */
   | { readonly kind: 'progressed'; readonly name: string; readonly meta: ProgressMeta; readonly data: string | null }
-  /** Its holder died, or held it past its deadline: the run was taken from it. */
+  /** Its holder died, or held it past its deadline, and lost the run. */
   | { readonly kind: 'crashed'; readonly name: null; readonly meta: CrashedMeta; readonly data: null }
-  /** The run was stopped until someone acts. `data` is the note of who stopped it, if a codec has encrypted that. */
+  /** The run was stopped until an operator acts. `data` is the operator's note, if a codec has encrypted it. */
   | { readonly kind: 'paused'; readonly name: null; readonly meta: PausedMeta; readonly data: string | null }
   /**
-   * Somebody lets a paused run go on. `data` is their note, as with a pause. Or a process that was counted as dead says that it
-   * lives, and the run has one crash less, whether it was paused for that or not: the engine's own note says so.
+   * An operator resumed a paused run. `data` is their note, as with a pause. Or a live process that was declared dead took
+   * its crash back, whether the run was paused for it or not: the engine's own note says so.
    */
   | { readonly kind: 'resumed'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
-  /** Somebody lets a failed run go on: its attempts are counted anew from here. `data` is their note, as with a pause. */
+  /**
+   * An operator retried a failed run: its attempts are counted from zero from here on. `data` is their note, as with a
+   * pause.
+   */
   | { readonly kind: 'retried'; readonly name: null; readonly meta: NoteMeta; readonly data: string | null }
-  /** Somebody repaired the journal: an earlier outcome is dropped, or `data` takes the place of its result. */
+  /** An operator repaired the journal: an earlier outcome is dropped, or `data` replaces its result. */
   | { readonly kind: 'amended'; readonly name: string | null; readonly meta: AmendedMeta; readonly data: string | null }
   /** The run will fail, but has something to undo first. `data` is the error. */
   | { readonly kind: 'failing'; readonly name: null; readonly meta: FailedMeta | null; readonly data: string }
   /** The run will be cancelled, but has something to undo first. */
   | { readonly kind: 'cancelling'; readonly name: null; readonly meta: CancelMeta; readonly data: null }
-  /** What a step did was undone. */
+  /** A step was undone. */
   | { readonly kind: 'undone'; readonly name: string; readonly meta: AttemptMeta; readonly data: null }
   /** An attempt to undo a step failed and will be repeated after `delayMs`. */
   | { readonly kind: 'undo-attempt-failed'; readonly name: string; readonly meta: RetryMeta; readonly data: string }
-  /** What a step did could not be undone. `data` is the error of the last attempt. */
+  /** A step could not be undone. `data` is the error of the last attempt. */
   | { readonly kind: 'undo-failed'; readonly name: string; readonly meta: AttemptMeta; readonly data: string }
   /** The body returned. `data` is the output. */
   | { readonly kind: 'succeeded'; readonly name: null; readonly meta: null; readonly data: string }
@@ -140,8 +144,8 @@ export function isEntryKind(text: string): text is Draft['kind'] {
 }
 
 /**
- * A row of a journal that is no entry: the engine did not write it, or somebody has changed it since. No transition appends one;
- * a store hands it out where it stands, so that it harms nobody but its run.
+ * A row of a journal that is not a valid entry: the engine did not write it, or it was changed since. No transition appends
+ * one; a store returns it in its place, so that it harms only its own run.
  */
 export interface Damaged {
   readonly kind: 'damaged'
@@ -153,7 +157,7 @@ export interface Damaged {
 export interface DamagedMeta {
   /** The kind that the row has. */
   readonly kind: string
-  /** What is wrong with it. */
+  /** The defect of the row. */
   readonly why: string
 }
 
@@ -167,12 +171,12 @@ export type Entry = (Draft | Damaged) & {
 }
 
 export interface StartedMeta {
-  /** How often the body is tried, in place of what its workflow says. */
+  /** The number of attempts of the body; overrides the workflow's policy. */
   readonly maxAttempts: number
 }
 
 export interface ContinuedMeta {
-  /** What the run is from here on. */
+  /** The type and version of the run from here on. */
   readonly type: string
   readonly version: number
 }
@@ -185,7 +189,7 @@ export interface AttemptMeta {
 }
 
 export interface StepMeta extends AttemptMeta {
-  /** The step says how it is undone, and may have happened: it succeeded, or nobody knows. */
+  /** The step has an undo, and may have happened: it succeeded, or its outcome is unknown. */
   readonly undo?: true
   /** The event with which a step of a graph has ended. */
   readonly event?: string
@@ -202,14 +206,14 @@ export interface InputMeta {
 export type InputSource =
   /** The run was started with it: it is the data of its first entry. */
   | { readonly kind: 'start' }
-  /** Somebody left it in the mailbox: this is the id of that message. */
+  /** It came from the mailbox: this is the id of that message. */
   | { readonly kind: 'message'; readonly id: string }
   /** A side effect returned it, or gave up. */
   | { readonly kind: 'effect'; readonly name: string }
   /** A timer of that key was due, at that time. */
   | { readonly kind: 'timer'; readonly name: string; readonly dueAt: number }
 
-/** When a timer is due: at a point in time, or so long after the commit of its entry. */
+/** When a timer is due: at a point in time, or this long after the commit of its entry. */
 export interface TimerMeta {
   readonly at: number | null
   readonly afterMs: number | null
@@ -217,7 +221,9 @@ export interface TimerMeta {
 
 export interface RetryMeta extends AttemptMeta {
   readonly delayMs: number
-  /** How many attempts so far failed only because other transactions were in the way: they do not count. Left out if none. */
+  /**
+   * How many attempts so far failed only because of conflicts with other transactions: they do not count. Left out if none.
+   */
   readonly conflicts?: number
 }
 
@@ -247,11 +253,11 @@ export interface WokenMeta {
   readonly trueAt: number
   /** When the holder saw it. */
   readonly seenAt: number
-  /** What ended it; left out if it was time. */
+  /** The message that ended it; left out if it was time. */
   readonly by?: WokenBy
 }
 
-/** The message that ended a wait. Its payload is the data of the entry, written anew for it. */
+/** The message that ended a wait. Its payload, encoded again for the entry, is the entry's data. */
 export interface WokenBy {
   readonly id: string
   readonly kind: MessageKind
@@ -282,7 +288,7 @@ export interface NoteMeta {
 export interface AmendedMeta {
   /** The entry that is repaired. */
   readonly seq: number
-  /** True if it counts no more; otherwise `data` is its result. */
+  /** True if the outcome is dropped; otherwise `data` is its new result. */
   readonly dropped: boolean
 }
 
@@ -310,7 +316,7 @@ export interface StoppedMeta extends NoteMeta {
   readonly sealedFor?: number
 }
 
-/** A payload that the run needs to go on cannot be read: its key is missing, or the text is damaged. Nothing was undone. */
+/** A payload that the run needs cannot be read: its key is missing, or the text is damaged. Nothing was undone. */
 export interface Unreadable {
   readonly reason: 'unreadable'
   /** The entry whose payload it is. */
@@ -319,16 +325,16 @@ export interface Unreadable {
   readonly key: string | null
   /** Why it cannot be read. */
   readonly why: string
-  /** The row that the engine did not write so; left out if it is the payload of the entry. */
+  /** The row that the engine cannot have written; left out if it is the payload of the entry. */
   readonly damaged?: string
   readonly note: string
 }
 
 export interface Drift {
   readonly reason: 'drift'
-  /** What the journal has and the body did not ask for. */
+  /** The recorded call that the body did not make. */
   readonly recorded: { readonly seq: number; readonly kind: EntryKind; readonly name: string | null }
-  /** What the body asks for instead. */
+  /** The calls that the body made instead. */
   readonly found: readonly FoundCall[]
   readonly message: string
 }
@@ -341,8 +347,8 @@ export interface FoundCall {
 }
 
 /**
- * Tells whether the run has something to do before it may fail or be cancelled: a step to undo, or a child that it must
- * outlast. So nobody who does not hold it can end it.
+ * Tells whether the run has work to do before it may fail or be cancelled: a step to undo, or a child that it must outlast.
+ * So only its holder can end it.
  */
 export function delaysEnd(draft: Draft | Damaged): boolean {
   if (draft.kind === 'begun') return true
@@ -358,7 +364,7 @@ function isUndoable(
   return draft.kind === 'step-succeeded' || draft.kind === 'step-failed' || draft.kind === 'abandoned'
 }
 
-/** What the run has to undo after these entries; null if they say nothing of that. */
+/** The undo state of the run after these entries; null if they do not change it. */
 export function undoOf(append: readonly Draft[]): UndoState | null {
   let undo: UndoState | null = null
   for (const draft of append) {

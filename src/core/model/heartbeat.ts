@@ -1,28 +1,30 @@
-// What a process tells the store of what it holds, what the store tells it, and what it gives back.
+// The messages of a heartbeat and of a release: the leases that a process reports, the store's answer, and the leases that
+// it gives back.
 
 import type { Lease, ControlRequest } from './run.ts'
 
 export interface BeatRequest {
   readonly session: string
-  /** How long the session is alive without another beat. */
+  /** How long the session is alive without another heartbeat. */
   readonly leaseMs: number
-  /** What this session believes to hold. */
+  /** The leases that this session believes it holds. */
   readonly held?: readonly HeldClaim[]
   /**
-   * Also looks for runs that the session holds and did not list. That is a walk over all that it holds, so a worker asks
-   * for it seldom. Without it, `unknownLeases` is empty, and `controlRequests` and `timedOut` tell of listed runs only. @default true
+   * Also looks for runs that the session holds and did not list. That is a scan over all of its leases, so a worker asks for
+   * it rarely. Without it, `unknownLeases` is empty, and `controlRequests` and `timedOut` cover listed runs only. @default
+   * true
    */
   readonly seeksUnknownLeases?: boolean
-  /** Ends the session. What it still holds is treated as a crash by the next rescue. */
+  /** Ends the session. The next rescue treats its remaining leases as crashes. */
   readonly end?: boolean
 }
 
 export interface HeldClaim {
   readonly runId: string
   readonly token: number
-  /** Moves the deadline of the claim to so many milliseconds from now; null to leave it. */
+  /** Moves the deadline of the claim to this many milliseconds from now; null leaves it. */
   readonly extendMs: number | null
-  /** How many messages its holder knows to have arrived. @default it does not want to know */
+  /** How many messages its holder knows to have arrived. @default the holder does not ask for new messages */
   readonly inbox?: number
   /**
    * The run was claimed in isolation and begins now: its `crashes` become this number. Saying it again changes nothing.
@@ -39,13 +41,13 @@ export interface ReleasedLease extends Lease {
 }
 
 export interface Beat {
-  /** False when the session has ended, by its own will or because others thought it dead: its leases are lost. */
+  /** False when the session has ended, by its own request or because a rescue declared it dead: its leases are lost. */
   readonly alive: boolean
-  /** Those of `held` that this session does not hold any more. */
+  /** Those of `held` that this session no longer holds. */
   readonly lost: readonly string[]
   /**
-   * Those of `held` that somebody else has locked: their deadline was not moved, and their beginning not noted. Whoever
-   * holds them asks again with the next beat. The session is kept whatever is locked. @default none
+   * Those of `held` whose rows another transaction has locked: their deadline was not moved, and their begin mark not
+   * written. The holder asks again with the next heartbeat. A lock never costs the session. @default none
    */
   readonly busy?: readonly string[]
   /**
@@ -54,15 +56,15 @@ export interface Beat {
    */
   readonly unknownLeases: readonly { readonly runId: string; readonly token: number }[]
   /**
-   * Unknown leases were asked for, and the store could not look through all of them in time, or rests from such looks: it tells of none,
-   * and whoever asked asks again with the next beat. @default it has looked, if it was asked to
+   * Unknown leases were requested, and the store could not scan all of them in time, or pauses such scans: it reports none,
+   * and the worker asks again with the next heartbeat. @default it has scanned, if it was asked to
    */
   readonly unknownLeasesSkipped?: true
-  /** Runs that this session holds and that somebody wants cancelled or paused. */
+  /** Runs that this session holds and that have a request to cancel or pause. */
   readonly controlRequests: readonly { readonly runId: string; readonly controlRequest: ControlRequest }[]
   /** Those of `held` for which more messages have arrived than its holder knows of. */
   readonly mail: readonly { readonly runId: string; readonly inbox: number }[]
-  /** Runs that this session holds although the time for the whole run is over: their holder must fail them. */
+  /** Runs that this session holds past the timeout of the run: their holder must fail them. */
   readonly timedOut: readonly string[]
   readonly now: number
 }

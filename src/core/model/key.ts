@@ -1,5 +1,5 @@
-// Business keys: the name by which the world outside knows a run. A key is unique in its scope among live runs; which of
-// two runs with the same key are in each other's way is decided here, once, for every store.
+// Business keys: the name by which the application knows a run. A key is unique in its scope among live runs; this file
+// decides, once for every store, which runs with the same key conflict.
 
 import { HoldfastError } from '../errors/error.ts'
 import { isPrintable } from '../text/printable.ts'
@@ -7,7 +7,7 @@ import { didYouMean, shown } from '../text/suggest.ts'
 
 /**
  * Among which live runs a business key is unique: those of its `workflow`, those of its workflow's `version`, all of them
- * (`global`), or `none`: then it is only a name to be found by.
+ * (`global`), or `none`: then it is only a name to search by.
  */
 export type KeyScope = (typeof keyScopes)[number]
 
@@ -23,7 +23,7 @@ export function checkScope(scope: unknown, what: string): KeyScope {
   )
 }
 
-/** The text that must be unique among live runs; null if the run has no key, or one that anybody may share. */
+/** The text that must be unique among live runs; null if the run has no key, or one that other runs may share. */
 export function uniqueText(run: {
   readonly key: string | null
   readonly keyScope: KeyScope
@@ -32,7 +32,7 @@ export function uniqueText(run: {
 }): string | null {
   const { key, keyScope, type, version } = run
   if (key === null) return null
-  // A type has no space, so that no two of these texts mean different things.
+  // A type has no space, so these texts are unambiguous.
   switch (keyScope) {
     case 'workflow':
       return `workflow ${type} ${key}`
@@ -45,7 +45,7 @@ export function uniqueText(run: {
   }
 }
 
-/** Refuses keys that could not be stored, shown or told apart. */
+/** Refuses keys that could not be stored, shown or distinguished. */
 export function checkKey(key: unknown, what: string): string {
   if (typeof key === 'string' && key !== '' && key.length <= longestKey && isPrintable(key)) return key
   throw new HoldfastError(

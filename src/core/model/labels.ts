@@ -1,5 +1,5 @@
-// Tags and metadata: what people find a run by and want to know about it. They lie on the row as they are given, beside
-// the payloads and outside of their codec, so they are small, and plain enough for every store and terminal.
+// Tags and metadata: labels by which users find a run, and facts about it. They are on the row in plain text, beside the
+// payloads and outside of their codec, so they are small, and plain enough for every store and terminal.
 
 import { exceedsUtf8 } from '../payload/bytes.ts'
 import { HoldfastError } from '../errors/error.ts'
@@ -30,7 +30,7 @@ export function checkTags(tags: unknown, what: string, limits: Limits = defaultL
   return [...distinct]
 }
 
-/** The text of a JSON object; null if it is empty. Throws INVALID_OPTION at what JSON would change. */
+/** The text of a JSON object; null if it is empty. Throws INVALID_OPTION at a value that JSON would change. */
 export function checkMetadata(metadata: unknown, what: string): string | null {
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
     throw new HoldfastError('INVALID_OPTION', `${what} must be an object. Got ${shown(metadata)}.`)
@@ -45,7 +45,7 @@ export function checkMetadata(metadata: unknown, what: string): string | null {
   )
 }
 
-/** JSON would fill the holes of an array, and leave out what it has besides elements. */
+/** JSON would fill the holes of an array, and leave out its other properties. */
 function isDense(list: readonly unknown[]): boolean {
   return Object.keys(list).every((key, at) => key === `${at}`) && Object.keys(list).length === list.length
 }

@@ -1,7 +1,7 @@
-// A run before it exists: what a store is asked to insert, and what it answers.
+// A run before it exists: the insert request to a store, and its answer.
 
 import type { Draft } from './entry.ts'
-import type { MessageDraft } from '../rules/unit-of-work.ts'
+import type { MessageDraft } from '../rules/messages/unit-of-work.ts'
 import type { KeyScope } from './key.ts'
 import type { Lease, Run } from './run.ts'
 import type { Due } from './due.ts'
@@ -18,34 +18,34 @@ export interface NewRun {
   readonly tags: readonly string[]
   /** The text of a JSON object. */
   readonly metadata: string | null
-  /** The feed tells of its journal. */
+  /** Its journal is in the feed. */
   readonly feed: boolean
   /** The id of the key that its input was written with. @default null, it needs none */
   readonly keyId?: string | null
   readonly priority: number
-  /** Not to be claimed before this; null for at once. */
+  /** It is not claimed before this time; null for at once. */
   readonly due: Due | null
   /** It fails if it has not ended by then, counted from the insert; null for never. */
   readonly timeoutMs: number | null
-  /** It fails if nobody has begun it by then, counted from the insert; null for never. */
+  /** It fails if no worker has begun it by then, counted from the insert; null for never. */
   readonly expiresInMs: number | null
   /** Leases the run to the caller in the same insert, unless the caller's session has ended. */
   readonly lease: Lease | null
   /** The deadline of that lease; null if only the session's heartbeat keeps it. */
   readonly leaseMs: number | null
-  /** Makes the repetition of this start a no-op: it is told that it created the run, as long as the run exists. */
+  /** Makes the repetition of this start a no-op: the answer is that it created the run, as long as the run exists. */
   readonly transition: string
   readonly first: Draft
-  /** What lies in its mailbox from the beginning. @default nothing */
+  /** The messages that are in its mailbox from the beginning. @default none */
   readonly mail?: readonly MessageDraft[]
 }
 
 export interface Started {
   readonly created: boolean
-  /** What kept the run from being inserted; null when it was created. */
+  /** Why the run was not inserted; null when it was created. */
   readonly taken: 'id' | 'idempotency-key' | 'key' | null
   /**
-   * The row as it is now, or that of the run in its way; when `created` and a lease was asked for, leased to the caller if
+   * The row as it is now, or that of the conflicting run; when `created` and a lease was asked for, leased to the caller if
    * its session is alive.
    */
   readonly run: Run

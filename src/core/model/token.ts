@@ -1,26 +1,26 @@
-// Tokens: texts that let somebody outside complete one wait of one run, once. A token names the entry that issued it and tells
-// its secret of 160 bits. The entry keeps only a hash of that, so whoever reads the journal can make no token. A worker makes
-// the secret anew at every replay, with a key that nobody else reads.
+// Tokens: texts with which an outside caller completes one wait of one run, once. A token names the entry that issued it and
+// contains a secret of 160 bits. The entry keeps only a hash of the secret, so a reader of the journal cannot make a token.
+// A worker derives the secret again at every replay, with a key that only workers read.
 
 import { fromBase64, toBase64 } from '../payload/bytes.ts'
 import { isRunId } from './run-id.ts'
 import type { Digest, Random } from '../runtime/ports.ts'
 
-/** What a token says. */
+/** The parts of a token. */
 export interface Token {
   readonly runId: string
   /** The `issued` entry. */
   readonly seq: number
-  /** What that entry keeps the hash of. */
+  /** The secret whose hash is in that entry. */
   readonly secret: string
 }
 
 const secretWords = 5
 const form = /^([0-9a-f-]{36})\.([1-9]\d{0,14})\.([0-9a-f]{40})$/
-/** Far more than a token has, and little enough to be looked at. */
+/** Far longer than a token, and short enough to be parsed. */
 const longestToken = 200
 
-/** Where a token is issued: no other token of any run has the same. */
+/** Where a token is issued: unique among all tokens of all runs. */
 export interface TokenPlace {
   readonly runId: string
   readonly seq: number
@@ -28,19 +28,19 @@ export interface TokenPlace {
   readonly name: string
 }
 
-/** The secret of the token that is issued there: the same for whoever has the key. */
+/** The secret of the token that is issued there: the same in every process that has the key. */
 export function derivedSecret(digest: Digest, key: string, { runId, seq, name }: TokenPlace): string {
   return digest.hmac(key, JSON.stringify(['token', runId, seq, name])).slice(0, 8 * secretWords)
 }
 
 const hashed = 'sha256:'
 
-/** What an entry keeps of a secret. It cannot be read back. */
+/** The stored form of a secret, a hash. */
 export function hashOfSecret(digest: Digest, secret: string): string {
   return hashed + digest.sha256(secret)
 }
 
-/** What an entry keeps is a hash, and not the secret itself, as in stores that have no key. */
+/** Tells whether the stored form is a hash, and not the secret itself, as in stores that have no key. */
 export function isHashOfSecret(kept: string): boolean {
   return kept.startsWith(hashed)
 }
@@ -50,12 +50,12 @@ export function isSecretOf(digest: Digest, kept: string, secret: string): boolea
   return isSameSecret(kept, isHashOfSecret(kept) ? hashOfSecret(digest, secret) : secret)
 }
 
-/** A new secret, for where there is no key. It can be guessed as well as the numbers of `random` can. */
+/** A new secret, for a store without a key. It is as hard to guess as the numbers of `random`. */
 export function newSecret(random: Random): string {
   return randomWords(random, secretWords)
 }
 
-/** A new key of 256 bits to make secrets with. */
+/** A new key of 256 bits from which secrets are derived. */
 export function newTokenKey(random: Random): string {
   return randomWords(random, 8)
 }
@@ -65,14 +65,14 @@ function randomWords(random: Random, count: number): string {
   return words.join('')
 }
 
-/** The text that is handed out: letters, digits, `-` and `_`, so that it fits into an address. */
+/** The text of a token: letters, digits, `-` and `_`, so that it fits into a URL. */
 export function tokenText({ runId, seq, secret }: Token): string {
   const text = `${runId}.${seq}.${secret}`
   const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0))
   return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
-/** What a text says, if it is a token at all; null otherwise, whatever it is. */
+/** The parts of a text, if it is a token; null for any other text. */
 export function readToken(text: unknown): Token | null {
   if (typeof text !== 'string' || text.length > longestToken || !/^[\w-]+$/.test(text)) return null
   const padding = '='.repeat((4 - (text.length % 4)) % 4)
@@ -82,14 +82,14 @@ export function readToken(text: unknown): Token | null {
   return isRunId(runId) ? { runId, seq: Number(seq), secret } : null
 }
 
-/** Tells whether two secrets are equal, in a time that does not tell where they differ. */
+/** Compares two secrets in constant time. */
 export function isSameSecret(one: string, other: string): boolean {
   let difference = one.length ^ other.length
   for (let at = 0; at < one.length; at += 1) difference |= one.charCodeAt(at) ^ other.charCodeAt(at)
   return difference === 0
 }
 
-/** The name, and the id, of the message that completes the wait of that token. No signal of a user's is called so. */
+/** The name, and the id, of the message that completes the wait of that token. No signal of a user can have it. */
 export function tokenSignal(seq: number): string {
   return `${tokenPrefix}${seq}`
 }

@@ -1,7 +1,7 @@
-// What a run waits on, in the one representation that every style and store shares: a list of conditions with tags.
-// The first condition that came true in store time wins. Store time counts milliseconds, and a batch of signals is accepted
-// in one of them: equal times go by the place in the mailbox, then to the one declared first. Whoever next holds the run
-// decides that, from facts, and journals the winner: this file is that decision, and it is pure.
+// The conditions of a wait, in the one representation that every style and store shares: a list with tags. The first
+// condition that came true in store time wins. Store time has milliseconds, and a batch of signals is accepted in one of
+// them: ties go by the place in the mailbox, then to the condition declared first. The next holder of the run decides this
+// from recorded facts, and journals the winner: this file is that decision, and it is pure.
 
 import { isWellFormed } from '../rows/engine-message.ts'
 import type { WaitTarget } from './wait-target.ts'
@@ -13,7 +13,7 @@ export type RecordedCondition =
   | { readonly tag: string; readonly kind: 'time'; readonly at: number }
   /** True some time after the entry that registered it. */
   | { readonly tag: string; readonly kind: 'delay'; readonly ms: number }
-  /** True when a signal of that name was accepted, or something sent to that topic. */
+  /** True when a signal of that name, or a broadcast of that topic, has arrived. */
   | { readonly tag: string; readonly kind: 'signal'; readonly name: string; readonly topic?: TopicRules }
   /** True when that run has ended, or could not be started. */
   | { readonly tag: string; readonly kind: 'run'; readonly runId: string }
@@ -31,11 +31,11 @@ export interface Facts {
 export interface Winner {
   readonly tag: string
   readonly trueAt: number
-  /** What made it true; null if it was time. */
+  /** The message that made it true; null if it was time. */
   readonly message: Message | null
 }
 
-/** The point in time at which a condition comes true by itself, or null if only somebody else can make it true. */
+/** The point in time at which a condition comes true by itself, or null if only a message can make it true. */
 export function dueOf(condition: RecordedCondition, registeredAt: number): number | null {
   if (condition.kind === 'time') return condition.at
   if (condition.kind === 'delay') return registeredAt + condition.ms
@@ -58,7 +58,7 @@ export function messageNameOf(condition: RecordedCondition): string | null {
   return condition.kind === 'run' || condition.kind === 'start' ? condition.runId : null
 }
 
-/** What has to be watched for a condition to come true; null if it comes true without that. */
+/** The run or topic that must be watched for a condition to come true; null if none. */
 export function waitTargetOf(condition: RecordedCondition): WaitTarget | null {
   if (condition.kind === 'run') return { kind: 'run', runId: condition.runId }
   if (condition.kind !== 'signal' || condition.topic === undefined) return null
@@ -76,9 +76,9 @@ export function winnerOf(conditions: readonly RecordedCondition[], facts: Facts)
 }
 
 /**
- * Sorts by when it came true: by store time, then by the place in the mailbox. A message counts before a time of the same
- * millisecond, or the order would not be one: two messages and a time between them could each come before the next. Zero for
- * what only the order of declaration tells apart.
+ * Sorts by when it came true: by store time, then by the place in the mailbox. A message comes before a time of the same
+ * millisecond, or the order would not be transitive: two messages and a time between them could each come before the next.
+ * Zero if only the order of declaration decides.
  */
 export function byArrival(one: Winner, other: Winner): number {
   if (one.trueAt !== other.trueAt) return one.trueAt - other.trueAt
@@ -90,7 +90,7 @@ function judged(condition: RecordedCondition, facts: Facts): Winner | null {
   const { tag } = condition
   const name = messageNameOf(condition)
   if (name === null) {
-    // A relative time counts from a commit that has yet to come.
+    // A relative time counts from a commit that is not yet made.
     const due =
       condition.kind === 'delay' && facts.registeredAt === null ? null : dueOf(condition, facts.registeredAt ?? 0)
     return due !== null && due <= facts.now ? { tag, trueAt: due, message: null } : null
@@ -101,7 +101,7 @@ function judged(condition: RecordedCondition, facts: Facts): Winner | null {
   return { tag, trueAt: facts.registeredAt, message: null }
 }
 
-/** Tells whether messages of that kind are what the condition asks for: a row tells its name and its kind, and both may be forged. */
+/** Tells whether the condition accepts messages of that kind: both the name and the kind of a row may be forged. */
 export function isAnsweredBy(condition: RecordedCondition, kind: MessageKind): boolean {
   switch (condition.kind) {
     case 'signal':
@@ -115,13 +115,13 @@ export function isAnsweredBy(condition: RecordedCondition, kind: MessageKind): b
   }
 }
 
-/** What an entry says of the end of a wait. */
+/** The end of a wait, as an entry records it. */
 interface RecordedWinner {
   readonly winner: string
   readonly by?: Pick<Message, 'kind' | 'name'> & { readonly crowded?: unknown }
 }
 
-/** Tells whether what an entry says of the end of a wait is something that these conditions wait for. */
+/** Tells whether the recorded end of a wait fits one of these conditions. */
 export function isWinnerOf(conditions: readonly RecordedCondition[], { winner, by }: RecordedWinner): boolean {
   const met = conditions.filter(({ tag }) => tag === winner)
   return met.some((condition) => {
@@ -132,8 +132,8 @@ export function isWinnerOf(conditions: readonly RecordedCondition[], { winner, b
 }
 
 /**
- * What was sent to this run comes before what was sent to anybody; each first in, first out. What is for another wait is left
- * to that; what nobody can have sent is handed on, and found out by who reads it.
+ * Messages to this run come before broadcasts; each first in, first out. A message for another wait is left to that wait; a
+ * forged message is passed on, and its reader refuses it.
  */
 function firstOf(
   messages: readonly Message[],
@@ -153,8 +153,8 @@ function firstOf(
 }
 
 /**
- * A topic that refused a wait says so with the commit that registered it. If something else ended that wait, this is left: it
- * says nothing about a wait that was registered later.
+ * The refusal of a topic arrives with the commit that registered the wait. If something else ended that wait, the refusal is
+ * ignored: it does not apply to a wait that was registered later.
  */
 function isStale({ kind, at }: Message, registeredAt: number | null): boolean {
   return kind === 'refused' && (registeredAt === null || at < registeredAt)

@@ -1,17 +1,17 @@
-// What a run may wait on besides time and what is sent to it: the end of another run, and topics.
+// The targets of a wait besides times and signals: the end of another run, and topics.
 
 import type { TopicRules } from './topic.ts'
 
-/** What a run may watch. */
+/** A run or topic that a run may watch. */
 export type WaitTarget = { readonly kind: 'run'; readonly runId: string } | WaitTopic
 
 export interface WaitTopic extends TopicRules {
   readonly kind: 'topic'
-  /** The run is refused if so many others have subscribed; its mailbox tells it. @default any number */
+  /** The wait is refused if this many runs have subscribed; the refusal is a message in the mailbox. @default any number */
   readonly mostSubscribers?: number
 }
 
-/** Under which name somebody waits on it. */
+/** The name under which a run waits on it. */
 export function targetOf(watched: WaitTarget): string {
   return watched.kind === 'run' ? watched.runId : watched.name
 }

@@ -1,5 +1,5 @@
-// What an object is, told by what the language keeps inside it and not by `instanceof`: a value may come from another
-// realm (a test runner, a vm context), and a class may claim any name in `Symbol.toStringTag`.
+// Recognises the class of an object by its internal slots and not by `instanceof`: a value may come from another realm (a
+// test runner, a vm context), and a class may claim any name in `Symbol.toStringTag`.
 
 const probes = {
   Date: (Date.prototype as { getTime: (this: void) => number }).getTime,
@@ -29,7 +29,7 @@ export function isForeignPlain(value: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
 }
 
-/** The name of an object's class, for a message; whatever the object does about it. */
+/** The name of an object's class, for a message; never throws, even if the object's properties do. */
 export function classNameOf(value: object): string {
   try {
     const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name

@@ -23,8 +23,8 @@ export interface Codec {
    */
   comparable?(value: unknown, place: Place): string
   /**
-   * The text of a value is the same at every place, and is read at every place. What a run receives is written anew for its own
-   * entry unless this is true.
+   * The text of a value is the same at every place, and is read at every place. Unless this is true, a payload that a run
+   * receives is encoded anew for its own entry.
    * @default false
    */
   readonly isPlaceless?: boolean
@@ -63,10 +63,10 @@ export interface JsonCodecOptions {
 }
 
 /**
- * The default codec: JSON, plus Date, bigint, Uint8Array, Map, Set, Error, undefined, NaN, the infinities and -0.
- * An object with `toJSON` is stored as what that returns; null-prototype objects come back as ordinary ones, and a
- * subclass of a built-in as the built-in. Symbol keys and properties that are not enumerable are no data. Arrays with holes or
- * with properties beside their elements are refused.
+ * The default codec: JSON, plus Date, bigint, Uint8Array, Map, Set, Error, undefined, NaN, the infinities and -0. An object
+ * with `toJSON` is stored as the result of `toJSON`; null-prototype objects come back as ordinary ones, and a subclass of a
+ * built-in as the built-in. Symbol keys and properties that are not enumerable are no data. Arrays with holes or with
+ * properties beside their elements are refused.
  *
  * @example
  * const codec = jsonCodec({ errors: [PaymentDeclined] })
@@ -98,7 +98,7 @@ export function jsonCodec(options: JsonCodecOptions = {}): Codec {
   }
 }
 
-/** PAYLOAD_CORRUPT for a row that the engine did not write so: `what` names it. Nothing of its content is told. */
+/** PAYLOAD_CORRUPT for a row that the engine did not write so: `what` names it. Nothing of its content is shown. */
 export function damagedRow(place: Place, what: string, why: string): HoldfastError {
   const message = `${capitalized(what)} of run ${place.runId} is damaged: ${why}. Put its row back as it was.`
   return new HoldfastError('PAYLOAD_CORRUPT', message, { details: { ...place, reason: why, damaged: what } })
@@ -111,7 +111,9 @@ export function damagedRow(place: Place, what: string, why: string): HoldfastErr
 export function corrupt(place: Place, reason: string, cause: unknown, key?: string): HoldfastError {
   const message =
     `The payload of ${shownPlace(place)} cannot be read: ${reason}. ` +
-    'It was written by another codec or changed since: configure the codec that wrote it, or repair the entry.'
+    (key === undefined
+      ? 'It was written by another codec or changed since: configure the codec that wrote it, or repair the entry.'
+      : `Add the key ${JSON.stringify(key)} to those that the codec reads with.`)
   return new HoldfastError('PAYLOAD_CORRUPT', message, {
     cause,
     details: { ...place, reason, ...(key === undefined ? {} : { key }) },

@@ -1,6 +1,6 @@
-// Errors as data: which classes an error belongs to and which parts it has, and an error made again from them.
-// Invariant: what is caught on replay is an instance of the class that was thrown, as far as that class is known
-// here: built in, HoldfastError, or registered. No constructor of a user's class runs, and no other class is revived.
+// Errors as data: which classes an error belongs to and which parts it has, and an error made again from them. Invariant: an
+// error that is caught on replay is an instance of the class that was thrown, as far as that class is known here: built in,
+// HoldfastError, or registered. No constructor of a user's class runs, and no other class is revived.
 
 import { errorCodes, HoldfastError, type ErrorCode } from '../errors/error.ts'
 
@@ -78,7 +78,7 @@ function nameOfClass(prototype: object): unknown {
     : undefined
 }
 
-/** What an error carries besides name, message and stack. `errors` of an AggregateError is not enumerable. */
+/** The parts of an error besides name, message and stack. `errors` of an AggregateError is not enumerable. */
 export function ownParts(error: Error): { hasCause: boolean; errors: readonly unknown[] | undefined; keys: string[] } {
   const errors: unknown = Object.getOwnPropertyDescriptor(error, 'errors')
   const { enumerable, value } = (errors ?? {}) as { enumerable?: boolean; value?: unknown }
@@ -124,8 +124,8 @@ function isOrExtendsHoldfast(target: ErrorClass): boolean {
 }
 
 /**
- * Lets `JSON.stringify` show the errors in a value that was read, with name, message and cause: of an error of any other class
- * it shows `{}`. The value stays the same to everybody else. One that says itself how it is written is left alone.
+ * Lets `JSON.stringify` show the errors in a value that was read, with name, message and cause: of an error of any other
+ * class it shows `{}`. The value stays the same for any other use. An error with its own `toJSON` is left alone.
  */
 export function showErrors<Value>(value: Value, seen: Set<object> = new Set()): Value {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || seen.has(value)) return value

@@ -5,10 +5,10 @@ import { isHoldfastError } from '../errors/error.ts'
 import { createBackoff, type BackoffBounds } from '../runtime/backoff.ts'
 import type { Place } from './place.ts'
 
-/** A port that answers with what it does not accept keeps an object for each try. */
+/** A port whose `put` answers with a reference that it does not accept keeps an object for each try. */
 const keepPauses: BackoffBounds = { firstMs: 10, longestMs: 10_000 }
 
-/** Asks again until the text is there, or until nobody wants it any more: then it rejects. */
+/** Asks again until the text is there, or until it is no longer wanted: then it rejects. */
 export async function fetchPatiently(
   host: Host,
   first: Promise<string>,
@@ -26,7 +26,9 @@ export async function fetchPatiently(
   }
 }
 
-/** Tries again until the text is kept where it belongs, and says once that it could not be; rejects if nobody wants it any more. */
+/**
+ * Tries again until the text is kept where it belongs, and logs once that it could not be; rejects if it is no longer wanted.
+ */
 export async function keepPatiently(host: Host, text: string, place: Place, isWanted: () => boolean): Promise<string> {
   const pause = createBackoff(host.ports, keepPauses)
   for (let isFirst = true; ; isFirst = false) {

@@ -6,13 +6,13 @@ import { fromBase64 } from './bytes.ts'
 import { rebuildError, type ErrorClasses } from './error-data.ts'
 import { undefinedText } from './json-text.ts'
 
-/** The depth that a codec can be told to accept at most: a walk that deep is safe on any stack. */
+/** The greatest depth that a codec can be configured to accept: a walk that deep is safe on any stack. */
 export const deepest = 1000
 
-/** The digits of a bigint that a codec can be told to accept at most. 10⁵ are written in 15 ms, and 10⁷ in 15 s. */
+/** The most digits of a bigint that a codec can be configured to accept. 10⁵ are written in 15 ms, and 10⁷ in 15 s. */
 export const mostBigintDigits = 100_000
 
-// What any codec wrote is read, whatever this one was told. In the innermost Map or error, three brackets come on top.
+// The text of any codec is read, regardless of the options of this one. The innermost Map or error adds three brackets.
 const deepestText = deepest + 3
 
 /** Why a text was refused. */
@@ -33,7 +33,7 @@ export function decodeJson(text: string, classes: ErrorClasses): unknown {
  * text that is not JSON the answer may be wrong; the parser refuses it.
  */
 export function isDeeperThan(text: string, most: number): boolean {
-  // What is deeper closes what it opens, or is no JSON.
+  // A deeper text closes all its brackets and so is longer, or it is no JSON.
   if (text.length <= 2 * most) return false
   let depth = 0
   for (let at = 0; at < text.length; at++) {

@@ -1,6 +1,6 @@
-// Looks at JSON whose form nobody vouches for, without ever throwing.
+// Examines JSON from an untrusted source, without ever throwing.
 
-/** What a text holds; undefined if it is no JSON, which no form allows. */
+/** The value of a text; undefined if it is no JSON, which no form allows. */
 export function parsedJson(text: unknown): unknown {
   if (typeof text !== 'string') return undefined
   try {
@@ -19,7 +19,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null
 }
 
-/** A number that counts something. */
+/** Tells whether a value is a count: a whole number from 0 on. */
 export function isWhole(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

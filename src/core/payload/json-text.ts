@@ -1,5 +1,5 @@
-// The JSON text of single values. What it writes is ASCII where JSON wants escapes: control characters and lone
-// surrogates never reach a database as such.
+// The JSON text of single values. The text is ASCII where JSON wants escapes: control characters and lone surrogates never
+// reach a database as such.
 
 export const undefinedText = '{"$undefined":true}'
 

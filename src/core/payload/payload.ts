@@ -1,9 +1,9 @@
-// The way of a payload between a user's value and the journal: value ↔ text (the codec), text ↔ what is kept (inline,
-// or a reference to where a large text was put). Whatever a codec or a port does, only HoldfastErrors leave here.
-// A failure must always be recordable: `encodeFailure` gives up detail step by step and never throws.
-// The engine's own failures may have to be written where the codec cannot help (it fails, or the place is not known yet):
-// such a text is marked, holds a code and a message and nothing else, and is read only where an entry holds a failure. So it
-// cannot stand for anything that a codec vouches for.
+// The way of a payload between a user's value and the journal: value ↔ text (the codec), text ↔ stored text (inline, or a
+// reference to an offloaded one). Only HoldfastErrors leave here, also if a codec or a port throws another error. A failure
+// must always be recordable: `encodeFailure` drops detail step by step and never throws. The engine's own failures may have
+// to be written where the codec cannot help (it fails, or the place is not known yet): such a text is marked, holds a code
+// and a message and nothing else, and is read only where an entry holds a failure. So it cannot take the place of a payload
+// that a codec authenticates.
 
 import { exceedsUtf8 } from './bytes.ts'
 import { corrupt, type Codec } from './codec.ts'
@@ -20,18 +20,18 @@ export interface Offload {
   /** Texts of more bytes of UTF-8 than this are put. */
   readonly thresholdBytes: number
   /**
-   * Stores a text and answers with a reference to it: 1 to 2,048 letters and digits of ASCII, `.`, `_`, `~`, `=`, `+`, `@`, `-`, and
-   * `/` that does not come first, with no part that is `.` or `..`. May be called again for the same place.
+   * Stores a text and answers with a reference to it: 1 to 2,048 letters and digits of ASCII, `.`, `_`, `~`, `=`, `+`, `@`,
+   * `-`, and `/` that does not come first, with no part that is `.` or `..`. May be called again for the same place.
    */
   put(text: string, place: Place): Promise<string>
   /**
-   * The text of a reference. It is read from the database, so whoever can write there chooses it among all that `put` may answer
-   * with: fetch nothing that `put` cannot have stored.
+   * The text of a reference. It is read from the database, so an attacker with write access there chooses it among all
+   * answers that `put` may give: fetch nothing that `put` cannot have stored.
    */
   get(reference: string): Promise<string>
   /**
-   * For a port whose references are other texts, such as addresses: tells whether `put` can have answered with this one. What it
-   * refuses is never fetched. It is asked only about printable text of 1 to 2,048 characters.
+   * For a port whose references are other texts, such as addresses: tells whether `put` can have answered with this one. A
+   * refused reference is never fetched. It is called only with printable text of 1 to 2,048 characters.
    * @default the characters that `put` names
    */
   accepts?(reference: string): boolean
@@ -60,12 +60,12 @@ export class Payloads {
     return { namespace: this.namespace, runId, seq, kind, name, id: null }
   }
 
-  /** The codec binds its texts to where they stand: whoever writes one has to know that. */
+  /** The codec binds its texts to their places: a writer has to know the place. */
   get areBound(): boolean {
     return this.codec.isPlaceless !== true
   }
 
-  /** A note about what is done to a run, for the entry that will tell of it: as it is, unless the codec binds its texts. */
+  /** A note about a control of a run, for the entry that will hold it: as it is, unless the codec binds its texts. */
   note(runId: string, seq: number, kind: 'paused' | 'resumed' | 'retried', note: string | null): Note {
     if (note === null || !this.areBound) return { note }
     return { note: null, sealedNote: this.encode(note, this.place(runId, seq, kind, null)) }
@@ -104,15 +104,15 @@ export class Payloads {
     return text
   }
 
-  /** The text of whatever was thrown. Never throws. */
+  /** The text of any thrown value. Never throws. */
   encodeFailure(error: unknown, place: Place): string {
     // Nothing of the error itself is written past the codec: it may be there to encrypt.
     return detailed(error, (value) => this.encode(value, place)) ?? plainUnknown
   }
 
   /**
-   * The text of a failure of the engine's own, for any entry that holds one and whatever the codec is. It is not encrypted, so
-   * nothing of a user's may be in it: only the code and the message are written.
+   * The text of a failure of the engine's own, for any entry that holds one and with any codec. It is not encrypted, so no
+   * data of a user may be in it: only the code and the message are written.
    */
   plain({ code, message }: HoldfastError): string {
     return plainText(code, message)
@@ -130,8 +130,8 @@ export class Payloads {
   }
 
   /**
-   * Tells whether a value is the one that was written as that text, by what the codec writes of both: it knows what belongs to
-   * a value, and how large one may be. Throws NOT_STORABLE and PAYLOAD_CORRUPT.
+   * Tells whether a value is the one that was written as that text, by comparing the codec's texts of both: the codec knows
+   * what belongs to a value, and how large one may be. Throws NOT_STORABLE and PAYLOAD_CORRUPT.
    */
   isSame(text: string, value: unknown, place: Place): boolean {
     const written = this.encode(value, place)
@@ -140,7 +140,8 @@ export class Payloads {
     const [first, second] = [this.decode(text, place), this.decode(written, place)]
     const problem = this.comparable(second, place)
     if (isSameText(this.comparable(first, place), problem)) return true
-    // A codec that says the same twice has been asked; of any other only what it gave back can be compared.
+    // If the codec's text of one value is the same twice, its answer stands; otherwise only the decoded values can be
+    // compared.
     return problem !== this.comparable(second, place) && isSameValue(first, second)
   }
 
@@ -148,14 +149,14 @@ export class Payloads {
     return this.codec.comparable?.(value, place) ?? this.encode(value, place)
   }
 
-  /** Tells whether what is kept for one place can be kept for another as it is. */
+  /** Tells whether the stored text of one place can be stored at another unchanged. */
   isMovable(kept: string): boolean {
     return this.codec.isPlaceless === true && !kept.startsWith(plainMark)
   }
 
   /**
-   * The text of what somebody else wrote, for who receives it: read where it was sent from, written anew for where it is
-   * received. Throws PAYLOAD_CORRUPT and NOT_STORABLE.
+   * The text of a payload for its receiver: decoded for the place where it was sent, and encoded anew for the place where it
+   * is received. Throws PAYLOAD_CORRUPT and NOT_STORABLE.
    */
   received(text: string, from: Place, to: Place): string {
     const value = this.decode(text, from)
@@ -165,7 +166,7 @@ export class Payloads {
     return written
   }
 
-  /** Tells whether a text is kept as it is, so that nobody has to be told where it stands. */
+  /** Tells whether a text is stored unchanged, so that no reader needs its place. */
   isKeptAsIs(text: string): boolean {
     return !this.isLarge(text) && !text.startsWith(offloaded) && !text.startsWith(inline)
   }
@@ -175,12 +176,12 @@ export class Payloads {
     return this.offload !== undefined && exceedsUtf8(text, this.offload.thresholdBytes) && !text.startsWith(plainMark)
   }
 
-  /** The ids of the keys that payloads are read with; null if nobody knows which it needs. */
+  /** The ids of the keys that payloads are read with; null if the codec does not name them. */
   get keys(): readonly string[] | null {
     return this.codec.keys ?? null
   }
 
-  /** The id of the key that a text was written with; null if it needs none, or if nobody knows. */
+  /** The id of the key that a text was written with; null if it needs none, or if the codec does not name it. */
   keyOf(text: string): string | null {
     return this.codec.keyOf?.(text) ?? null
   }
@@ -195,13 +196,13 @@ export class Payloads {
     return this.codec.rekey?.(text, place) ?? text
   }
 
-  /** What the journal keeps of a text: itself, or a marked reference when it is large and there is an offload port. */
+  /** The form of a text in the journal: itself, or a marked reference when it is large and there is an offload port. */
   keep(text: string, place: Place): string | Promise<string> {
     if (this.offload !== undefined && this.isLarge(text)) return put(this.offload, text, place)
     return text.startsWith(offloaded) || text.startsWith(inline) ? inline + text : text
   }
 
-  /** The same for somebody who only looks: nothing is put elsewhere. */
+  /** The same for a reader: nothing is offloaded. */
   reading(): Payloads {
     const { codec, offload, namespace } = this
     if (offload === undefined) return this
@@ -219,7 +220,7 @@ export class Payloads {
     return new Payloads(this.codec, undefined, this.namespace)
   }
 
-  /** The text of what the journal keeps. Synchronous unless the text was offloaded. */
+  /** The text of a stored payload. Synchronous unless the text was offloaded. */
   fetch(kept: string): string | Promise<string> {
     if (kept.startsWith(inline)) return kept.slice(inline.length)
     if (!kept.startsWith(offloaded)) return kept
@@ -231,7 +232,9 @@ export class Payloads {
   }
 }
 
-/** What `write` makes of an error, of less and less of it as long as it throws; undefined if it takes nothing at all. */
+/**
+ * The result of `write` for an error, with less and less of it as long as it throws; undefined if it takes nothing at all.
+ */
 function detailed(error: unknown, write: (value: unknown) => string): string | undefined {
   let refusal: unknown
   const attempts = [
@@ -256,7 +259,7 @@ function plainText(code: ErrorCode, message: string): string {
 
 const plainUnknown = plainText('NOT_STORABLE', unknownFailure)
 
-/** The failure that a marked text holds. Whatever was added to it by others is found out: it would not be written so. */
+/** The failure that a marked text holds. Any addition is detected: the engine would not have written it so. */
 function decodePlain(text: string, place: Place): HoldfastError {
   if (!holdsFailure(place.kind)) {
     throw corrupt(place, 'it was not written by a codec, and no failure stands here', undefined)
@@ -298,7 +301,7 @@ async function put(offload: Offload, text: string, place: Place): Promise<string
   }
 }
 
-/** Tells whether that port can have answered with it. Whoever has none is told so when something is fetched. */
+/** Tells whether that port can have answered with it. A process without a port learns of that when a payload is fetched. */
 function isAccepted(offload: Offload | undefined, reference: unknown): reference is string {
   if (!isReference(reference)) return false
   if (offload?.accepts === undefined) return isKey(reference)
@@ -322,7 +325,7 @@ async function get(offload: Offload | undefined, reference: string): Promise<str
   }
 }
 
-/** Another process has the port, or this one will after its next deployment: waiting here would help nobody. */
+/** Another process has the port, or this one will after its next deployment: waiting here would not help. */
 function portMissing(reference: string): HoldfastError {
   const message =
     'A payload was offloaded, and this process has no `offload` port to fetch it with: give createHoldfast({ offload }) the ' +
@@ -330,12 +333,12 @@ function portMissing(reference: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', message, { details: { port: 'offload', reference } })
 }
 
-/** Tells whether something cannot be read because this process lacks a port that others may have. */
+/** Tells whether a payload cannot be read because this process lacks a port that other processes may have. */
 export function isPortMissing(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'INVALID_OPTION') && error.details['port'] === 'offload'
 }
 
-/** A new error with nothing but the name and message of what was thrown, and its class if that is asked for. */
+/** A new error with nothing but the name and message of the thrown value, and its class if that is asked for. */
 function reduced(thrown: unknown, isClassKept: boolean, refusal?: unknown): Error {
   const source = (typeof thrown === 'object' ? thrown : undefined) as Error
   const problem = shortText(() => (refusal as Error).message) ?? ''

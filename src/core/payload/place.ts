@@ -1,9 +1,10 @@
-// Where a payload stands, as data. A codec that encrypts binds its text to all of it, so that no text can be read anywhere but
-// where it was written. Whoever reads computes the place from what it asked for (its own run, the wait that it has open), and
-// only the rest from the row that it found.
+// The place of a payload, as data. A codec that encrypts binds its text to all of it, so that no text can be read at any
+// other place than where it was written. A reader computes the place from its own request (its own run, the wait that it has
+// open), and only the rest from the row that it found.
 //
-// An entry's payload stands in its journal. A message's stands where its sender wrote it: in the mailbox of one run, or at its
-// topic, which passes the same text on to everybody. Who receives something writes it anew for its own entry.
+// The place of an entry's payload is in its journal. That of a message is where its sender wrote it: in the mailbox of one
+// run, or at its topic, which delivers the same text to all subscribers. A receiver encodes the payload anew for its own
+// entry.
 
 import type { EntryKind } from '../model/entry.ts'
 import { originOf, sentId, type Ended, type Message } from '../model/message.ts'
@@ -12,7 +13,7 @@ import { originOf, sentId, type Ended, type Message } from '../model/message.ts'
 export interface Place {
   /** The name of the database: the schema on Postgres, empty where a store has none. */
   readonly namespace: string
-  /** The run in whose journal or mailbox it stands; empty for what was sent to a topic. */
+  /** The run of its journal or mailbox; empty for a broadcast of a topic. */
   readonly runId: string
   /** The number of the entry; 0 for a message. */
   readonly seq: number
@@ -23,13 +24,13 @@ export interface Place {
   readonly id: string | null
 }
 
-/** What an entry is, or a message with a payload of its own. */
+/** The kind of an entry, or of a message with a payload of its own. */
 export type PlaceKind = EntryKind | 'signal' | 'topic-signal' | 'broadcast'
 
 /** For codecs that only look at values. */
 export const nowhere: Place = { namespace: '', runId: '', seq: 0, kind: 'recorded', name: null, id: null }
 
-/** The payload of something that is sent to a run. */
+/** The payload of a message to a run. */
 export function messagePlaceOf(
   namespace: string,
   { kind, runId, name, id }: Pick<Message, 'runId' | 'name' | 'id'> & { readonly kind: 'signal' | 'topic-signal' },
@@ -38,8 +39,8 @@ export function messagePlaceOf(
 }
 
 /**
- * The payload of something that is sent to a topic: the same for everybody who gets it. What a run left unread and its topic
- * passes on stands where it was first written: its id tells.
+ * The payload of a broadcast: the same for all its receivers. A message that a run left unread and its topic passes on keeps
+ * the place where it was first written: its id shows that.
  */
 export function topicPlace(namespace: string, topic: string, id: string): Place {
   const { id: original, runId } = originOf(id)
@@ -54,7 +55,7 @@ export function messagePlace(namespace: string, message: Message): Place {
   return messagePlaceOf(namespace, { kind: kind === 'topic-signal' ? kind : 'signal', runId, name, id })
 }
 
-/** The payload with which that run has ended: what its last entry holds. */
+/** The payload with which that run has ended: that of its last entry. */
 export function endPlace(
   namespace: string,
   runId: string,
@@ -63,12 +64,12 @@ export function endPlace(
   return { namespace, runId, seq, kind: status, name: null, id: null }
 }
 
-/** A note of who asks the holder of a run to pause it, while the run stood at the entry before that number. */
+/** The note of a request to pause a held run, made while the last entry of the run was the one before that number. */
 export function askedPlace(namespace: string, runId: string, seq: number): Place {
   return { namespace, runId, seq, kind: 'paused', name: null, id: 'asked' }
 }
 
-/** The entries that hold a note of somebody who controls a run. Nobody needs its key to perform the run. */
+/** The entries that hold a note of a control command. Their key is not needed to perform the run. */
 export function holdsNote(kind: PlaceKind): boolean {
   return kind === 'paused' || kind === 'resumed' || kind === 'retried'
 }

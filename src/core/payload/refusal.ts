@@ -1,5 +1,5 @@
-// How the codec says no: the place inside a value as a path, the reason as a word, and what the author can do.
-// A message never shows the value itself, only names of properties and classes, each cut to a readable length.
+// How the codec refuses a value: the place inside the value as a path, the reason as a word, and the remedy. A message never
+// shows the value itself, only names of properties and classes, each cut to a readable length.
 
 import { HoldfastError } from '../errors/error.ts'
 

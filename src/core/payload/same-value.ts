@@ -1,8 +1,8 @@
-// Whether two values are the same to whoever stores them: the same idempotency key with the same input is a repetition,
-// with another one a conflict. Values are compared by the text that a codec gives them, brought into one form:
-// neither the order of an object's keys counts, nor that of a Map's entries or a Set's members, nor the stack of an error,
-// which tells where it was made and not what it is. Everything else does: 0 and -0 differ, a key that holds undefined is
-// not one that is missing. The depth that the codec allows bounds every walk here.
+// Whether two values are the same when stored: the same idempotency key with the same input is a repetition, with another one
+// a conflict. Values are compared by the text that a codec gives them, brought into one form: neither the order of an
+// object's keys counts, nor that of a Map's entries or a Set's members, nor the stack of an error, which says where it was
+// made. Everything else does: 0 and -0 differ, and a key that holds undefined is not a missing key. The depth that the codec
+// allows bounds every walk here.
 
 import { jsonCodec } from './codec.ts'
 import { deepest, mostBigintDigits } from './json-decode.ts'
@@ -12,9 +12,8 @@ import { nowhere } from './place.ts'
 const codec = jsonCodec({ maxDepth: deepest, maxBytes: 8 * 1024 * 1024, maxBigintDigits: mostBigintDigits })
 
 /**
- * Tells whether two values are stored as the same. What the default codec cannot store, in 8 MiB at most, is the
- * same only as itself. A value that was read back is to be compared with one that went through the same codec. Never
- * throws.
+ * Tells whether two values are stored as the same. A value that the default codec cannot store, in 8 MiB at most, is the same
+ * only as itself. A value that was read back is to be compared with one that went through the same codec. Never throws.
  */
 export function isSameValue(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
@@ -37,7 +36,7 @@ export function isSameText(a: string, b: string): boolean {
   }
 }
 
-/** A text that equal values share. It works on what JSON says, so tags are told apart from data that looks like them. */
+/** A text that equal values share. It works on the parsed JSON, so tags are distinguished from data that looks like them. */
 function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`

@@ -1,8 +1,8 @@
-// Which key somebody needs to read a run. What its holder writes with another key than the run had can be read only by those who
-// have that one, too, so the row of the run says so with the same commit.
+// Which key is needed to read a run. Entries that its holder writes with another key than the run had can be read only with
+// that key, too, so the row of the run names it with the same commit.
 
 export class WrittenKey {
-  /** What the row of the run says. */
+  /** The key on the row of the run. */
   private known: string | null
   /** The key of entries from that place on, as long as the row does not say so. */
   private next: { readonly id: string; readonly seq: number } | null = null
@@ -11,7 +11,7 @@ export class WrittenKey {
     this.known = known
   }
 
-  /** The key that a commit has to tell of; null if there is nothing to tell. */
+  /** The key that a commit has to name; null if there is none. */
   get changed(): string | null {
     return this.next?.id ?? null
   }

@@ -1,12 +1,12 @@
-// What the engine itself writes into mailboxes: how a run has ended, and what was refused. No codec vouches for it, and the place
-// at which a payload is read follows from it, so only what the engine can have written counts. Whatever else a row holds is no
-// such message: the run that would take it is paused, and the row stays as it is.
+// The messages that the engine itself writes into mailboxes: how a run has ended, and refusals. No codec authenticates them,
+// and the place at which a payload is read follows from them, so only content that the engine can have written counts. Any
+// other content of a row is no such message: the run that would take it is paused, and the row stays as it is.
 
 import { isRunId } from '../model/run-id.ts'
 import { isTextOrNull, isWhole, membersOf, parsedJson } from '../payload/json-form.ts'
 import type { Crowded, Ended, Message, MessageKind, Refused } from '../model/message.ts'
 
-/** How the run has ended that this message tells of; null if the engine did not write that. */
+/** How the run of this message has ended; null if the engine did not write that. */
 export function endedIn({ kind, data }: Pick<Message, 'kind' | 'data'>): Ended | null {
   return kind === 'ended' ? asEnded(parsedJson(data)) : null
 }
@@ -21,10 +21,7 @@ export function crowdedIn({ kind, data }: Pick<Message, 'kind' | 'data'>): Crowd
   return kind === 'refused' ? asCrowded(parsedJson(data)) : null
 }
 
-/**
- * Tells whether somebody may have sent it, or the engine have written it, under that name. No signal and no topic has the name
- * of a run.
- */
+/** Tells whether a sender or the engine can have written it under that name. No signal and no topic has the name of a run. */
 export function isWellFormed(message: Pick<Message, 'kind' | 'name' | 'data'>): boolean {
   const isOfRun = isRunId(message.name)
   if (!isMessageKind(message.kind)) return false
@@ -45,7 +42,7 @@ const kinds: Readonly<Record<MessageKind, true>> = {
   refused: true,
 }
 
-/** Only what has succeeded or failed has a payload, and then it always has one. */
+/** Only a run that has succeeded or failed has a payload, and then it always has one. */
 function asEnded(value: unknown): Ended | null {
   const { status, seq, data, reason } = membersOf(value)
   if (status === 'not-found') return { status }

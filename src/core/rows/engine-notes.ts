@@ -1,7 +1,8 @@
-// The notes of pauses that the engine itself makes or takes back. It may have no key then, so they are plain text, and whoever can write to the
-// database can change them. Where a codec vouches for the notes of people, these are not shown as they stand, but made anew from
-// what else their entries say: nobody can put a text of their own there.
+// The notes of pauses that the engine itself makes or takes back. It may have no key then, so they are plain text, and anyone
+// with write access to the database can change them. Where a codec authenticates the notes of operators, these notes are not
+// shown as they are stored, but made anew from the other fields of their entries: a forged text is never shown.
 
+import { messageOf } from '../errors/error.ts'
 import type { Entry, NoteMeta, PausedMeta, Unreadable } from '../model/entry.ts'
 
 /** Of a run that was taken from so many holders. */
@@ -16,7 +17,7 @@ export function crashNote(crashes: number): string {
 export const acquittalNote =
   'A process that was counted as dead is alive: it stood still or could not reach the store. That was no crash of this run.'
 
-/** Of a run that needs what cannot be read. */
+/** The note of a run that needs a payload which cannot be read. */
 export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'reason' | 'note'>): string {
   const advice =
     key === null
@@ -29,7 +30,7 @@ export function unreadableNote({ entry, key, why, damaged }: Omit<Unreadable, 'r
   return `${text}, then resume the run. Nothing of it was repeated or undone.`
 }
 
-/** What the engine said of a pause of its own, or of its end; undefined if somebody else paused the run or let it go on. */
+/** The engine's note on a pause of its own, or on the end of one; undefined if an operator paused or resumed the run. */
 export function engineNote(meta: PausedMeta | NoteMeta): string | undefined {
   if (!('reason' in meta)) return meta.note === acquittalNote ? acquittalNote : undefined
   if (meta.reason === 'unreadable') return unreadableNote(meta)
@@ -46,6 +47,15 @@ export function pausedLine(
 ): string {
   return `Run ${id} of "${type}" is paused (${reason}): ${note}`
 }
+
+/** The line of a log about a run that has failed for good: an operator learns of it even if no code waits for the result. */
+export function failedLine({ id, type }: { readonly id: string; readonly type: string }, error: unknown): string {
+  const message = messageOf(error)
+  return `Run ${id} of "${type}" failed: ${message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message}`
+}
+
+/** Of an error in a line of a log: an error may quote a whole document. */
+const longestMessage = 2_000
 
 /** An entry in words. */
 export function shownEntry({ seq, name }: Pick<Entry, 'name' | 'seq'>): string {

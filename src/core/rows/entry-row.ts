@@ -1,6 +1,6 @@
-// Makes an entry of a row of a journal. Stores keep kind, name and meta without looking in, and whoever can write to the database
-// can change them, so this is where they are looked at, once: what the engine cannot have written is handed on as `damaged`, and
-// whoever reads an entry of another kind may rely on its form.
+// Makes an entry of a row of a journal. Stores keep kind, name and meta without examining them, and anyone with write access
+// to the database can change them, so they are checked here, once: a row that the engine cannot have written becomes an entry
+// of kind `damaged`, and readers of any other kind may rely on its form.
 //
 // Only what code reads is looked at, so that entries of older and newer versions pass.
 
@@ -37,7 +37,7 @@ export function entryOfRow({ seq, at, kind, name, meta: text, data, transition }
 
 type Fields = Readonly<Record<'kind' | 'name' | 'meta' | 'data', unknown>>
 
-/** What is wrong with an entry, in words that show nothing of its content; null if nothing is. */
+/** The defect of an entry, in words that show nothing of its content; null if there is none. */
 function wrongWith({ kind, name, meta, data }: Fields): string | null {
   if (typeof kind !== 'string' || !isEntryKind(kind)) return 'its kind is none that the engine writes'
   const form = forms[kind]
@@ -132,7 +132,7 @@ function isCancelled(meta: unknown): boolean {
   return isTextOrNull(reason) && areTexts(notUndone)
 }
 
-/** What is dropped has no result; what is not has one. */
+/** A dropped outcome has no result; an amended one has. */
 function isAmended(meta: unknown, data: unknown): boolean {
   const { seq, dropped } = membersOf(meta)
   return isWhole(seq) && (dropped === true ? data === null : dropped === false && typeof data === 'string')

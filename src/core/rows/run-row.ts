@@ -1,9 +1,10 @@
-// The columns of a run and of a message that hold JSON. What the engine cannot have written there counts as if nothing stood
-// there, and harms nobody else: lists show the run as unreadable, and a check of the store names it.
+// The columns of a run that hold JSON, and those of a message or broadcast that hold its policy. A value that the engine cannot have
+// written counts as none, and does no harm to other runs: lists show a run with such a column as unreadable, and `doctor` names it; a
+// message with such a policy has none.
 
 import { areTexts, isObject, isTextOrNull, isWhole, membersOf, parsedJson } from '../payload/json-form.ts'
 import type { Run, ControlRequest } from '../model/run.ts'
-import type { MessagePolicy } from '../model/topic.ts'
+import type { Delivery, MessagePolicy } from '../model/topic.ts'
 
 /** The tags that a column lists; null if the engine cannot have written it. */
 export function tagsIn(text: string | null): readonly string[] | null {
@@ -24,7 +25,7 @@ export function controlRequestIn(text: string | null): ControlRequest | null | u
   return kind === 'pause' && typeof reason === 'string' && isNote ? (controlRequest as ControlRequest) : undefined
 }
 
-/** What is wrong with those columns of a run, for its row. */
+/** The defects of those columns of a run, for its row. */
 export function damageOf(
   tags: ReturnType<typeof tagsIn>,
   controlRequest: ReturnType<typeof controlRequestIn>,
@@ -35,13 +36,34 @@ export function damageOf(
 
 const intact: Pick<Run, 'damaged'> = {}
 
-/** The policy in a column; none if the engine cannot have written it. */
+/** The policy in a column of a broadcast; none if the engine cannot have written it. */
 export function policyIn(text: string | null): MessagePolicy | null {
   if (text === null) return null
-  const policy = parsedJson(text)
-  const { onUnread, delivery, retainMs } = membersOf(policy)
-  const isPassedOn = onUnread === 'broadcast' && typeof delivery === 'string' && typeof retainMs === 'number'
-  return onUnread === 'dead-letter' || isPassedOn ? (policy as MessagePolicy) : null
+  const { onUnread, delivery, retainMs } = membersOf(parsedJson(text))
+  return policyOf(onUnread, delivery, retainMs)
+}
+
+/** The policy in the columns of a message; none if the engine cannot have written it. */
+export function policyOf(onUnread: unknown, delivery: unknown, retainMs: unknown): MessagePolicy | null {
+  if (onUnread === 'dead-letter') return { onUnread }
+  const isPassedOn = onUnread === 'broadcast' && (delivery === 'all' || delivery === 'one')
+  return isPassedOn && typeof retainMs === 'number' ? { onUnread, delivery, retainMs } : null
+}
+
+export interface PolicyColumns {
+  readonly on_unread: MessagePolicy['onUnread'] | null
+  readonly delivery: Delivery | null
+  readonly retain_ms: number | null
+}
+
+const noPolicy: PolicyColumns = { on_unread: null, delivery: null, retain_ms: null }
+
+/** A policy as the columns of a message. */
+export function policyColumns(policy: MessagePolicy | null): PolicyColumns {
+  if (policy === null) return noPolicy
+  const { onUnread } = policy
+  if (onUnread === 'dead-letter') return { ...noPolicy, on_unread: onUnread }
+  return { on_unread: onUnread, delivery: policy.delivery, retain_ms: policy.retainMs }
 }
 
 /** The metadata in a column; undefined if the engine cannot have written it. */

@@ -1,5 +1,6 @@
-// What a parked run wants of its mailbox, as a text on its row. The text begins with the token under which the run was parked:
-// a claim makes it void by itself, and so does a process that is older than this column and parks without writing it.
+// The names that a parked run wants of its mailbox, as a text on its row. The text begins with the token under which the run
+// was parked: a claim makes it void by itself, and so does a process that is older than this column and parks without writing
+// it.
 
 import { areTexts, membersOf, parsedJson } from '../payload/json-form.ts'
 
@@ -21,10 +22,10 @@ export function wakeNamesText(names: readonly string[] | null | undefined, token
   return names === null || names === undefined ? null : `{"token":${token},"names":${JSON.stringify(names)}}`
 }
 
-/** What that text says of a run with this token. */
+/** The names in that text for a run with this token. */
 export function wakeNamesIn(text: string | null | undefined, token: number): readonly string[] | null {
   if (text === null || text === undefined || !text.startsWith(`{"token":${token},`)) return null
   const { names } = membersOf(parsedJson(text))
-  // What nobody can have written says nothing: then any message wakes the run.
+  // A text that the engine cannot have written is ignored: then any message wakes the run.
   return areTexts(names) ? names : null
 }

@@ -1,4 +1,4 @@
-// What a holder's transition makes of the row of its run. Stores that keep rows as such write what they are given here.
+// The effect of a holder's transition on the row of its run. Stores that keep rows as such write the result.
 
 import { isTerminal, type Readiness, type Run } from '../model/run.ts'
 import { undoAfter, type NextStatus, type Transition } from '../model/transition.ts'
@@ -23,12 +23,12 @@ export function left<Row extends Run>(row: Row, { status, due, parkIf }: Transit
   const [readiness, dueTime] = row.deletedAt === null ? restOf(next, dueAt(due, now), now) : (['idle', null] as const)
   const wakeNames = parkIf?.wakeNames ?? null
   const free = { ...row, status: next, readiness, due: dueTime, session: null, deadline: null, wakeNames }
-  // What a cancellation said is wanted until it is over, and that has no bound on its time.
+  // The control request of a cancellation stays until that is over, and a cancellation has no bound on its time.
   if (next === 'cancelling') return { ...free, timeoutAt: null }
   return { ...free, controlRequest: null, endedAt: isTerminal(next) ? now : null }
 }
 
-/** How a run is scheduled that nobody holds any more. */
+/** The schedule of a run that has lost its holder. */
 export function restOf(status: NextStatus, due: number | null, now: number): readonly [Readiness, number | null] {
   const at = status === 'pending' || status === 'cancelling' ? (due ?? now) : status === 'waiting' ? due : null
   if (at === null) return ['idle', null]

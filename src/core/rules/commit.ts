@@ -1,17 +1,17 @@
-// How a holder's transition is judged and what it does, for every store. A store calls these rules inside the transaction in
-// which it writes the rest, with the row of the run locked, and lends its rows as `CommitWork`.
+// How a holder's transition is judged and applied, for every store. A store calls these rules inside the transaction in which
+// it writes the rest, with the row of the run locked, and lends its rows as `CommitWork`.
 //
 // A transition is judged first: it may repeat one that was committed, or be refused. Then it takes effect, in this order: its
-// entries are appended, so that the feed tells of them before it tells of children; its messages leave the mailbox; the run
-// watches others or stops watching them; its children begin to exist; the lease ends, unless something has come that the holder
-// has to look at; and those who wait on the run are told if it has ended.
+// entries are appended, so that the feed has them before it has those of children; its messages leave the mailbox; the run
+// begins or ceases to watch others; its children begin to exist; the lease ends, unless a message or a control request has
+// come that the holder must see; and the runs that wait on this run are notified if it has ended.
 //
-// A store may know a cheaper way for usual transitions, one fenced statement; whatever that lets through has to come out as here.
+// A store may have a cheaper way for usual transitions, one fenced statement; its result has to be the same as here.
 
-import type { UnitOfWork } from './unit-of-work.ts'
+import type { UnitOfWork } from './messages/unit-of-work.ts'
 import type { Entry } from '../model/entry.ts'
 import { bug } from '../errors/error.ts'
-import { bindChild, conclude, refuseChild, unwatch, watch } from './exchange.ts'
+import { bindChild, conclude, refuseChild, unwatch, watch } from './messages/exchange.ts'
 import type { Started } from '../model/new-run.ts'
 import { holds, isTerminal, type Run, type ControlRequest } from '../model/run.ts'
 import { assertLegal, endsLease, isParkedBy, objection, type ChildStart, type Transition } from '../model/transition.ts'
@@ -24,35 +24,35 @@ export type Committed =
       /** As it stands now: the one thing that a repetition may answer otherwise. */
       readonly inbox: number
       /**
-       * False when the lease was to end and did not, because a message that the run wants, or a control request, had arrived: look again.
-       * The entries are appended all the same.
+       * False when the lease was to end and did not, because a message that the run wants, or a control request, had arrived:
+       * look again. The entries are appended all the same.
        */
       readonly released: boolean
-      /** What somebody wants of the holder. */
+      /** The control request for the holder. */
       readonly controlRequest: ControlRequest | null
     }
   | { readonly outcome: 'refused'; readonly reason: Exclude<Refusal, 'cancelling'> }
-  /** `controlRequest` says why, as far as somebody said so. */
+  /** `controlRequest` has the reason, as far as one was given. */
   | { readonly outcome: 'refused'; readonly reason: 'cancelling'; readonly controlRequest: ControlRequest | null }
 
 /**
- * `not-found`: no such run. `lease-lost`: somebody else holds the run, or nobody. `stale`: the writer holds it, but the
+ * `not-found`: no such run. `lease-lost`: another session holds the run, or none. `stale`: the writer holds it, but the
  * journal is not where it thinks. `cancelling`: the writer holds it, but the run is being cancelled and cannot end otherwise
  * or begin anew. `timed-out`: the writer holds it, but the time for the whole run is over, and it can neither succeed nor begin
- * anew. `resumed`: the writer holds it and applies a request to pause that somebody has taken back. `key-taken`: the run would begin
- * anew as another type, where a live run has its key. `busy`: somebody else has locked the run, and the others of the batch
+ * anew. `resumed`: the writer holds it and applies a request to pause that was taken back. `key-taken`: the run would begin
+ * anew as another type, where a live run has its key. `busy`: others have locked the run, and the rest of the batch
  * were not to wait for that: send it again, alone.
  */
 export type Refusal =
   'stale' | 'lease-lost' | 'not-found' | 'cancelling' | 'timed-out' | 'resumed' | 'key-taken' | 'busy'
 
-/** What tells who appended an entry, and when. */
+/** Identifies the transition that appended an entry, and its time. */
 export type EntryMark = Pick<Entry, 'transition' | 'at'>
 
 /** A run, as far as it has a business key or would have one. */
 export type Keyed = Pick<Run, 'id' | 'type' | 'version' | 'key' | 'keyScope'>
 
-/** What the rules read of a store to judge a transition. */
+/** The rows that the rules read to judge a transition. */
 export interface JudgingWork {
   readonly now: number
   /** The entry of that place; undefined if there is none. */
@@ -62,15 +62,15 @@ export interface JudgingWork {
 }
 
 /**
- * What the rules read and write to have a transition take effect. The rows that these methods take and answer may be the store's
- * own, which change as it writes: the rules hand none of them out.
+ * The rows that the rules read and write to apply a transition. The rows that these methods take and return may be the
+ * store's own, which change as it writes: the rules pass none of them on.
  */
 export interface CommitWork extends UnitOfWork, JudgingWork {
   /** Appends the entries of a transition and moves the run on, with its lease. Answers the row as it is then. */
   advance(run: Run, transition: Transition): Run
   /** Messages leave the mailbox of a run with this entry; one that has left before stays as it is. */
   take(runId: string, ids: readonly string[], seq: number): void
-  /** The row with what the rules have changed of it since: its mailbox, and whether somebody watches it. */
+  /** The row with all changes that the rules have made since: its mailbox, and whether it is watched. */
   present(run: Run): Run
   /** Tells whether a message of one of these names came after a position that neither this transition nor another has taken. */
   hasMail(transition: Transition, after: number, names: readonly string[]): boolean
@@ -102,7 +102,7 @@ export function judge(work: JudgingWork, run: Run | undefined, transition: Trans
   const reason = objection(run, transition, work.now)
   if (reason === 'cancelling') return { outcome: 'refused', reason, controlRequest: copied(run.controlRequest) }
   if (reason !== null) return refused(reason)
-  // What was removed has no key. A unique index stands behind this: it only tells before that would have to.
+  // A removed run has no key. This check only anticipates the refusal of a unique index.
   if (continues === null || run.deletedAt !== null) return null
   const { key, keyScope } = run
   const { type, version } = continues
@@ -113,7 +113,7 @@ export function judge(work: JudgingWork, run: Run | undefined, transition: Trans
 function repeated(work: JudgingWork, run: Run, { guard, append, status }: Transition): Committed {
   const seq = guard.seq + append.length
   const last = work.entryAt(run.id, seq)
-  // A late copy of a merged transition, whose first part was committed by itself meanwhile: nobody waits for this answer.
+  // A late copy of a merged transition, whose first part was committed by itself meanwhile: no caller waits for this answer.
   if (last === undefined) return refused('stale')
   const isHeld = holds(run, guard.lease)
   const controlRequest = isHeld ? copied(run.controlRequest) : null
@@ -134,7 +134,7 @@ export function commit(work: StartingWork, run: Run, transition: Transition): Co
   return endCommit(work, run, moved, transition, starts.length === 0 ? nothingStarted : work.startChildren(transition))
 }
 
-/** What comes before its children are started. Answers the row as it is then. */
+/** The part before its children are started. Returns the row as it is then. */
 export function beginCommit(work: CommitWork, run: Run, transition: Transition): Run {
   const { guard, takes, outbound = null } = transition
   const moved = work.advance(run, transition)
@@ -145,7 +145,7 @@ export function beginCommit(work: CommitWork, run: Run, transition: Transition):
   return moved
 }
 
-/** What comes after that. `moved` is the row as it was left by the first part, `started` what became of each child. */
+/** The part after that. `moved` is the row as the first part left it, `started` the outcome of each child. */
 export function endCommit(
   work: CommitWork,
   run: Run,
@@ -156,7 +156,7 @@ export function endCommit(
   const { outbound = null } = transition
   if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
   const kept = outbound === null ? moved : work.present(moved)
-  // Whoever waits on something that is over by now has mail already.
+  // A run that waits on a run that is over by now has its message already.
   const released = endsLease(kept, transition, mailFor(work, transition))
   const { seq, inbox } = kept
   const controlRequest = released ? null : copied(kept.controlRequest)
@@ -190,7 +190,7 @@ function refused(reason: Exclude<Refusal, 'cancelling'>): Committed {
   return { outcome: 'refused', reason }
 }
 
-/** Nobody who gets an answer can change what is kept. */
+/** Copied, so that a caller that changes its answer does not change the stored row. */
 function copied(controlRequest: ControlRequest | null): ControlRequest | null {
   return controlRequest === null ? null : { ...controlRequest }
 }

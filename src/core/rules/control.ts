@@ -1,28 +1,28 @@
-// What people may do to a run from outside: cancel it, pause it, let it go on, remove it. Nobody but its holder writes the
-// journal of a leased run, so such a run is asked (a control request on its row) and its holder applies it; any other run obeys at once.
+// The control commands of clients: cancel, pause, resume, retry and remove. Only its holder writes the journal of a leased run,
+// so such a run gets a control request on its row, which its holder applies; any other run changes at once.
 //
-//   cancel   nobody holds it, nothing to undo   → cancelled
-//            nobody holds it, something to undo → cancelling, to be claimed by whoever can undo it
-//            somebody holds it                  → cancelling, with the control request: its holder stops, undoes and ends it
-//            now                                → cancelled at once, whoever holds it: the token grows, nothing is undone
-//   pause    nobody holds it                    → paused
-//            somebody holds it                  → a control request, applied at its next checkpoint
-//   resume   paused                             → pending, with any repairs of its journal and no crashes on its account
-//            a request to pause                    → the request is gone
+//   cancel   no holder, nothing to undo         → cancelled
+//            no holder, something to undo       → cancelling, to be claimed by a worker that can undo it
+//            held                               → cancelling, with the control request: its holder stops, undoes and ends it
+//            now                                → cancelled at once, held or not: the token grows, nothing is undone
+//   pause    no holder                          → paused
+//            held                               → a control request, applied at its next checkpoint
+//   resume   paused                             → pending, with any repairs of its journal and its crash count reset
+//            a request to pause                 → the request is gone
 //   retry    failed                             → pending, with any repairs of its journal and without a bound on its time
 //   remove   any                                → deleted: leased no more, its keys free, its status as it was
 //
-// One thing is said by a process, not by people: that it lives, although it was counted as dead while it performed a suspect
-// apart (`worker/perform/suspect-witness.ts`).
+// One command comes from a process, not from a client: it lives, although it was declared dead while it performed a suspect in
+// isolation (`worker/perform/suspect-witness.ts`).
 //
-//   acquit   nobody holds it                    → one crash less, and due sooner; pending, if it was paused for its crashes
-//            somebody holds it                  refused: what becomes of it under that holder decides first
+//   acquit   no holder                          → one crash less, and due sooner; pending, if it was paused for its crashes
+//            held                               refused: the outcome under that holder decides first
 
 import { acquittalNote } from '../rows/engine-notes.ts'
 import type { Draft } from '../model/entry.ts'
 import { idle, over, ready, rewrite, type Rewrite } from './rewrite.ts'
 import { isTerminal, type Note, type PauseReason, type Run } from '../model/run.ts'
-import { diedIsolated } from './suspect.ts'
+import { diedIsolated } from './claims/suspect.ts'
 
 export type ControlCommand = {
   /** Client-made: repeating a request that took effect answers as the first time. */
@@ -35,10 +35,10 @@ export type Control =
   | ({ readonly kind: 'pause'; readonly reason: PauseReason } & PauseNote)
   | ({ readonly kind: 'resume' | 'retry' } & Revival)
   | { readonly kind: 'remove'; readonly reason: string | null }
-  /** `seq` is that of the run whose journal says that the crash still counts, and that nobody but a takeover paused it. */
+  /** `seq` is the end of the journal in which the crash still counts, and in which only a takeover has paused the run. */
   | { readonly kind: 'acquit'; readonly seq: number }
 
-/** A note that is encrypted stands in the entry of a run that nobody holds, and is asked of the holder of any other. */
+/** An encrypted note is in the entry of a run without a holder, and in the control request to the holder of any other. */
 export interface PauseNote extends Note {
   /** For the holder. @default the note itself */
   readonly asked?: Note
@@ -46,7 +46,7 @@ export interface PauseNote extends Note {
   readonly seq?: number
 }
 
-/** `cooperative`: what is being done may end and is recorded, then everything is undone. `now`: nobody waits for anything. */
+/** `cooperative`: attempts under way may end and are recorded, then everything is undone. `now`: nothing is awaited. */
 export type CancelMode = 'cooperative' | 'now'
 
 export interface Revival extends Note {
@@ -66,15 +66,15 @@ export type ControlResult =
   | { readonly outcome: 'not-found' }
 
 /**
- * `ended`: nothing moves a run that is over. `cancelling`: no way leads back from that. `not-paused`, `not-failed`: there is
- * nothing to let go on. `undone`: what its steps did was undone. `changed`: the journal moved on since it was read.
- * `deleted`: it was removed.
+ * `ended`: a run that is over does not move. `cancelling`: a cancellation cannot be withdrawn. `not-paused`, `not-failed`:
+ * there is nothing to resume or retry. `undone`: the effects of its steps were undone. `changed`: the journal has grown since
+ * it was read. `deleted`: it was removed.
  */
 export type ControlRefusal = 'ended' | 'cancelling' | 'not-paused' | 'not-failed' | 'undone' | 'changed' | 'deleted'
 
 export interface ControlDecision {
   readonly answer: ControlResult
-  /** What is to be written; null if nothing. */
+  /** The change to be written; null if there is none. */
   readonly write: Rewrite | null
 }
 
@@ -110,8 +110,8 @@ function cancel(run: Run, reason: string | null, now: number): ControlDecision {
 }
 
 /**
- * Cancels a run because the one that started it has ended; null if there is nothing to do. It does not end here, because
- * its own end would have to be told, too: whoever can perform it claims it, undoes what there is to undo, and ends it.
+ * Cancels a run because its parent has ended; null if there is nothing to do. It does not end here, because the runs that
+ * wait on it would have to be notified, too: a worker claims it, undoes its steps, and ends it.
  */
 export function cancelForParent(run: Run, reason: string, now: number): Rewrite | null {
   if (isTerminal(run.status) || run.status === 'cancelling' || run.deletedAt !== null) return null
@@ -129,7 +129,7 @@ function cancelNow(run: Run, reason: string | null, now: number): ControlDecisio
   return isTerminal(run.status) ? refused(run, 'ended') : done(cancelled(run, reason, [], now))
 }
 
-/** Ends a run as cancelled. Whoever held it is refused from here on. */
+/** Ends a run as cancelled. Its holder, if it has one, is refused from here on. */
 export function cancelled(run: Run, reason: string | null, before: readonly Draft[], now: number): Rewrite {
   const entry: Draft = { kind: 'cancelled', name: null, meta: { reason, notUndone: [] }, data: null }
   const token = run.session === null ? run.token : run.token + 1
@@ -139,7 +139,7 @@ export function cancelled(run: Run, reason: string | null, before: readonly Draf
 function pause(run: Run, request: Extract<Control, { kind: 'pause' }>, now: number): ControlDecision {
   if (isTerminal(run.status)) return refused(run, 'ended')
   if (run.status === 'cancelling') return refused(run, 'cancelling')
-  // A pause for crashes may be taken back by a process that lives. Who pauses such a run now wants it to stay so.
+  // A pause for crashes may be taken back by a process that lives. An operator who pauses such a run now wants it to stay so.
   if (run.status === 'paused' && !diedIsolated(run)) return { answer: { outcome: 'done', run }, write: null }
   const { reason, asked, seq } = request
   if (run.session === null) {
@@ -150,7 +150,7 @@ function pause(run: Run, request: Extract<Control, { kind: 'pause' }>, now: numb
   return controlRequests(rewrite(run, [], { controlRequest: { kind: 'pause', reason, note, ...sealed, at: now } }, now))
 }
 
-/** Stops a run that nobody holds. */
+/** Pauses a run that has no holder. */
 export function paused(run: Run, pausing: Pausing, before: readonly Draft[], now: number): Rewrite {
   const entry = pausedEntry(pausing)
   return rewrite(run, [...before, entry], { status: 'paused', controlRequest: null, ...idle }, now)
@@ -159,7 +159,7 @@ export function paused(run: Run, pausing: Pausing, before: readonly Draft[], now
 /** Why a run is paused. */
 export type Pausing = Note & { readonly reason: PauseReason }
 
-/** The entry of a pause that somebody asked for. */
+/** The entry of a pause that was requested. */
 export function pausedEntry({ reason, note, sealedNote, sealedFor }: Pausing): Draft {
   const meta = { reason, note, ...(sealedFor === undefined ? {} : { sealedFor }) }
   return { kind: 'paused', name: null, meta, data: sealedNote ?? null }
@@ -171,7 +171,7 @@ function resume(run: Run, { note, sealedNote, amend, seq }: Revival, now: number
   if (run.status !== 'paused') return refused(run, isTerminal(run.status) ? 'ended' : 'not-paused')
   if (seq !== null && seq !== run.seq) return refused(run, 'changed')
   const entry: Draft = { kind: 'resumed', name: null, meta: { note }, data: sealedNote ?? null }
-  // Whoever lets it go on has seen why it stopped: it is no suspect any more.
+  // The operator who resumes it has seen why it stopped: it is no suspect any more.
   const cleared = { ...run, crashes: 0 }
   return done(rewrite(cleared, [...amend, entry], { status: 'pending', ...ready(cleared, now) }, now))
 }
@@ -191,7 +191,7 @@ function retry(run: Run, revival: Revival, now: number, keyHolder: string | null
 
 function remove(run: Run, reason: string | null, now: number): ControlDecision {
   if (run.deletedAt !== null) return { answer: { outcome: 'done', run }, write: null }
-  // Whoever holds it may end it; nobody else ever gets it.
+  // Its holder may end it; no other worker ever gets it.
   const rest = run.session === null ? idle : {}
   return done(rewrite(run, [], { deletedAt: now, deleteReason: reason, ...rest }, now))
 }
@@ -201,7 +201,7 @@ function acquit(run: Run, seq: number, now: number): ControlDecision {
   if (run.deletedAt !== null) return refused(run, 'deleted')
   if (run.session !== null || seq !== run.seq) return refused(run, 'changed')
   const isStopped = run.status === 'paused'
-  // Only what was counted apart is taken back, and only while it counts.
+  // Only crashes in isolation are taken back, and only while they count.
   if (!diedIsolated(run) || !(isStopped || run.readiness === 'isolated')) {
     return { answer: { outcome: 'done', run }, write: null }
   }

@@ -1,9 +1,9 @@
-// What somebody who does not hold a run makes of it: the entries that are appended and the row as it is afterwards. The
-// decisions behind it (`control.ts`, `takeover.ts`) are pure and shared by all stores, which write what they are given.
+// A change of a run by a process that does not hold it: the entries that are appended and the row afterwards. The decisions
+// behind it (`control.ts`, `claims/takeover.ts`) are pure and shared by all stores, which write the result.
 
 import type { Draft } from '../model/entry.ts'
 import { isTerminal, type Run } from '../model/run.ts'
-import { isolatedDelayMs, isSuspect } from './suspect.ts'
+import { isolatedDelayMs, isSuspect } from './claims/suspect.ts'
 
 export interface Rewrite {
   readonly run: Run
@@ -26,15 +26,15 @@ export function rewrite(run: Run, append: readonly Draft[], change: Change, now:
   }
 }
 
-/** Nobody holds the run, and nothing but an operator can move it. */
+/** The run has no holder, and only an operator can move it. */
 export const idle = { readiness: 'idle', due: null, session: null, deadline: null } as const
 
 /** The end of a run: there is nothing more to wait for. */
 export const over = { ...idle, controlRequest: null, expiresAt: null } as const
 
 /**
- * Nobody holds the run, and whoever can perform it may claim it now; a suspect is claimed in isolation, and later each time that it
- * died so; a deleted one is claimed by nobody.
+ * The run has no holder, and any worker that can perform it may claim it now; a suspect is claimed in isolation, and later
+ * each time that it died so; a deleted run is never claimed.
  */
 export function ready(run: Run, now: number): Pick<Run, 'readiness' | 'due' | 'session' | 'deadline'> {
   if (run.deletedAt !== null) return idle

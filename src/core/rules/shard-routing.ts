@@ -1,5 +1,4 @@
-// Where a new run lives, if there are several shards: with whatever must be unique about it, so that one shard can say
-// whether it is.
+// Which shard a new run belongs to: that of its unique key, so that one shard can decide whether it is unique.
 
 import { shardFor } from '../model/run-id.ts'
 import type { Random } from '../runtime/ports.ts'

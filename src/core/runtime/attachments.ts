@@ -1,9 +1,9 @@
-// What entries do beyond standing in the journal: messages that leave the mailbox with them, runs that they start, what the
-// run watches from there on. It is kept until the entry is durable, because a refused batch is sent again.
+// The effects of entries beyond the journal: messages that leave the mailbox with them, runs that they start, targets that
+// the run begins or ceases to watch. They are kept until the entry is durable, because a refused batch is sent again.
 //
-// What one transition carries is the sum: a watch that is over before it was sent is never sent, a child whose end nobody
-// waits for any more is started without being watched, and one whose end is waited for meanwhile is started as watched: a
-// store looks for what is watched before it starts anything.
+// One transition carries the sum: a watch that is over before it was sent is never sent, a child whose end is no longer
+// awaited is started without being watched, and one whose end is awaited meanwhile is started as watched: a store looks up
+// watched runs before it starts any.
 
 import { targetOf, type WaitTarget } from '../model/wait-target.ts'
 import { startsSizeOf, type ChildStart, type Outbound } from '../model/transition.ts'
@@ -21,7 +21,7 @@ interface Attached {
   readonly attachment: Attachment
 }
 
-/** What an empty list is before its first member: most entries have nothing attached. */
+/** Stands for an empty list until its first member: most entries have nothing attached. */
 const none: never[] = []
 
 export class Attachments {
@@ -48,14 +48,14 @@ export class Attachments {
     return takenOf(this.list)
   }
 
-  /** About how many bytes weighs what is attached to entries after that place, for each that has something. */
+  /** The approximate size in bytes of the attachments of each entry after that place that has any. */
   sizesAfter(place: number): ReadonlyMap<number, number> {
     if (this.list.length === 0) return weightless
     const later = this.list.filter(({ seq }) => seq > place)
     return new Map(later.map(({ seq, attachment }) => [seq, sizeOfAttached(attachment)]))
   }
 
-  /** What a transition carries that appends the entries between two places. */
+  /** The attachments of a transition that appends the entries between two places. */
   between(after: number, upTo: number): { readonly takes: readonly string[]; readonly outbound: Outbound | null } {
     if (this.list.length === 0) return nothing
     const list = this.list.filter(({ seq }) => seq > after && seq <= upTo)
@@ -66,7 +66,7 @@ export class Attachments {
 const weightless: ReadonlyMap<number, number> = new Map()
 const nothing = { takes: none, outbound: null } as const
 
-/** About how many bytes weighs what is attached to an entry. */
+/** The approximate size in bytes of the attachments of an entry. */
 export function sizeOfAttached({ starts }: Attachment): number {
   return starts === undefined ? 0 : startsSizeOf(starts)
 }
@@ -99,7 +99,7 @@ function outboundOf(list: readonly Attached[]): Outbound | null {
   return { starts: [...starts.values()], watches: [...watches.values()], unwatches: [...unwatches.values()] }
 }
 
-/** What tells two things apart that a run watches. */
+/** A key that distinguishes the targets that a run watches. */
 export function waitTargetKey(watched: WaitTarget): string {
   return `${watched.kind} ${targetOf(watched)}`
 }

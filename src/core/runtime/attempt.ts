@@ -1,8 +1,7 @@
-// One attempt of one step, or to undo one: what its function is given, its abort signal and its timeout. An attempt is
-// closed once, by its result, its timeout, the loss of its run, or because nobody waits for it any longer; whatever its function
-// does afterwards is ignored. The cancellation or failure of its run does not close it: its function is told to stop, and its
-// result still counts.
-// One whose result is being committed together with the user's own writes is sealed: only the answer closes it.
+// One attempt of one step, or of its undo: the tools of its function, its abort signal and its timeout. An attempt is closed
+// once, by its result, its timeout, the loss of its run, or because it is abandoned; after that its function is ignored. The
+// cancellation or failure of its run does not close it: its signal is aborted, and its result still counts. An attempt whose
+// result is being committed together with the user's own writes is sealed: only the answer closes it.
 
 import type { Host } from '../definition/definition.ts'
 import { formatMs } from '../definition/duration.ts'
@@ -12,16 +11,19 @@ import type { Run } from '../model/run.ts'
 import { inspected } from '../text/inspect.ts'
 import { LazyAbortSignal } from './lazy-abort-signal.ts'
 
-/** What a step's function is given. */
+/** The argument of a step's function. */
 export interface StepTools {
-  /** The same on every attempt of this step, and safe in an HTTP header: give it to whatever you call. */
+  /** The same on every attempt of this step, and safe in an HTTP header: pass it to the services that you call. */
   readonly idempotencyKey: string
   /** 1 for the first. */
   readonly attempt: number
   readonly isRetry: boolean
   /** Aborts on timeout, on cancellation or failure of the run, at the end of the shutdown timeout, and on loss of the lease. */
   readonly abortSignal: AbortSignal
-  /** True once the run is being cancelled. What the function returns all the same is recorded, and undone if it says how. */
+  /**
+   * True once the run is being cancelled. A result that the function returns all the same is recorded, and undone if the step
+   * has an undo function.
+   */
   isCancelled(): boolean
   /** Says that the attempt is alive: its timeout and the run's lease count anew. Throws if the attempt was aborted. */
   heartbeat(): void
@@ -36,7 +38,7 @@ interface AttemptDeps {
   readonly isCancelled: boolean
 }
 
-/** Who takes the outcome of an attempt, and of which call it is. */
+/** The receiver of the outcome of an attempt, and the call of that attempt. */
 export interface AttemptListener<Task> {
   succeeded(task: Task, attempt: Attempt, value: unknown): void
   failed(task: Task, attempt: Attempt, error: unknown): void
@@ -97,17 +99,20 @@ export class Attempt extends LazyAbortSignal implements StepTools {
     return Math.round(this.deps.host.ports.clock.monotonic() - this.startedAt)
   }
 
-  /** Its function runs, and what it gives back counts. */
+  /** Its function runs, and its result counts. */
   get isOpen(): boolean {
     return this.state === 'running' || this.state === 'sealed'
   }
 
-  /** Calls the function. Its outcome is told once, unless the attempt is closed by something else before. */
+  /** Calls the function. Its outcome is reported once, unless the attempt is closed before. */
   run<Task>(perform: (tools: StepTools) => unknown, task: Task, by: AttemptListener<Task>): void {
     void this.stepOfHoldfast(this.outcomeOf(perform), task, by)
   }
 
-  /** An async function whose name (`stepMark`) the runtime shows in the trace of awaits of all that the step's function awaits. */
+  /**
+   * An async function whose name (`stepMark`) the runtime shows in the trace of awaits of all that the step's function
+   * awaits.
+   */
   private async stepOfHoldfast<Task>(outcome: Promise<unknown>, task: Task, by: AttemptListener<Task>): Promise<void> {
     let value: unknown
     try {
@@ -119,7 +124,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
     if (this.close()) by.succeeded(task, this, value)
   }
 
-  /** A function that throws at once fails like one that rejects: later, when whatever else begins now has begun. */
+  /** A function that throws at once fails like one that rejects: later, when all other attempts of this turn have begun. */
   private outcomeOf(perform: (tools: StepTools) => unknown): Promise<unknown> {
     try {
       return Promise.resolve(this.call(perform))
@@ -135,7 +140,7 @@ export class Attempt extends LazyAbortSignal implements StepTools {
     return this.followed(scopes, perform)
   }
 
-  /** Apart from `call`, which would make a scope for the closure with each of the many calls that nobody follows. */
+  /** Separate from `call`, which would make a scope for the closure with each of the many calls that are not followed. */
   private followed(scopes: Scopes, perform: (tools: StepTools) => unknown): unknown {
     return scopes.run(this, () => this.perform(perform))
   }
@@ -199,7 +204,9 @@ export class Attempt extends LazyAbortSignal implements StepTools {
   }
 }
 
-/** The name of the functions that await those of steps and transactions: whatever has it among its awaiters is inside of one. */
+/**
+ * The name of the functions that await those of steps and transactions: code that has it among its awaiters is inside of one.
+ */
 export const stepMark = 'stepOfHoldfast'
 
 /** The step of that run from inside which code runs now, as far as that is known; null if it is none. */

@@ -1,5 +1,5 @@
-// How long to pause before something that was unavailable is tried again: longer each time, with jitter, never for ever. And
-// how to wait for something that may never come.
+// The pauses before a failed operation is tried again: longer each time, with jitter, never for ever. And a bound on waiting
+// for a result that may never come.
 
 import { randomFraction, type Cancel, type Clock, type Ports, type Random } from './ports.ts'
 
@@ -29,7 +29,10 @@ export function createBackoff(
   return () => new Promise((resolve) => clock.after(delay(), resolve))
 }
 
-/** Settles with the work, or after that time with what `late` says, if anything. The work goes on, and nobody hears of it. */
+/**
+ * Settles with the work, or after that time with the result of `late`, if there is one. The work goes on, and its result is
+ * ignored.
+ */
 export async function withTimeout<Result>(
   clock: Pick<Clock, 'after'>,
   ms: number,

@@ -10,6 +10,6 @@ export interface Exit {
   readonly continues: Continuation | null
   /** The mailbox is known to be empty when so many messages had arrived; undefined if that is not known. */
   readonly emptyAt?: number | undefined
-  /** It is what somebody asked for, and of no meaning if nobody does any more. */
+  /** It applies a control request, and is void if that request was withdrawn. */
   readonly applies?: 'pause' | null
 }

@@ -1,21 +1,22 @@
-// The writing end of one run's journal while this process holds the run. Entries get their place when they are appended
-// and reach the store in batches; what must not happen before they are durable waits here (the barrier).
-// When the store refuses a batch, nothing more is written and the owner is told once; but for the last one, which the
-// store may refuse because somebody wants something else of the run: then it is taken back without its last entry.
+// The writing end of one run's journal while this process holds the run. Entries get their place when they are appended and
+// reach the store in batches; effects that must not happen before they are durable wait here (the barrier). When the store
+// refuses a batch, nothing more is written and the owner is notified once. The last batch is an exception: the store may
+// refuse it because of a control request, and then it is taken back without its last entry.
 //
 // An entry may also be committed inside a transaction of the user's, with everything that was appended before it:
 //
 //   free     → held      `hold`: everything is durable, and the transaction begins. From here on entries gather
-//   held     → free      `release`: nothing of the run goes into the transaction, and what gathered is sent as usual
-//   held     → carrying  `carry`: the entry has its place, and what gathered up to it goes through the transaction
+//   held     → free      `release`: no entry goes into the transaction, and the gathered entries are sent as usual
+//   held     → carrying  `carry`: the entry has its place, and the entries gathered up to it go through the transaction
 //   carrying → free      `landed`: it was committed. `bounced`: it was rolled back, and another entry takes the place of
-//                        that one; what gathered is sent as usual
-//   any      → lost      the store refused it, or nobody knows what became of it
+//                        that one; the gathered entries are sent as usual
+//   any      → lost      the store refused it, or its outcome is unknown
 
 import { Attachments, sizeOfAttached, type Attachment } from './attachments.ts'
 import type { Acknowledged, Claim, Host } from '../definition/definition.ts'
 import { undoOf, type Draft } from '../model/entry.ts'
 import { bug, isHoldfastError, type ErrorCode } from '../errors/error.ts'
+import { Barrier } from './barrier.ts'
 import type { Exit } from './exit.ts'
 import { keepPatiently } from '../payload/fetch.ts'
 import { holdsNote } from '../payload/place.ts'
@@ -33,15 +34,10 @@ import { listed } from '../rows/wake-names.ts'
 import type { Due } from '../model/due.ts'
 import { WrittenKey } from '../payload/written-key.ts'
 
-interface Barrier {
-  readonly seq: number
-  readonly pass: (at: number) => void
-}
-
 export interface WriterListener {
-  /** Nothing more can be written: the store refused, or somebody gave up. */
+  /** Nothing more can be written: the store refused, or the run was given up here. */
   lost(reason: unknown): void
-  /** What somebody wants of the run, as of the last commit; null if nothing. */
+  /** The control request of the run, as of the last commit; null if there is none. */
   applyControl(controlRequest: ControlRequest | null): void
 }
 
@@ -53,7 +49,7 @@ interface Sending extends Omit<Exit, 'status'> {
 /** From so many entries on it is not worth waiting for more to go with them. */
 const crowd = 100
 
-/** What an empty list is before its first member, which gets a list of its own size: most never have a second. */
+/** Stands for an empty list until its first member, which gets a list of its own size: most never have a second. */
 const none: never[] = []
 
 export class JournalWriter {
@@ -69,11 +65,11 @@ export class JournalWriter {
   private lease: Lease
   private unsent: Draft[] = none
   private unsentBytes = 0
-  /** What entries do besides, until they are durable. */
+  /** The effects of entries beyond the journal, until they are durable. */
   private readonly attachments = new Attachments()
   private sent = 0
   private durable = 0
-  /** What was sent and is not durable. */
+  /** Entries that were sent and are not durable. */
   private flying: readonly Draft[] = none
   private last: Draft | null = null
   /** Payloads that are still on their way to where large values are kept. */
@@ -81,7 +77,7 @@ export class JournalWriter {
   private offloads: Promise<unknown> | null = null
   private barriers: Barrier[] = none
   private lost = false
-  /** The last commit is about to be sent: what was appended goes with it and not before. */
+  /** The last commit is about to be sent: the appended entries go with it and not before. */
   private leaving = false
   /** Whose transaction the next entries wait for, and whether they are on their way through it. */
   private holder: object | null = null
@@ -124,14 +120,14 @@ export class JournalWriter {
     return this.sent === this.durable && this.offloading === 0
   }
 
-  /** So much was appended that it should be sent, whatever else is still to come. */
+  /** So much was appended that it should be sent, regardless of entries still to come. */
   get isCrowded(): boolean {
     return this.unsent.length >= crowd || this.unsentBytes >= mostBytes
   }
 
   /**
-   * Takes the next place in the journal. A payload past the offload threshold is moved away before it is sent, unless it is
-   * kept already. What is attached happens with it.
+   * Takes the next place in the journal. A payload past the offload threshold is offloaded before it is sent, unless it is
+   * kept already. The attachment takes effect with the entry.
    */
   append(draft: Draft, attachment: Attachment | null = null, isKept = false): void {
     this.seq += 1
@@ -152,7 +148,7 @@ export class JournalWriter {
     this.offloads = Promise.all([this.offloads, this.offload(draft, seq)])
   }
 
-  /** Forgets what was appended and not sent. */
+  /** Forgets entries that were appended and not sent. */
   discard(): void {
     this.unsent = []
     this.unsentBytes = 0
@@ -161,7 +157,7 @@ export class JournalWriter {
     this.barriers = this.barriers.filter(({ seq }) => seq <= this.sent)
   }
 
-  /** Sends what was appended and not yet sent. */
+  /** Sends entries that were appended and not yet sent. */
   flush(): void {
     if (this.unsent.length === 0 || this.offloading > 0 || this.lost || this.leaving || this.holder !== null) return
     this.send(null, null).then(this.acknowledged, this.refused)
@@ -176,7 +172,7 @@ export class JournalWriter {
 
   /** Calls `pass` with the commit's time once everything appended so far is durable. Sends nothing by itself. */
   whenDurable(pass: (at: number) => void): void {
-    const barrier: Barrier = { seq: this.seq, pass }
+    const barrier = new Barrier(this.seq, pass)
     if (this.barriers.length === 0) this.barriers = [barrier]
     else this.barriers.push(barrier)
   }
@@ -222,12 +218,12 @@ export class JournalWriter {
     return commit(this.transition(null, null, seq))
   }
 
-  /** What was carried is committed. */
+  /** The carried entries are committed. */
   landed(by: object, answer: Acknowledged): void {
     if (this.letGo(by)) this.acknowledged(answer)
   }
 
-  /** What was carried is not committed: it goes again, but for the entry at that place, which is another now. */
+  /** The carried entries are not committed: they are sent again, except for the entry at that place, which is replaced. */
   bounced(by: object, seq: number, draft: Draft): void {
     if (!this.letGo(by)) return
     this.unsent = [...this.flying, ...this.unsent]
@@ -256,7 +252,7 @@ export class JournalWriter {
     if (this.lost) throw bug('A run that was lost cannot leave')
     this.last = this.unsent.at(-1) ?? null
     return this.send(exit, null).then((answer) => {
-      // The lease was kept, because somebody wants something: the run goes on here.
+      // The lease was kept, because there is a control request: the run goes on here.
       if (!answer.released) this.leaving = false
       this.acknowledged(answer)
       return answer
@@ -264,8 +260,8 @@ export class JournalWriter {
   }
 
   /**
-   * The store refused the last batch, and with it whatever had been merged with that. All but the last entry goes again, as
-   * a checkpoint, at the same places.
+   * The store refused the last batch, and with it all entries that had been merged with it. All but the last entry are sent
+   * again, as a checkpoint, at the same places.
    */
   takeBack(): void {
     this.unsent = this.flying.slice(0, -1)
@@ -278,9 +274,9 @@ export class JournalWriter {
   }
 
   /**
-   * Sends everything together with parking. False if a message of one of these names, or a control request, came in between: look again.
-   * `wants` is null if any message can move the run on. `inbox` is how many messages the owner has seen, or does not want to
-   * see; it is all that have arrived, if it is left out.
+   * Sends everything together with parking. False if a message of one of these names, or a control request, came in between:
+   * look again. `wants` is null if any message can move the run on. `inbox` is how many messages the owner has seen, or does
+   * not want to see; it is all that have arrived, if it is left out.
    */
   async park(due: Due, wakeNames: readonly string[] | null, inbox = this.arrived): Promise<boolean> {
     const answer = await this.send({ status: 'waiting', due, continues: null }, { inbox, wakeNames: listed(wakeNames) })
@@ -323,7 +319,7 @@ export class JournalWriter {
     const undo = undoOf(append)
     const { takes, outbound } = this.attachments.between(seq, upTo)
     const id = host.transitionId()
-    // One literal: a spread of it was a fifth of what a run costs.
+    // One literal: a spread of it was a fifth of the cost of a run.
     return {
       id,
       runId,
@@ -349,7 +345,7 @@ export class JournalWriter {
     this.heard(answer.inbox)
     this.attachments.settle(answer.seq)
     this.key.settle(answer.seq)
-    // Before any barrier is passed: what somebody wants may keep a step from beginning.
+    // Before any barrier is passed: a control request may prevent a step from beginning.
     this.listener.applyControl(answer.controlRequest)
     while (!this.lost && this.barriers[0] !== undefined && this.barriers[0].seq <= this.durable) {
       this.barriers.shift()?.pass(answer.at)

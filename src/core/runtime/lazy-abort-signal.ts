@@ -1,4 +1,4 @@
-// An abort signal that is made when somebody looks at it: most functions never do.
+// An abort signal that is made when a function reads it: most functions never do.
 
 export class LazyAbortSignal {
   private controller: AbortController | null = null
@@ -11,17 +11,17 @@ export class LazyAbortSignal {
     return this.controller.signal
   }
 
-  /** Whoever looks at the signal was told to stop. */
+  /** The signal is aborted. */
   get isAborted(): boolean {
     return this.hasAborted
   }
 
-  /** Why, once it was told. */
+  /** The reason, once it was aborted. */
   get abortReason(): unknown {
     return this.reason
   }
 
-  /** Tells whoever looks at the signal to stop, the first time with this reason. */
+  /** Aborts the signal; the first reason counts. */
   signalAbort(reason: unknown): void {
     if (this.hasAborted) return
     this.hasAborted = true

@@ -1,23 +1,23 @@
-// What the engine asks of the machine that it runs on. Everything that is not a pure function of its arguments
-// comes through these ports, so that a test or the simulator can own time, chance and order.
+// The ports of the engine to the machine that it runs on. Everything that is not a pure function of its arguments comes
+// through them, so that a test or the simulator can control time, randomness and order.
 
 export type Cancel = () => void
 
 export interface Clock {
   /** Wall time in milliseconds since 1970. */
   now(): number
-  /** Milliseconds on a clock that never steps back; only differences mean something. */
+  /** Milliseconds on a clock that never steps back; only differences are meaningful. */
   monotonic(): number
   /**
-   * What part of the time that passes here may not have passed in the store. A clock from which the store takes its own time
-   * says 0. @default 0.005
+   * The fraction of the time that passes here which may not have passed in the store. A clock that the store itself reads has
+   * 0. @default 0.005
    */
   readonly drift?: number
   /** Calls `wake` once, after at least `ms` milliseconds. Until then it keeps the process alive. */
   after(ms: number, wake: () => void): Cancel
   /**
-   * As `after`, but does not keep the process alive: for what is only worth a line in the log. @default such lines are not
-   * written
+   * As `after`, but does not keep the process alive: for work that is only worth a line in the log. @default such lines are
+   * not written
    */
   background?(ms: number, wake: () => void): Cancel
 }
@@ -49,7 +49,7 @@ export interface Logger {
   error(message: string, details?: Readonly<Record<string, unknown>>): void
 }
 
-/** The same logger, but it harms nobody: what it throws, or rejects with, is dropped. */
+/** The same logger, but it never throws: its errors and rejections are dropped. */
 export function harmless(logger: Logger): Logger {
   const guarded =
     (level: keyof Logger): Logger['info'] =>
@@ -77,37 +77,42 @@ export interface Performance {
 
 export interface Effects {
   /**
-   * Calls `work`, the function of a step, with these tools or with others of its kind. What this returns, throws or
-   * rejects with is what the function did; as long as it has not settled, the attempt is under way.
+   * Calls `work`, the function of a step, with these tools or with others of its kind. Its result, error or rejection counts
+   * as that of the function; as long as it has not settled, the attempt is under way.
    */
   perform<Tools extends object>(attempt: Performance, tools: Tools, work: (tools: Tools) => unknown): unknown
 }
 
 /**
- * Follows a call through everything that it awaits, so that it can be told later on whose behalf code runs. Following costs
- * the whole process a little with every promise, so an implementation need not follow every call of a step.
+ * Follows a call across every `await`, so that it is known later on whose behalf code runs. Following costs the whole process
+ * a little with every promise, so an implementation need not follow every call of a step.
  */
 export interface Scopes {
-  /** Tells whether the next call of that step is to be followed, by what the body calls it: `charge` also for `eu/charge#2`. */
+  /**
+   * Tells whether the next call of that step is to be followed, by the name that the body uses: `charge` also for
+   * `eu/charge#2`.
+   */
   follows(type: string, step: string): boolean
-  /** Calls `work`: in it, and in what it awaits, `current` gives `scope`. */
+  /** Calls `work`: in it, and in all code that it awaits, `current` returns `scope`. */
   run(scope: object, work: () => unknown): unknown
   current(): object | undefined
   /**
-   * Tells whether a function of that name awaits what runs now, directly or not: for calls that were not followed. What a callback
-   * runs, of a timer or an event, is not known to. Left out if every call is followed.
+   * Tells whether a function of that name awaits the code that runs now, directly or not: for calls that were not followed.
+   * It cannot know that of a callback of a timer or an event. Left out if every call is followed.
    */
   isAwaitedBy?(name: string): boolean
+  /** A function that calls `work` with the async context of this call: no code that `work` begins sees that of its caller. */
+  snapshot(): (work: () => void) => void
 }
 
 /**
- * Knows that code of a body runs, and not that of the engine or of a step: for tests that find what a body must not do. What such
- * code awaits is followed, too.
+ * Knows that code of a body runs, and not that of the engine or of a step: for tests that find forbidden actions of a body.
+ * Code that it awaits is followed, too.
  */
 export interface Bodies {
   /** Calls code of a body: of a run of that type. */
   enter<Result>(type: string, work: () => Result): Result
-  /** Calls the engine, which a body has asked for something. */
+  /** Calls the engine on behalf of a body. */
   leave<Result>(work: () => Result): Result
 }
 
@@ -117,11 +122,11 @@ export interface Ports {
   readonly random: Random
   readonly digest: Digest
   readonly logger: Logger
-  /** What the functions of steps do to the world goes through it. @default they are called directly */
+  /** The effects port: functions of steps are called through it. @default they are called directly */
   readonly effects?: Effects
-  /** Knows calls that come from inside a step after it has awaited something. @default only those before that are known */
+  /** Knows calls that come from inside a step after an `await`. @default only those before it are known */
   readonly scopes?: Scopes
-  /** Tells code of bodies from all other. @default nobody wants to know */
+  /** Distinguishes code of bodies from all other code. @default it is not distinguished */
   readonly bodies?: Bodies
 }
 
@@ -130,7 +135,7 @@ export function callBody<Result>({ bodies }: Pick<Ports, 'bodies'>, type: string
   return bodies === undefined ? work() : bodies.enter(type, work)
 }
 
-/** Calls the engine, which a body has asked for something, through the port if there is one. */
+/** Calls the engine on behalf of a body, through the port if there is one. */
 export function leaveBody<Result>({ bodies }: Pick<Ports, 'bodies'>, work: () => Result): Result {
   return bodies === undefined ? work() : bodies.leave(work)
 }

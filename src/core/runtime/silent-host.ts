@@ -1,7 +1,7 @@
-// A host for a body that is only looked at: it lends time, and what the journal keeps elsewhere. Nothing is begun, written
-// or sent through it, because nothing that a body asks of it is ever answered.
+// A host for a body that is only observed: it provides time, and payloads that the journal keeps elsewhere. Nothing is begun,
+// written or sent through it, because it never answers a request of a body.
 
-import type { Host } from '../definition/definition.ts'
+import type { DepartureListener, Host } from '../definition/definition.ts'
 
 export type Lender = Pick<
   Host,
@@ -16,6 +16,9 @@ export type Lender = Pick<
   | 'tokenKey'
 >
 
+/** Listens to a departure that concerns no code. */
+export const silentListener: DepartureListener = { departed: () => undefined }
+
 export function silentHost(lender: Lender): Host {
   const silent = (): void => undefined
   const unanswered = (): Promise<never> => new Promise(() => undefined)
@@ -29,7 +32,7 @@ export function silentHost(lender: Lender): Host {
     now: () => lender.now(),
     pauseCheckMs: lender.pauseCheckMs,
     mailbox: unanswered,
-    // What its workflow refuses, it refuses at every replay.
+    // A child that its workflow refuses is refused at every replay.
     prepare: ({ workflow, input }) => {
       const checked = workflow.validate(input)
       return checked instanceof Promise ? checked.then(unanswered) : unanswered()

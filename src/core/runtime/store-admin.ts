@@ -1,4 +1,4 @@
-// What a store answers to people and pages, beside the port by which runs move.
+// The administrative queries of a store, for people and pages, beside the port by which runs move.
 
 import type { Fate, Message } from '../model/message.ts'
 import type { Run, RunStatus } from '../model/run.ts'
@@ -21,15 +21,15 @@ export interface StoreAdmin {
   otherKeys(keys: readonly string[], atMost: number): Promise<readonly KeyCount[]>
 
   /**
-   * Puts other texts in the place of payloads of one run, which must mean the same: they were encrypted anew. All of it or
-   * nothing, and only while nobody holds the run and its journal is where the caller has read it. An entry that has no payload,
-   * or that is not there, is passed over, and so is such a message.
+   * Replaces the texts of payloads of one run by others that must mean the same: they were encrypted anew. All of them or
+   * none, and only while the run has no holder and its journal ends where the caller has read it. An entry that has no
+   * payload, or that is not there, is skipped, and so is such a message.
    */
   rewritePayloads(request: PayloadRewrite): Promise<PayloadsRewritten>
 
   /**
-   * Checks what must be true of every committed state, whatever crashed or raced: all invariants of docs/invariants.md that
-   * are about states. It reads everything, and changes nothing.
+   * Checks the invariants of every committed state, after any crash or race: all invariants of docs/invariants.md that are
+   * about states. It reads everything, and changes nothing.
    */
   doctor(): Promise<readonly InvariantCheck[]>
 }
@@ -50,7 +50,7 @@ export interface PayloadRewrite {
   readonly messages: readonly { readonly id: string; readonly data: string }[]
 }
 
-/** `held`: somebody performs the run. `changed`: its journal has moved on since it was read. Nothing was written then. */
+/** `held`: the run has a holder. `changed`: its journal has grown since it was read. In both cases nothing was written. */
 export type PayloadsRewritten = 'written' | 'held' | 'changed' | 'not-found'
 
 export interface DeadLetterFilter {
@@ -61,7 +61,7 @@ export interface DeadLetterFilter {
 
 /** A message that its run had not read when it ended, or that came later, and whose policy is to keep it. */
 export interface DeadLetter extends Message {
-  /** What its run had become. */
+  /** The status that its run had reached. */
   readonly status: RunStatus
   readonly endedAt: number | null
 }

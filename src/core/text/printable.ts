@@ -1,5 +1,5 @@
-// What may stand in a name, and how any other text is shown: the one place that knows which characters a terminal, a log or a
-// reader could be fooled with. Everything that comes from data, files or arguments passes `visible` before a person sees it.
+// Which characters a name may have, and how any other text is shown: the one place that knows which characters could mislead
+// a terminal, a log or a reader. All text from data, files or arguments passes `visible` before a person sees it.
 
 /** Tells whether a text has no control characters, no line separators and no half of a surrogate pair. */
 export function isPrintable(text: string): boolean {

@@ -1,6 +1,6 @@
-// Help for a programmer who misspelt a name: what was probably meant, and which options exist.
-// A suggestion is made only when it is really close, because a wrong one costs more time than none. Whatever is
-// given here may come from anywhere, so the work is bounded and no object is asked to print itself.
+// Help for a programmer who misspelt a name: the name that was probably meant, and the options that exist. A suggestion is
+// made only when it is really close, because a wrong one costs more time than none. The arguments may come from any source,
+// so the work is bounded and no object is asked to print itself.
 
 import { HoldfastError } from '../errors/error.ts'
 
@@ -26,7 +26,7 @@ export function closest(name: string, candidates: Iterable<string>): string | un
   return best
 }
 
-/** ` Did you mean "x"?`, to be put behind a sentence, or nothing; always nothing for what is no text. */
+/** ` Did you mean "x"?`, to be put behind a sentence, or nothing; always nothing for a value that is no text. */
 export function didYouMean(name: unknown, candidates: Iterable<string>): string {
   const meant = typeof name === 'string' ? closest(name, candidates) : undefined
   return meant === undefined ? '' : ` Did you mean "${meant}"?`
@@ -41,7 +41,7 @@ export function checkOptions(options: unknown, allowed: readonly string[], where
   const keys = Object.keys(options)
   for (const [at, key] of keys.entries()) {
     if (allowed.includes(key)) continue
-    // Whoever gives a hundred thousand is told of some.
+    // Of a hundred thousand unknown options only some are named.
     const others = keys.slice(at, at + mostNamed).filter((other) => !allowed.includes(other))
     const unknown = others.map((other) => other.slice(0, longestName))
     throw new HoldfastError(

@@ -1,11 +1,11 @@
-// Gathers items while a flush is on its way and sends them together with the next; when nothing is on its way, an item
-// goes at once. There is no timer in it, so batching adds no latency. Which items go together is told in lanes.ts.
+// Gathers items while a flush is on its way and sends them together with the next; when nothing is on its way, an item goes
+// at once. There is no timer in it, so batching adds no latency. lanes.ts decides which items go together.
 //
-// A flush that is refused as a whole is tried again as it was if the store is unavailable (a lost answer is harmless:
-// every item carries an id that makes its repetition a no-op), and split in half otherwise, until the item that the
-// store cannot take stands alone. That one is rejected; nothing else is harmed. What somebody else has locked, and a flush
-// that takes the store too long or that it leaves unanswered while it answers others, leave the way of the others: see
-// slow-path.ts.
+// A flush that is refused as a whole is sent again unchanged if the store is unavailable (a lost answer is harmless: every
+// item carries an id that makes its repetition a no-op), and split in half otherwise, until the item that the store cannot
+// take is alone. That item is rejected; no other is. Items whose rows another transaction has locked, and a flush that takes
+// the store too long or that it leaves unanswered while it answers other calls, go by the slow path, so that they delay no
+// other item: see slow-path.ts.
 
 import { Deferred } from '../../core/runtime/deferred.ts'
 import { bug, HoldfastError, isHoldfastError, isOfOneRow } from '../../core/errors/error.ts'
@@ -15,24 +15,26 @@ import { isTooSlow } from '../../core/errors/too-slow.ts'
 import type { BatchOptions } from '../../store.ts'
 import { SlowPath, unitsOf, type Remainder } from './slow-path.ts'
 import { isUnanswered } from '../store/bounded-store.ts'
-import { Lanes, type LaneOptions, type QueuedItem, type Taker, type Unit } from './lanes.ts'
+import { Lanes, QueuedItem, type LaneOptions, type Taker, type Unit } from './lanes.ts'
 
 export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> {
   /** Sends a batch; one answer per item, in order. */
   readonly flush: (items: readonly Item[], options: BatchOptions) => Promise<readonly Answer[]>
-  /** Called with what a flush answered, before anybody else knows of it. */
+  /** Called with the answers of a flush, before they are passed on. */
   readonly onAnswers?: (answers: readonly Answer[]) => void
-  /** What the error of a flush is taken for. @default itself */
+  /** Translates the error of a flush. @default itself */
   readonly errorOf?: (error: unknown) => unknown
   /** Whether the store answers anything at all now. @default it does not if it leaves a flush unanswered */
   readonly isAnswering?: (() => Promise<boolean>) | undefined
   /** How long the store may take for a flush. @default 15 s */
   readonly limitMs?: (() => number) | undefined
-  /** Nothing was done for this item, because somebody else has it for now: it is sent again apart from the others. */
+  /**
+   * Nothing was done for this item, because another transaction has locked its row: it is sent again apart from the others.
+   */
   readonly isBusy?: (answer: Answer) => boolean
-  /** What a warning calls an item: the run, or the topic. */
+  /** The name of an item in a warning: the run, or the topic. */
   readonly nameOf: (item: Item) => string
-  /** What a submitter gets for its item; `last` is false if a later one was merged into it. May throw to reject. */
+  /** The result for the submitter of an item; `last` is false if a later one was merged into it. May throw to reject. */
   readonly resultOf: (item: Item, answer: Answer, last: boolean) => Result
   /** From this many waiting items on, `room()` makes producers wait. @default 10,000 */
   readonly highWater?: number
@@ -41,7 +43,7 @@ export interface BatcherOptions<Item, Answer, Result> extends LaneOptions<Item> 
 /** While this many flushes are on their way, items gather. */
 const maxInFlight = 2
 
-/** How long a flush may take if nobody says so. */
+/** How long a flush may take unless the options say otherwise. */
 const usualLimitMs = 15_000
 
 /** One of the usual flushes. */
@@ -49,7 +51,7 @@ const common: BatchOptions = {}
 
 const atOnce = Promise.resolve()
 
-/** Somebody who waits until what was submitted before `upTo` is settled. */
+/** A caller that waits until all items submitted before `upTo` are settled. */
 interface Drain {
   readonly upTo: number
   readonly done: () => void
@@ -108,11 +110,11 @@ export class Batcher<Item, Answer, Result> {
     return answered.promise
   }
 
-  /** The same for somebody who has no use for a promise. */
+  /** The same for a caller that needs no promise. */
   enter(item: Item, taker: Taker<Result>): void {
     if (this.closed) return taker.reject(closedError())
     const order = this.submitted++
-    this.lanes.add({ item, order, taker, outcome: undefined, error: undefined, failed: false })
+    this.lanes.add(new QueuedItem(item, order, taker))
     this.pumpSoon()
   }
 
@@ -121,14 +123,14 @@ export class Batcher<Item, Answer, Result> {
     return this.lanes.waiting >= this.highWater
   }
 
-  /** Settles when there is room for more: what keeps a producer from outrunning the store. */
+  /** Settles when there is room for more: backpressure for producers that are faster than the store. */
   async room(): Promise<void> {
     while (this.isFull && !this.closed) {
       await new Promise<void>((resolve) => this.roomWaiters.push(resolve))
     }
   }
 
-  /** Settles when everything submitted so far has been answered, whatever is submitted meanwhile. */
+  /** Settles when everything submitted so far has been answered, regardless of items that are submitted meanwhile. */
   drain(): Promise<void> {
     const left = this.submitted - this.settled
     if (left === 0) return Promise.resolve()
@@ -146,7 +148,7 @@ export class Batcher<Item, Answer, Result> {
     this.makeRoom()
   }
 
-  /** Whatever is submitted in one wave of microtasks goes together. */
+  /** Items that are submitted in one wave of microtasks go together. */
   private pumpSoon(): void {
     if (this.pumping) return
     this.pumping = true
@@ -160,8 +162,8 @@ export class Batcher<Item, Answer, Result> {
   }
 
   /**
-   * Nearly every flush is answered the first time: no async function is made for it, of which three were a quarter of what a step
-   * allocates in memory.
+   * Nearly every flush is answered the first time: no async function is made for it. Three of them were a quarter of the
+   * allocations of a step in memory.
    */
   private fly(units: readonly Unit<Item, Result>[]): void {
     this.inFlight += 1
@@ -195,7 +197,7 @@ export class Batcher<Item, Answer, Result> {
     this.settle(inOrder(landed))
   }
 
-  /** Sends units until each has an outcome, but for what is left. Never rejects. */
+  /** Sends units until each has an outcome, except for the remainder. Never rejects. */
   private send(units: readonly Unit<Item, Result>[], options: BatchOptions): Promise<Remainder<Item, Result>> {
     const items = itemsOf(units)
     return this.tryToFlush(items, options).then(
@@ -236,7 +238,8 @@ export class Batcher<Item, Answer, Result> {
     const pause = createBackoff(this.ports)
     for (let error = this.errorOf(firstError); ;) {
       if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return this.isolate(units, error, options)
-      // Until somebody changes the policy, the one row is refused again and again: as what takes too long, it goes alone.
+      // Until an operator changes the row security policy, the one row is refused again and again: like a unit that takes too
+      // long, it goes alone.
       const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
       if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
       if (!this.closed) {
@@ -276,7 +279,7 @@ export class Batcher<Item, Answer, Result> {
       fail(only.members, error)
       return nothingLeft
     }
-    // One after the other, because they belong to one run: what is left when one cannot be settled goes apart.
+    // One after the other, because they belong to one run: the rest goes apart when one cannot be settled.
     const [first, second] = this.lanes.halve(only)
     const left = partsOf(await this.send([first], options))
     if (left.length > 0) return { ...nothingLeft, inParts: [{ unit: only, parts: [...left, second] }] }
@@ -284,7 +287,7 @@ export class Batcher<Item, Answer, Result> {
     return rest.length === 0 ? nothingLeft : { ...nothingLeft, inParts: [{ unit: only, parts: rest }] }
   }
 
-  /** What somebody else has locked is left. */
+  /** Returns the units that another transaction has locked. */
   private noteAll(units: readonly Unit<Item, Result>[], answers: readonly Answer[]): Remainder<Item, Result> {
     let locked: Unit<Item, Result>[] | null = null
     for (let at = 0; at < units.length; at += 1) {
@@ -345,7 +348,7 @@ function itemsOf<Item, Result>(units: readonly Unit<Item, Result>[]): readonly I
   return units.map(({ item }) => item)
 }
 
-/** Submitters are told in the order in which they came: that in which lanes became ready may be another. */
+/** Submitters are answered in the order in which they came: that in which lanes became ready may be another. */
 function inOrder<Item, Result>(submissions: QueuedItem<Item, Result>[]): readonly QueuedItem<Item, Result>[] {
   return submissions.sort((a, b) => a.order - b.order)
 }
@@ -370,7 +373,7 @@ function isNone<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>
   return locked.length + slow.length + inParts.length === 0
 }
 
-/** What is left of one unit. */
+/** The remaining parts of one unit. */
 function partsOf<Item, Result>({ locked, slow, inParts }: Remainder<Item, Result>): readonly Unit<Item, Result>[] {
   return [...locked, ...slow.flat(), ...inParts.flatMap(({ parts }) => parts)]
 }

@@ -1,14 +1,15 @@
-// How long callers wait for what they submitted to a batch.
+// How long callers wait for the items that they submitted to a batch.
 //
 //   waiting → sent      a flush that holds it goes to the store; from here on it may take effect
-//   sent    → answered  the store has told what became of it
+//   sent    → answered  the store has answered for it
 //   waiting → given up  the store has not answered anything for the storage timeout, or the caller aborts: it is never sent
 //   sent    → given up  this has had no answer for the storage timeout, or the caller aborts: it is not sent again, but may
 //                       have taken effect
 //
-// A long line in front of a store that answers is no reason to give up: whoever stands in it waits for his turn. Nor is somebody
-// else's item: a flush that took the store too long is cut into pieces (`slow-path.ts`), and whatever was in it counts anew from then
-// on. What goes alone counts no more: that is the item which takes too long, or stands behind it. What is given up is rejected with STORE_UNAVAILABLE, which names the id under which it can be repeated.
+// A long queue in front of a store that answers is no reason to give up: each item waits for its turn. Nor is the item of
+// another caller: a flush that took the store too long is cut into pieces (`slow-path.ts`), and the time of all its items
+// counts anew from then on. The time of an item that goes alone does not: that is the item which takes too long, or one
+// behind it. An item that is given up is rejected with STORE_UNAVAILABLE, which names the id under which it can be repeated.
 
 import { Deferred } from '../../core/runtime/deferred.ts'
 import { formatMs } from '../../core/definition/duration.ts'
@@ -19,25 +20,25 @@ import type { BatchOptions } from '../../store.ts'
 import type { Batcher } from './batcher.ts'
 import type { Taker } from './lanes.ts'
 
-/** How something is called in errors, and how its caller asks for it again without doing it twice. */
+/** The name of an item in errors, and how its caller repeats it without doing it twice. */
 export interface Called {
   readonly what: string
   readonly again: string
   readonly details: Readonly<Record<string, unknown>>
 }
 
-/** Who waits, and for what. Callers stand in a list in the order in which they came: no map of them is kept. */
+/** A caller and its item. Callers form a list in the order in which they came: no map of them is kept. */
 export class Caller<Given> implements Taker<unknown> {
   readonly given: Given
   readonly since: number
   private readonly callerTimeouts: CallerTimeouts<Given>
-  /** What the caller gets. */
+  /** The promise of the caller. */
   readonly answered = new Deferred<unknown>()
   /** When it first went to the store. */
   sentAt: number | null = null
-  /** Since when it waits for an answer that nobody else's item keeps from it. */
+  /** Since when it waits for an answer that no other caller's item delays. */
   countedFrom: number | null = null
-  /** False once it has got its answer, or was told that there is none. */
+  /** False once it has got its answer, or was rejected. */
   isWaiting = true
   deafen: Cancel | null = null
   before: Caller<Given> | null = null
@@ -64,7 +65,7 @@ export class Caller<Given> implements Taker<unknown> {
   }
 }
 
-/** What a flush answers for an item that it did not do, because nobody waits for it or the store refuses everything. */
+/** The answer of a flush for an item that was not done, because its caller gave up or the store refuses everything. */
 export class NotDone {
   readonly error: unknown
 
@@ -87,7 +88,7 @@ export class CallerTimeouts<Given> {
   private last: Caller<Given> | null = null
   /** When the store last answered a flush. */
   private answeredAt = Number.NEGATIVE_INFINITY
-  /** What the store said since then. */
+  /** The last error of the store since then. */
   private lastError: unknown = null
   private cancel: Cancel | null = null
 
@@ -98,7 +99,7 @@ export class CallerTimeouts<Given> {
   }
 
   /**
-   * Submits something, as soon as there is room, as the item that `made` makes of its caller. Settles with its answer, or when
+   * Submits a value, as soon as there is room, as the item that `made` makes of its caller. Settles with its answer, or when
    * the caller waits no longer.
    */
   submit<Item, Answer, Result>(
@@ -117,8 +118,8 @@ export class CallerTimeouts<Given> {
   }
 
   /**
-   * Sends what somebody waits for. What the store says of all that it is asked is told to each caller at once; nothing would
-   * become of sending it one by one.
+   * Sends the items whose callers still wait. An error of the store that concerns all items rejects each caller at once;
+   * sending them one by one would not help.
    */
   async flush<Answer>(
     callers: readonly Caller<Given>[],
@@ -215,7 +216,7 @@ export class CallerTimeouts<Given> {
     return this.error('STORE_UNAVAILABLE', given, { why, sent, cause: reason as unknown, heard: '' })
   }
 
-  /** Who was closed in the middle cannot know what became of what was sent. */
+  /** A caller whose Holdfast was closed cannot know the outcome of an item that was sent. */
   errorFor({ given, sentAt }: Caller<Given>, error: unknown): unknown {
     if (!isHoldfastError(error, 'CLOSED') || sentAt === null) return error
     const why = 'was sent and not answered when this Holdfast was closed'
@@ -245,7 +246,7 @@ async function enterLater<Given, Item, Answer, Result>(
   if (caller.isWaiting) batcher.enter(made(caller), caller)
 }
 
-/** Nobody is told of it any more. */
+/** Its caller has given up and gets no answer. */
 const unwanted = new NotDone(new HoldfastError('STORE_UNAVAILABLE', 'Its caller waits for it no longer.'))
 
 /** The answer to an item, if it was done. */

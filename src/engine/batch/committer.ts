@@ -1,6 +1,6 @@
-// The way in which every transition of this process reaches the store: gathered, merged per run, answered in order.
-// A refusal is an error for the one who submitted it and for nobody else. What the store refuses until somebody repairs it is
-// kept for that time, as when the store is away.
+// The path of every transition of this process to the store: gathered, merged per run, answered in order. A refusal is an
+// error for its submitter only. Transitions that the store refuses until an operator repairs it are kept until then, as when
+// the store is unavailable.
 
 import type { Acknowledged } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -46,7 +46,7 @@ function isCommitted(answer: Committed): answer is Extract<Committed, { outcome:
   return answer.outcome === 'committed'
 }
 
-/** What a transition costs besides its entries. */
+/** The size of a transition besides its entries. */
 const overheadBytes = 100
 
 function weightOf({ append, outbound = null }: Transition): number {

@@ -1,6 +1,6 @@
-// What waits to be sent, and what of it goes together. Items with the same key stand in one lane. A lane is in at most one
-// flush at a time, so the order within it is kept; what queues up in it meanwhile goes as one unit as far as it may be
-// merged. Lanes take turns: one that comes back from a flush stands behind those that were ready before it.
+// The items that wait to be sent, and which of them go together. Items with the same key are in one lane. A lane is in at
+// most one flush at a time, so the order within it is kept; items that queue up in it meanwhile go as one unit as far as they
+// may be merged. Lanes take turns: one that comes back from a flush goes behind those that were ready before it.
 
 export interface LaneOptions<Item> {
   /** Items with the same key stand in one lane. @default each in a lane of its own */
@@ -19,40 +19,49 @@ export interface Merge<Item> {
   readonly both: (first: Item, second: Item) => Item
 }
 
-/** Who waits for what becomes of an item. One of these is called, once. */
+/**
+ * Stands for an empty list until its first member, which gets a list of its own size: a list that grows takes room for 17,
+ * and a process that performs one run at a time never has a second member.
+ */
+const none: never[] = []
+
+/** Waits for the outcome of an item. One of these is called, once. */
 export interface Taker<Result> {
   resolve(result: Result): void
   reject(error: unknown): void
 }
 
-/** An item, who waits for it and, once that is known, what to tell them. */
-export interface QueuedItem<Item, Result> {
+/**
+ * An item, its taker and, once that is known, its outcome. A class, so that V8 never makes it in the old generation: see
+ * `ChurningMap`.
+ */
+export class QueuedItem<Item, Result> {
   readonly item: Item
   readonly order: number
   readonly taker: Taker<Result>
-  outcome: Result | undefined
-  error: unknown
-  failed: boolean
+  outcome: Result | undefined = undefined
+  error: unknown = undefined
+  failed = false
+
+  constructor(item: Item, order: number, taker: Taker<Result>) {
+    this.item = item
+    this.order = order
+    this.taker = taker
+  }
 }
 
-interface Lane<Item, Result> {
-  queue: QueuedItem<Item, Result>[]
-  flying: boolean
+class Lane<Item, Result> {
+  queue: QueuedItem<Item, Result>[] = none
+  flying = false
 }
 
-/** What goes as one item: the foremost of a lane, merged. */
+/** The items that go as one: the foremost of a lane, merged. */
 export interface Unit<Item, Result> {
   readonly lane: Lane<Item, Result>
   readonly item: Item
   readonly bytes: number
   readonly members: readonly QueuedItem<Item, Result>[]
 }
-
-/**
- * What an empty list is before its first member, which gets a list of its own size: one that grows takes room for 17, and a
- * process that performs one run at a time never has a second.
- */
-const none: never[] = []
 
 /** Idle lanes are kept for the next item of their key, until they are this many and most of all lanes. */
 const maxIdle = 1_000
@@ -69,7 +78,7 @@ export class Lanes<Item, Result> {
   private idle = 0
   /** Lanes that have a queue and are not in a flush. */
   private ready: Lane<Item, Result>[] = none
-  /** Where those begin: what is before was taken. */
+  /** The index of the first of those: the ones before were taken. */
   private front = 0
 
   constructor({ keyOf, sizeOf, merge, maxItems = 500, maxBytes = 4 * 1024 * 1024 }: LaneOptions<Item>) {
@@ -102,7 +111,7 @@ export class Lanes<Item, Result> {
     else this.ready.push(lane)
   }
 
-  /** As many of the ready lanes as fit into one batch; at least one, whatever it weighs. */
+  /** As many of the ready lanes as fit into one batch; at least one, regardless of its size. */
   take(): readonly Unit<Item, Result>[] {
     let units: Unit<Item, Result>[] = none
     let bytes = 0
@@ -160,12 +169,12 @@ export class Lanes<Item, Result> {
   private laneOf(item: Item): Lane<Item, Result> {
     if (this.keyOf === undefined) {
       this.idle += 1
-      return { queue: none, flying: false }
+      return new Lane()
     }
     const key = this.keyOf(item)
     let lane = this.byKey.get(key)
     if (lane === undefined) {
-      this.byKey.set(key, (lane = { queue: none, flying: false }))
+      this.byKey.set(key, (lane = new Lane()))
       this.idle += 1
     }
     return lane

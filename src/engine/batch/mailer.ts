@@ -1,19 +1,19 @@
-// The way in which everything that this process sends reaches the store: gathered, in the order in which it was sent, with
-// one call for each flush. What goes to one run, or to one topic, is in at most one flush at a time, so that its order is kept
-// also while two of them are on their way.
+// The path of every message of this process to the store: gathered, in the order in which they were sent, with one call for
+// each flush. The messages to one run, or to one topic, are in at most one flush at a time, so that their order is kept also
+// while two flushes are on their way.
 
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions, Busy, Delivered, MailboxRequest, NewBroadcast, NewMessage, Store } from '../../store.ts'
 import { Batcher } from './batcher.ts'
 import { done, NotDone, CallerTimeouts, type Called, type Caller } from './caller-timeouts.ts'
 
-/** What can be sent: to a run, or to a topic. */
+/** A message to a run, or to a topic. */
 export type OutgoingMessage = NewMessage | NewBroadcast
 
-/** For those who read a journal and do not care what lies in the mailbox. */
+/** For readers of a journal that do not need the mailbox. */
 export const noMessages: MailboxRequest = { names: [], limit: 0 }
 
-/** A message, the how-manieth it was, and what the store has answered; null as long as it has not. */
+/** A message, its number, and the answer of the store; null as long as there is none. */
 interface Numbered {
   readonly order: number
   readonly mail: OutgoingMessage
@@ -23,7 +23,7 @@ interface Numbered {
 /** A message, whose sender waits. */
 type Sent = Caller<Numbered>
 
-/** What a message costs besides its payload: it keeps a flush to a few thousand of them. */
+/** The size of a message besides its payload: it limits a flush to a few thousand of them. */
 const overheadBytes = 1_000
 
 export interface MailerOptions {
@@ -111,7 +111,7 @@ function nameOf(mail: OutgoingMessage): string {
   return 'topic' in mail ? `what is sent to the topic "${mail.topic.name}"` : `the messages to run ${mail.runId}`
 }
 
-/** How something that was sent is called in errors. The completion of a token is known by the token itself. */
+/** The name of a message in errors. The completion of a token is known by the token itself. */
 function calledMessage(mail: OutgoingMessage): Called {
   const what = 'topic' in mail ? `Broadcast ${mail.id}` : `Signal ${mail.id} to run ${mail.runId}`
   const isToken = !('topic' in mail) && mail.id === mail.name

@@ -1,6 +1,6 @@
-// Reads mailboxes of runs that are held here. Those that are asked for in the same turn are read together: a topic may wake
-// thousands at once. So many bytes are read at a time; who has got nothing of a name by then is read for again, because a wait
-// for that name must know whether there is something, but not all of it.
+// Reads mailboxes of runs that are held here. Requests of one turn are read together: a topic may wake thousands at once. So
+// many bytes are read at a time; a request that has got no message of a name by then is read again, because a wait for that
+// name must know whether there is one, but not all of them.
 
 import type { MailboxRead } from '../../core/definition/definition.ts'
 import { messagesAtOnce, type Message } from '../../core/model/message.ts'
@@ -13,7 +13,7 @@ export const bytesAtOnce = 16 * 1024 * 1024
 
 interface Asked {
   readonly runId: string
-  /** What is left to be asked for; null if that is any name. */
+  /** The names that are still to be read; null for any name. */
   readonly names: readonly string[] | null
   readonly messages: readonly Message[]
   readonly isCut: boolean
@@ -59,7 +59,7 @@ export class MailboxReader {
   }
 }
 
-/** Takes in what was read; null if that is enough. The first of a load gets at least one message, if there is one. */
+/** Takes in a reading; null if that is enough. The first of a load gets at least one message, if there is one. */
 function learn(asked: Asked, { messages: found, cut }: Loaded, isFirst: boolean): Asked | null {
   const messages = asked.messages.length === 0 ? found : [...asked.messages, ...found]
   const isCut = cut === true && (found.length > 0 || !isFirst)

@@ -1,33 +1,34 @@
-// What cannot go with the others, off their path: it never takes one of the two places of the usual flushes.
+// The path of units that would delay the others: it never takes one of the two places of the usual flushes.
 //
-//   flying → locked    the store answered that somebody else has it: nothing was done. All that are locked go together, again
-//                      and again with growing pauses, in one flush at a time; the store passes over those that still are
-//   flying → slow      the store gave the whole flush up, because it took too long, or said nothing to it while it answers
-//                      others. It is sent in pieces, two at a time, each with a fraction of the time: what is taken lands, and
-//                      a piece that takes too long is cut into pieces again. If no piece is taken, the store may be slow
-//                      for all: then the smaller ones have twice the time
+//   flying → locked    the store answered that another transaction has locked its row: nothing was done. All locked units go
+//                      together, again and again with growing pauses, in one flush at a time; the store skips those that
+//                      still are
+//   flying → slow      the store gave the whole flush up, because it took too long, or left it unanswered while it answers
+//                      other calls. It is sent in pieces, two at a time, each with a fraction of the time: pieces that the
+//                      store takes land, and a piece that takes too long is cut into pieces again. If no piece is taken, the
+//                      store may be slow for all: then the smaller ones have twice the time
 //   slow   → alone     one unit by itself took too long: it is the poisonous one, if it takes too long with all the time that a
 //                      flush has. It is sent alone, with long pauses and with a warning that names it. A merged unit is
 //                      split further, and its parts go one after the other
-//   flying → in parts  the store cannot take one of a merged unit, and somebody has what is left of it, or it took too long: its
-//                      parts go alone, one after the other
+//   flying → in parts  the store cannot take one item of a merged unit, and the rest of it is locked, or took too long: its parts
+//                      go alone, one after the other
 //   any    → landed    the store answered for it
 //
 // So the neighbours of one poisonous unit wait for the one flush that they shared with it, and for three fractions of that:
-// 500 are cut into pieces of 63, of 8, of 1. A store that cannot be reached splits nothing: whatever is sent waits for it.
+// 500 are cut into pieces of 63, of 8, of 1. While the store cannot be reached nothing is split: every flush waits for it.
 
 import { createBackoff, type BackoffBounds } from '../../core/runtime/backoff.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions } from '../../store.ts'
 import type { Unit } from './lanes.ts'
 
-/** What a flush could not settle. */
+/** The units that a flush could not settle. */
 export interface Remainder<Item, Result> {
-  /** Somebody else has these for now. */
+  /** Other transactions have locked these for now. */
   readonly locked: readonly Unit<Item, Result>[]
   /** Flushes that took the store too long. */
   readonly slow: readonly (readonly Unit<Item, Result>[])[]
-  /** Merged units of which some is settled, and what is not, in its order. */
+  /** Merged units that are partly settled, and the rest of each, in its order. */
   readonly inParts: readonly InParts<Item, Result>[]
 }
 
@@ -41,16 +42,16 @@ export interface SlowPathOptions<Item, Result> {
   /** At most so many units in a flush, and so many bytes. */
   readonly maxItems: number
   readonly maxBytes: number
-  /** Sends units until each has an outcome, but for what is left. */
+  /** Sends units until each has an outcome, except for the remainder. */
   readonly send: (units: readonly Unit<Item, Result>[], options: BatchOptions) => Promise<Remainder<Item, Result>>
   /** How long the store may take for a flush. */
   readonly limitMs: () => number
   /** These have their outcome. */
   readonly land: (units: readonly Unit<Item, Result>[]) => void
   readonly halve: (unit: Unit<Item, Result>) => readonly [Unit<Item, Result>, Unit<Item, Result>]
-  /** What a warning calls it. */
+  /** The name in a warning. */
   readonly nameOf: (item: Item) => string
-  /** Nothing is sent again: whoever waits is told so, and the units land. */
+  /** Nothing is sent again: the callers are rejected, and the units land. */
   readonly isClosed: () => boolean
   readonly giveUp: (units: readonly Unit<Item, Result>[]) => void
 }
@@ -61,7 +62,7 @@ const cuts = 8
 /** So many pieces are on their way at once: the poisonous one, and those that need not wait for it. */
 const mostPieces = 2
 
-/** Between two tries of what is locked. A store waits for a lock itself, for a while, and that is no pause. */
+/** Between two tries of locked units. A store waits for a lock itself, for a while, and that is no pause. */
 const lockedPauses: BackoffBounds = { firstMs: 10, longestMs: 100 }
 
 /** Between two tries of a unit that takes too long. The store needs its time for the others. */
@@ -71,7 +72,7 @@ export class SlowPath<Item, Result> {
   private readonly options: SlowPathOptions<Item, Result>
   private locked: Unit<Item, Result>[] = []
   private isRetrying = false
-  /** The end of what goes alone and is on its way: one at a time. */
+  /** The end of the unit that goes alone and is on its way: one at a time. */
   private turn: Promise<unknown> = Promise.resolve()
   /** Pieces that are on their way, and those that wait for a place. */
   private pieces = 0
@@ -183,7 +184,10 @@ export class SlowPath<Item, Result> {
     for (const part of parts) if (await this.isSlow(part)) await this.sendAlone(part)
   }
 
-  /** Sends one unit, however long somebody else has it. True if the store has not taken it, because it took too long. */
+  /**
+   * Sends one unit, also while another transaction has locked its row. True if the store has not taken it, because it took
+   * too long.
+   */
   private async isSlow(unit: Unit<Item, Result>): Promise<boolean> {
     const pause = createBackoff(this.options.ports, lockedPauses)
     for (;;) {

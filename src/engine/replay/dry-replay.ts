@@ -1,11 +1,11 @@
-// One replay of a body that nothing comes of: a frame is opened for a run that somebody wants paused, on a host that answers
-// nothing. So it shows the body what was recorded, begins no step, and commits a pause where nothing is left to show. How it
-// would have left is the answer, and goes nowhere.
+// One replay of a body without any effect: a frame is opened for a run with a request to pause, on a host that answers
+// nothing. So it shows the body the recorded outcomes, begins no step, and commits a pause where nothing is left to show. The
+// commit with which it would leave is the answer, and is not sent.
 
 import type { Definition, Frame, Host } from '../../core/definition/definition.ts'
 import type { Draft, Drift, Entry, Unreadable } from '../../core/model/entry.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
-import { silentHost } from '../../core/runtime/silent-host.ts'
+import { silentHost, silentListener } from '../../core/runtime/silent-host.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
 import type { Cancel, Ports } from '../../core/runtime/ports.ts'
 import type { Run, ControlRequest } from '../../core/model/run.ts'
@@ -15,16 +15,16 @@ export interface Lent {
   readonly ports: Ports
   readonly payloads: Payloads
   readonly services: unknown
-  /** What the secrets of tokens are made with. @default bodies are given tokens that complete nothing */
+  /** The key from which the secrets of tokens are derived. @default bodies get tokens that complete nothing */
   readonly tokenKey?: string | null
 }
 
-/** What a body came to. */
+/** The result of a dry replay of a body. */
 export type DryReplay =
   | { readonly status: 'succeeded'; readonly output: unknown }
   /** `cause` is the entry of the step whose error it threw on; null if it is another error. */
   | { readonly status: 'failed'; readonly error: unknown; readonly cause: number | null }
-  /** It asks for what was not recorded. */
+  /** It makes a call that was not recorded. */
   | { readonly status: 'waiting' }
   /** It begins anew. */
   | { readonly status: 'continued' }
@@ -55,11 +55,11 @@ export async function replayDry(
       }
       const host: Host = { ...silentHost(lenderOf(lent, timeout)), commit }
       frame = definition.open(host, claimOf(run, entries, lent.ports))
-      void frame.start()
+      frame.start(silentListener)
     })
   } finally {
     timeout.end()
-    // Whatever the body holds is released.
+    // Resources that the body holds are released.
     ;(frame as Frame | null)?.abort(new Error('The replay is over.'))
   }
 }
@@ -76,7 +76,7 @@ function lenderOf(
     abortGraceMs: 0,
     pauseCheckMs: 0,
     now: () => ports.clock.now(),
-    // It is never called: whoever asks only wants to know that there is one.
+    // It is never called: the frame only checks that it exists.
     transact: () => new Promise(() => undefined),
     tokenKey,
   }
@@ -89,7 +89,7 @@ function claimOf(run: Run, entries: readonly Entry[], { clock }: Ports): Paramet
   return { run: held, lease, entries, messages: [] }
 }
 
-/** What the entries say that a frame would have left with. */
+/** The meaning of the entries that a frame would have left with. */
 function readLast({ id, seq }: Run, sent: readonly Draft[], payloads: Payloads): DryReplay {
   for (const [at, draft] of sent.entries()) {
     const place = payloads.place(id, seq + at + 1, draft.kind, draft.name)
@@ -108,7 +108,7 @@ function readLast({ id, seq }: Run, sent: readonly Draft[], payloads: Payloads):
   return { status: 'waiting' }
 }
 
-/** What the codec said of the payload for which a run would be paused. */
+/** The codec's error for the payload for which a run would be paused. */
 function unreadError(runId: string, { entry, key, why, note }: Unreadable): HoldfastError {
   const details = { runId, ...entry, reason: why, ...(key === null ? {} : { key }) }
   return new HoldfastError('PAYLOAD_CORRUPT', note, { details })

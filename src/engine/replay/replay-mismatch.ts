@@ -1,4 +1,4 @@
-// What a replay found, as an error that says what is different and what to do.
+// The difference that a replay found, as an error that says what to do.
 
 import { jsonCodec } from '../../core/payload/codec.ts'
 import { HoldfastError, isHoldfastError, messageOf, type ErrorCode } from '../../core/errors/error.ts'

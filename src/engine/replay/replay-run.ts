@@ -1,8 +1,8 @@
 // Shows a body its recorded journal and tells whether the two agree. Nothing is begun, written or sent.
 //
-// What the end of a run brought about is taken out before, so that no undo work is ever begun: the body is asked anew, and how
-// it ends is compared with how it did. A cancellation, a time that was over and a process that died are not the body's doing,
-// and mean nothing here.
+// Entries that the end of a run brought about are taken out before, so that no undo work is ever begun: the body is replayed,
+// and its end is compared with the recorded one. A cancellation, a timeout and a dead process are not caused by the body, and
+// mean nothing here.
 
 import { blankTokens } from '../../core/text/blank-tokens.ts'
 import { jsonCodec } from '../../core/payload/codec.ts'
@@ -26,7 +26,7 @@ export type ReplayResult =
   /** The body throws where it did not throw before or does not come to rest, or a payload cannot be read. */
   | { readonly outcome: 'throws'; readonly error: unknown }
 
-/** How a body ended. Errors count as equal: what their messages say may differ from one attempt to the next. */
+/** How a body ended. Errors count as equal: their messages may differ from one attempt to the next. */
 export type BodyOutcome =
   { readonly status: 'succeeded'; readonly output: unknown } | { readonly status: 'failed'; readonly error: unknown }
 
@@ -36,8 +36,8 @@ export interface UnfinishedBody {
 }
 
 /**
- * Replays a run against a definition of its type. `entries` is its whole journal, or all of it from its `base` on. What the
- * body does outside of steps takes place, and its resources are acquired and released.
+ * Replays a run against a definition of its type. `entries` is its whole journal, or all of it from its `base` on. Code of
+ * the body outside of steps is executed, and its resources are acquired and released.
  */
 export async function replayRun(
   definition: Definition,
@@ -63,7 +63,7 @@ function presentIncarnation(entries: readonly Entry[]): readonly Entry[] {
   return entries.slice(Math.max(first, 0))
 }
 
-/** What an end leaves behind: the body that is replayed has not come to it. */
+/** The entries that an end leaves: the replayed body has not come to it. */
 const ofEnds: ReadonlySet<Entry['kind']> = new Set([
   'failing',
   'cancelling',
@@ -94,7 +94,7 @@ async function fetched(
   return all
 }
 
-/** What a journal says of how far the body came. */
+/** How far the body came, according to its journal. */
 interface Past {
   /** How the body ended; null if it did not, or if the run ended for another reason. */
   readonly end: BodyOutcome | null
@@ -115,7 +115,7 @@ const notOfBodies: readonly ErrorCode[] = [
   'BUG',
 ]
 
-/** What others do to a run, or happens to it, while its body stays where it is. */
+/** Entries of events from outside, during which the body stays where it is. */
 const beside: ReadonlySet<Entry['kind']> = new Set([
   'begun',
   'abandoned',
@@ -162,12 +162,12 @@ function compare({ end, hasThrown, lastOutcome }: Past, now: DryReplay, isSame: 
     return { outcome: 'ends-otherwise', recorded: end, now }
   }
   if (now.status !== 'failed') return same
-  // The step has just failed for good, and its run was about to: that is no news of this code.
+  // The step has just failed for good, and its run was about to: that is no difference of this code.
   const isExpected = now.cause !== null && now.cause === lastOutcome
   return hasThrown || isExpected ? same : { outcome: 'throws', error: now.error }
 }
 
-/** Without the key of the tokens, a body is given others than those that stand in what it has returned. */
+/** Without the key of the tokens, a body gets other tokens than those in its recorded result. */
 function isSameButForTokens(one: unknown, other: unknown): boolean {
   if (isSameValue(one, other)) return true
   const codec = jsonCodec()

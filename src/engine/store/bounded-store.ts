@@ -1,10 +1,11 @@
-// The store as this process uses it: every call is answered in time, or rejected with STORE_UNAVAILABLE, whatever the store,
-// its driver or the network does. A call that was given up may take effect all the same, and each of them is made for that:
+// The store as this process uses it: every call is answered in time, or rejected with STORE_UNAVAILABLE, also if the store, its
+// driver or the network hangs. A call that was given up may take effect all the same, and each of them is made for that:
 //
 //   start, commit, deliver, control   carry ids, and are sent again under them
-//   claim                           leases runs that nobody here knows of: the next heartbeats call them unknown leases, and they
-//                                   are given back
-//   beat                            counts only once it is answered, so this process never believes longer than others do
+//   claim                           leases runs without this process knowing: the next heartbeats report them as unknown leases,
+//                                   and they are given back
+//   beat                            counts only once it is answered, so this process never considers its lease alive for longer
+//                                   than other workers do
 //   rescue, doChores, release       do nothing a second time
 //   listen                          is taken back when its answer comes late
 //
@@ -47,10 +48,10 @@ const boundedMethods: Readonly<Record<BoundedMethod, true>> = {
   tokenKey: true,
 }
 
-/** What only workers ask for. Nobody hears of their errors but the log. */
+/** The methods that only workers call. Their errors reach only the log. */
 const workersMethods: ReadonlySet<PropertyKey> = new Set(['claim', 'commit', 'beat', 'rescue', 'doChores', 'release'])
 
-/** What takes a batch, and options that may say how long that may take. */
+/** The methods that take a batch, with options that may bound its time. */
 const batchMethods: ReadonlySet<PropertyKey> = new Set(['start', 'commit', 'deliver'])
 
 type Call = (...given: readonly unknown[]) => Promise<unknown>
@@ -101,7 +102,7 @@ export function boundedStore(
         call.reject(error)
       }
       try {
-        // Looked up with every call: whoever has replaced a method of the store means all calls from then on.
+        // Looked up with every call: a method of the store that was replaced is used by all calls from then on.
         methods[name](...given).then(answer, refuse)
       } catch (error) {
         refuse(error)
@@ -118,7 +119,7 @@ export function boundedStore(
     has: (_nothing, key) => key in store,
     set: (_nothing, key, value) => Reflect.set(store, key, value, store),
   })
-  // What is called with every step is found without asking the proxy.
+  // Methods that are called with every step are found without the proxy.
   const facade = Object.create(others) as Store
   for (const name of Object.keys(boundedMethods) as BoundedMethod[]) {
     if (typeof methods[name] === 'function') Object.defineProperty(facade, name, { value: bounded(name) })
@@ -150,12 +151,12 @@ function batchLimitMs([, options]: readonly unknown[]): number {
   return (options as BatchOptions | undefined)?.timeoutMs ?? Number.POSITIVE_INFINITY
 }
 
-/** What comes too late is nobody's, but a listener would be called for ever. */
+/** An answer that comes too late has no caller, but a listener would be called for ever. */
 function takeBack(name: string, value: unknown): void {
   if (name === 'listen' && typeof value === 'function') (value as () => void)()
 }
 
-/** Tells whether nobody said anything to a call: not the store, and not the way to it. */
+/** Tells whether a call got no answer at all: neither from the store nor from the connection. */
 export function isUnanswered(error: unknown): boolean {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') && error.details['call'] !== undefined
 }
@@ -171,7 +172,7 @@ function unanswered(name: string, ms: number): HoldfastError {
 /** Says once what an operator must repair, and once that it is repaired. Until then workers ask again and again. */
 class Refusals {
   private readonly logger: Logger
-  /** What was said, and for which call. */
+  /** The messages that were logged, and the method that each was about. */
   private readonly said = new Map<string, { readonly of: string; readonly isRow: boolean }>()
 
   constructor(logger: Logger) {
@@ -198,7 +199,7 @@ class Refusals {
   }
 }
 
-/** As the work of a run must see it, which is kept and sent again also while somebody has to repair the store. */
+/** For the work of a run, which is kept and sent again also while an operator has to repair the store. */
 export function kept(error: unknown): unknown {
   if (!isHoldfastError(error, 'STORE_REFUSED')) return error
   return new HoldfastError('STORE_UNAVAILABLE', error.message, { cause: error, details: error.details })

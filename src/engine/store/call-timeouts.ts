@@ -1,8 +1,8 @@
-// Gives up calls that are not answered in time, with one timer for all of them. A timer for each call was a tenth of what a step
-// costs on the memory store: they are nearly always answered within a millisecond, and made by the thousand.
+// Gives up calls that are not answered in time, with one timer for all of them. A timer for each call was a tenth of the cost
+// of a step on the memory store: they are nearly always answered within a millisecond, and made by the thousand.
 //
 //   no timer  → armed      a call begins: the timer is set to when that one is over
-//   armed     → armed      a call begins that is over sooner; or the timer fires, gives up what is over, and is set to the next
+//   armed     → armed      a call begins that is over sooner; or the timer fires, gives up overdue calls, and is set to the next
 //   armed     → no timer   the timer fires and nothing is under way; or nothing is under way any more and a timer may not be left
 //                          behind: because the watch is stopped, or because a timer of this clock would keep the process alive
 
@@ -46,7 +46,7 @@ export class CallTimeouts {
     if (this.first === null && !this.mayStayArmed) this.disarm()
   }
 
-  /** Leaves no timer behind once what is under way is answered or given up. */
+  /** Leaves no timer behind once the calls under way are answered or given up. */
   stop(): void {
     this.mayStayArmed = false
     if (this.first === null) this.disarm()

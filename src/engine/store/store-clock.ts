@@ -1,6 +1,7 @@
-// Store time as this process knows it: the last time that the store told, plus a little less than what has passed here
-// since. An answer takes time to arrive, and a local clock may run fast; this is never ahead of the store's own clock all the
-// same, and nothing that waits for it happens too early. Every answer counts anew, so that it does not fall far behind.
+// Store time as this process knows it: the last time that the store answered with, plus a little less than the time that has
+// passed here since. An answer takes time to arrive, and a local clock may run fast; this estimate is never ahead of the
+// store's own clock all the same, so no wait on it ends too early. Every answer is a new basis, so that it does not fall far
+// behind.
 //
 // It never steps back. Of two answers the older may arrive last: then this clock stands still until the time that follows from
 // it has caught up, which is no later than the next answer.
@@ -8,14 +9,14 @@
 import type { Clock } from '../../core/runtime/ports.ts'
 
 /**
- * What part of the time that passes here may not have passed in the store. Real clocks differ by a hundredth of this, also
- * while they are being corrected. What waits here is later by as much: 50 ms between two heartbeats of ten seconds.
+ * The fraction of the time that passes here which may not have passed in the store. Real clocks differ by a hundredth of
+ * this, also while they are being corrected. Waits here are later by as much: 50 ms between two heartbeats of ten seconds.
  */
 const usualDrift = 0.005
 
 /**
- * No answer is this old when it arrives. A store that tells a time so far back was set back itself, and has to be followed:
- * whatever it counts from now on would be due too early for a clock that stood still.
+ * No answer is this old when it arrives. A store whose time is so far back was set back itself, and has to be followed: for a
+ * clock that stood still, all times that the store counts from now on would be due too early.
  */
 const setBackMs = 60_000
 
@@ -23,7 +24,7 @@ export class StoreClock {
   private readonly clock: Clock
   private storeTime: number
   private heardAt: number
-  /** The latest time that anybody was given. */
+  /** The latest time that was returned to a caller. */
   private given: number
 
   constructor(clock: Clock) {

@@ -1,6 +1,6 @@
-// Transactions of users, as the engine lends them to a worker: begun by the store, or by the user's own library. It says of
-// each what became of it, and never more than is certain: once COMMIT was sent, an error leaves that open unless the
-// database itself says that nothing happened.
+// Transactions of users, as the engine lends them to a worker: begun by the store, or by the user's own library. It reports
+// the outcome of each, and never more than is certain: once COMMIT was sent, an error leaves that open unless the database
+// itself reports that nothing happened.
 
 import type {
   Acknowledged,
@@ -20,8 +20,8 @@ import { acknowledge } from '../batch/committer.ts'
 import { Semaphore } from './semaphore.ts'
 
 /**
- * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It is told
- * which isolation a transaction asks for, and when nobody waits for it any longer.
+ * Begins a transaction with the user's own library, lets `work` write in it, and commits it: `db.transaction(work)`. It
+ * receives the requested isolation of a transaction, and a signal that aborts when the attempt is given up.
  */
 export type TransactionRunner = (
   work: (tx: unknown) => Promise<unknown>,
@@ -43,7 +43,7 @@ export function transactionsOf(store: Store): StoreTransactions | null {
   return 'inTransaction' in store && 'transact' in store ? (store as Store & StoreTransactions) : null
 }
 
-/** Pools of most libraries have ten connections unless they are told otherwise. */
+/** Pools of most libraries have ten connections by default. */
 const usualMostOwn = 10
 
 export function createTransact({ store, own, mostOwn, ports, onTime }: TransactOptions): Transact | null {
@@ -80,8 +80,8 @@ function byStore(store: StoreTransactions): Begin {
 }
 
 /**
- * A library opens as many as it is asked for, and whoever finds its pool empty waits there, heartbeats too if the store has the same
- * pool. So each waits for a place before it is begun, as those of the store do.
+ * A library opens any number of transactions, and a caller that finds its pool empty waits there, heartbeats too if the store
+ * has the same pool. So each transaction waits for a place before it is begun, as those of the store do.
  */
 function byLibrary(store: StoreTransactions, own: TransactionRunner, mostOwn: number | undefined): Begin {
   const limit = mostOwn ?? (store.reserve === undefined ? usualMostOwn : Number.POSITIVE_INFINITY)
@@ -197,7 +197,7 @@ async function commitWithin(transactionStore: TransactionStore, transition: Tran
 /** SQLSTATE classes with which a COMMIT says that it rolled back: constraints, serialization, and what triggers raise. */
 const certainStates = /^(?:23...|40(?!003)...|44...|P0...)$/
 
-/** Tells whether the database itself has said that nothing was committed, whatever the library made of its error. */
+/** Tells whether the database itself has reported that nothing was committed, also if the library has wrapped its error. */
 function isRefusedBySql(error: unknown): boolean {
   let one: unknown = error
   for (let depth = 0; depth < 5 && typeof one === 'object' && one !== null; depth += 1) {

@@ -1,5 +1,6 @@
-// Methods that are taken out of their object, `const { step } = ctx`, do not know it any more. They say so at once, instead of
-// failing at whatever they look for first. That is thrown: without its context a call has no promise to reject.
+// Methods that are taken out of their object, `const { step } = ctx`, lose their context. A call of such a method throws at
+// once and says so, instead of failing later at the first property it reads. It throws because without its context a call has
+// no promise to reject.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 
@@ -14,7 +15,8 @@ export function bindMethods<Target extends object>(
 ): void {
   for (const name of names) {
     const method = prototype[name] as Method
-    // Without a list of what is given: it is called with every step.
+    // Three parameters instead of a rest parameter: this function is called with every step, and a rest parameter makes an
+    // array.
     const value: Method = function (first, second, third) {
       if (isOwn(this)) return method.call(this, first, second, third)
       throw new HoldfastError(

@@ -7,7 +7,7 @@ import { isPrintable } from '../../core/text/printable.ts'
 
 const longestName = 200
 
-/** What the identities of the waits at the end of a run begin with: no call of a body has such a one. */
+/** The prefix of the identities of the waits at the end of a run: no call of a body has it. */
 const endPrefix = '%end/'
 
 type ScopeKind = 'step' | 'wait' | 'value' | 'note' | 'branch'

@@ -1,5 +1,5 @@
-// What a body asks for, checked: the options of its steps, the waits that it hands over, the schema of what it receives, the run
-// that it starts.
+// Checks the arguments of the calls of a body: the options of its steps, the waits that it passes, the schema of the messages
+// that it receives, the run that it starts.
 
 import type { Definition, Isolation } from '../../core/definition/definition.ts'
 import { someTime, toMs } from '../../core/definition/duration.ts'
@@ -23,7 +23,7 @@ export function checkSchema(options: ReceiveOptions<unknown>, where: string): Sc
 /** The time of a Date, or that time. Throws INVALID_DURATION. */
 export function timeOf(time: unknown): number {
   const at = time instanceof Date ? time.getTime() : time
-  // What is no time for a Date is none for a store, either.
+  // A store cannot represent a time that a Date cannot.
   if (typeof at === 'number' && !Number.isNaN(new Date(at).getTime())) return at
   const hint = typeof time === 'string' ? ' Write new Date(…) for a point in time, or ctx.sleep for a duration.' : ''
   throw new HoldfastError(
@@ -64,7 +64,7 @@ const endings: readonly OnParentEnd[] = ['cancel', 'abandon', 'wait']
 const stepOptionNames = ['retry', 'timeout', 'undo']
 const transactionOptionNames = [...stepOptionNames, 'isolation']
 
-/** What the options of a step mean. Throws INVALID_OPTION or INVALID_DURATION. */
+/** The checked options of a step. Throws INVALID_OPTION or INVALID_DURATION. */
 export function stepSpec(
   name: string,
   options: TransactionStepOptions,

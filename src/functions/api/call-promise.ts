@@ -1,15 +1,17 @@
-// The promises that a body is given: none ends the process when nobody awaits it yet, and none throws instead of rejecting.
+// The promises that a body gets: none ends the process if it rejects before the body awaits it, and none throws instead of
+// rejecting.
 
 /**
- * A promise that knows whether anybody has asked what comes of it. Whoever does reads its `constructor` first, by the rules of the
- * language: `await`, `then`, `Promise.all` and an async function that returns it. It names the plain one, so an `await` takes as many
- * microtasks as that of any promise, and whatever follows from it is a plain promise. A `then` of its own would be called by
- * them, too, but only for a promise that names another class, which `await` wraps: that was a fifth of what a step costs in memory.
+ * A promise that knows whether its outcome was asked for. By the rules of the language, `await`, `then`, `Promise.all` and an
+ * async function that returns it all read its `constructor` first. That getter names the plain Promise, so an `await` takes
+ * as many microtasks as with any promise, and every promise derived from it is a plain one. Overriding `then` would also see
+ * these calls, but only with a `constructor` that names another class, and `await` wraps such a promise in another: that was
+ * a fifth of the memory of a step.
  */
 export class CallPromise<Value> extends Promise<Value> {
   isHeard = false
 
-  /** A body may begin something now and await it later. If it fails in between, that must not end the process. */
+  /** A body may make a call now and await it later. If the call fails in between, that must not end the process. */
   silence(): void {
     const { isHeard } = this
     void this.then(undefined, () => undefined)
@@ -25,7 +27,7 @@ Reflect.defineProperty(CallPromise.prototype, 'constructor', {
   },
 })
 
-/** A call of the body that has failed, and whose error nobody had asked for by then. */
+/** A call of the body that has failed before the body asked for its outcome. */
 export interface UnhandledFailure {
   readonly promise: CallPromise<unknown>
   /** How a warning calls it: `step "charge"`. */
@@ -34,7 +36,7 @@ export interface UnhandledFailure {
   readonly error: unknown
 }
 
-/** What returns a promise rejects and never throws. `unheard` is told of an error that nobody has asked for. */
+/** The promise rejects; the call never throws. `unheard` is called with an error whose promise the body has not awaited. */
 export function rejecting<Value>(
   make: () => Promise<Value>,
   unheard: (promise: CallPromise<unknown>, error: unknown) => void,
@@ -45,7 +47,7 @@ export function rejecting<Value>(
   } catch (error) {
     made = Promise.reject(error)
   }
-  // A step tells of its failure itself.
+  // A step reports its failure itself.
   if (made instanceof CallPromise) return made
   const given = new CallPromise<Value>((resolve, reject) => {
     made.then(resolve, (error: unknown) => {

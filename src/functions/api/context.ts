@@ -1,5 +1,5 @@
-// What the body of a function is given. Every call here is recorded under its identity, so that a replay of the body
-// finds what it found before; a call that was not recorded yet happens now.
+// The context that the body of a function gets. Every call here is recorded under its identity, so that a replay of the body
+// gets the recorded outcome; a call that was not recorded yet happens now.
 
 import type { Topic } from '../../core/definition/declared-topic.ts'
 import type { Isolation, TypedDefinition } from '../../core/definition/definition.ts'
@@ -14,20 +14,23 @@ import type { OnParentEnd, RunOutcome, SleepResult } from '../waits/wait-case.ts
 /** The application's own services, as given to `createHoldfast`. Declare yours by augmenting this interface. */
 export interface Services {}
 
-/** `Known` is what an undo gets: nobody may know what a step returned, but a transaction was committed or it was not. */
+/**
+ * `Known` is the argument of the undo function: the result of a step may be unknown, that of a committed transaction never
+ * is.
+ */
 export interface StepOptions<Result = unknown, Known = Result | undefined> {
   /** How often, and after which delays, a failing step is tried again. @default the workflow's */
   readonly retry?: Retry
   /** How long one attempt may take. @default no limit */
   readonly timeout?: Duration
   /**
-   * Undoes what the step did, if the run fails or is cancelled later. It gets what the step returned, and is tried as often
-   * and as long as the step. The undos of a run happen in the reverse order of its steps, each at least once until it has
-   * succeeded or given up.
+   * Undoes the effects of the step, if the run fails or is cancelled later. It gets the result of the step, and is tried as
+   * often and as long as the step. The undos of a run happen in the reverse order of its steps, each at least once until it
+   * has succeeded or given up.
    *
-   * A step whose outcome nobody knows is undone, too, with `undefined`: its last attempt timed out, or was told to stop and then
-   * threw or did not end within `abortGrace`. Undo it by what you gave it: `step.idempotencyKey` is its own followed by `:undo`.
-   * The undo of a transaction always gets the result.
+   * A step whose outcome is unknown is undone, too, with `undefined`: its last attempt timed out, or was aborted and then
+   * threw or did not end within `abortGrace`. Identify its effects by the values that you gave it: `step.idempotencyKey` is
+   * its own followed by `:undo`. The undo of a transaction always gets the result.
    *
    * @example
    * await ctx.step('book', (step) => book(42, { key: step.idempotencyKey }), { undo: (booking) => unbook(booking?.id ?? 42) })
@@ -38,16 +41,16 @@ export interface StepOptions<Result = unknown, Known = Result | undefined> {
 /** The options of a step that is a transaction. Its `timeout` counts from when the transaction has begun. */
 export interface TransactionStepOptions<Result = unknown> extends StepOptions<Result, Result> {
   /**
-   * `serializable`: as if no other transaction of this isolation took place at the same time. One that others got in the way
-   * of (SQLSTATE 40001 or 40P01) is rolled back and tried again soon, up to 50 times, and does not count against `retry`.
-   * @default what your database has as its default
+   * `serializable`: as if no other transaction of this isolation took place at the same time. One that conflicts with another
+   * (SQLSTATE 40001 or 40P01) is rolled back and tried again soon, up to 50 times, and does not count against `retry`.
+   * @default the default of your database
    */
   readonly isolation?: Isolation
 }
 
 /**
- * What your transactions are. Declare it once, and `ctx.transaction` knows: with `createHoldfast({ transaction })` it is what
- * your library hands to its callback; without, what the store's driver calls a connection.
+ * The type of your transactions. Declare it once, and `ctx.transaction` knows it: with `createHoldfast({ transaction })` it
+ * is the object that your library passes to its callback; without, the connection type of the store's driver.
  *
  * @example
  * declare module 'holdfast' {
@@ -63,13 +66,14 @@ export type Transaction = Transactions extends { readonly tx: infer Tx } ? Tx : 
 export type InputOf<Input> = undefined extends Input ? [input?: Input] : [input: Input]
 
 export interface ReceiveOptions<Payload> {
-  /** Checks what was sent when it is received; what does not fit is INVALID_INPUT. Any Standard Schema library. */
+  /** Checks the payload when it is received; one that does not fit is INVALID_INPUT. Any Standard Schema library. */
   readonly schema?: Schema<unknown, Payload>
 }
 
 export interface ChildOptions {
   /**
-   * What becomes of it when this run ends first: it is cancelled, or left alone, or this run does not end before it has.
+   * What happens to the child when this run ends first: it is cancelled, or left alone, or this run does not end before it
+   * has.
    * @default 'cancel' for `ctx.child`, 'abandon' for `ctx.start`
    */
   readonly onParentEnd?: OnParentEnd
@@ -100,9 +104,9 @@ export interface UntilOptions {
 export type Falsy = false | 0 | 0n | '' | null | undefined
 
 /**
- * What the body of a run is given. `Input` is the input of its workflow, as `start` takes it. Inside a step only `run`,
- * `services`, `abortSignal` and `isCancelled` may be used: a replay does not call the functions of recorded steps, and would
- * miss anything else.
+ * The context that the body of a run gets. `Input` is the input of its workflow, as `start` takes it. Inside a step only
+ * `run`, `services`, `abortSignal` and `isCancelled` may be used: a replay does not call the functions of recorded steps, and
+ * would miss any other call.
  */
 export interface Context<Input = unknown> {
   /** The run that this is. */
@@ -114,7 +118,7 @@ export interface Context<Input = unknown> {
   isCancelled(): boolean
 
   /**
-   * Runs `perform` once and records what it returns; later, and on every replay, that is what this call returns.
+   * Runs `perform` once and records its result; from then on, and on every replay, this call returns the recorded result.
    *
    * @example
    * const payment = await ctx.step('charge', (step) => pay(99, { key: step.idempotencyKey }), { timeout: '30s' })
@@ -126,10 +130,10 @@ export interface Context<Input = unknown> {
   ): Promise<Result>
 
   /**
-   * A step whose writes to your own tables and whose result are committed together, exactly once: `tx` is a transaction of the
-   * database that holds the runs. It is committed when the function has returned, and rolled back when it throws; then it
-   * is tried again like any step. Await everything that is done with `tx`, and leave its end to Holdfast. When its timeout is over
-   * it is rolled back and its connection closed, whatever the function is doing.
+   * A step whose writes to your own tables and whose result are committed together, exactly once: `tx` is a transaction of
+   * the database that holds the runs. It is committed when the function has returned, and rolled back when it throws; then it
+   * is tried again like any step. Await every query that uses `tx`, and leave its end to Holdfast. When its timeout is over
+   * it is rolled back and its connection closed, even while the function is running.
    *
    * @example
    * await ctx.transaction('book', async (tx) => {
@@ -143,7 +147,7 @@ export interface Context<Input = unknown> {
     options?: TransactionStepOptions<NoInfer<Awaited<Result>>>,
   ): Promise<Result>
 
-  /** Runs part of the body in a scope of its own, so that its calls keep their identity whatever happens beside it. */
+  /** Runs part of the body in a scope of its own, so that its calls keep their identity regardless of calls beside it. */
   branch<Result>(name: string, body: (ctx: Context<Input>) => Result | PromiseLike<Result>): Promise<Result>
 
   /**
@@ -154,8 +158,8 @@ export interface Context<Input = unknown> {
   sleepUntil(time: Date | number): Wait<SleepResult>
 
   /**
-   * Waits for a signal of that name, or for something that is sent to that topic. What came before is found: the first that
-   * was sent to this run, and otherwise the first that the topic passed on. Nothing is taken before this is awaited.
+   * Waits for a signal of that name, or for a broadcast to that topic. Earlier messages are found: first the oldest that was
+   * sent to this run, otherwise the oldest that the topic delivered. No message is taken before this is awaited.
    *
    * @example
    * const { by } = await ctx.receive('approved', { schema: z.object({ by: z.string() }) })
@@ -166,8 +170,8 @@ export interface Context<Input = unknown> {
 
   /**
    * Waits for the first of these that comes true. Of messages of one millisecond the one that arrived first wins; equal times
-   * go to the one that is named first. The others are withdrawn: what was sent to them stays for the next wait, and a child
-   * goes on. Steps cannot be raced, because they run to their end.
+   * go to the one that is named first. The others are withdrawn: their messages stay for the next wait, and a child goes on.
+   * Steps cannot be raced, because they run to their end.
    *
    * @example
    * const { tag, value } = await ctx.race({ approved: ctx.receive('approved'), late: ctx.sleep('2 days') })
@@ -182,9 +186,9 @@ export interface Context<Input = unknown> {
   waitFor<Output = unknown>(run: string | { readonly id: string }): Wait<RunOutcome<Output>>
 
   /**
-   * Starts a run of a workflow, once, and waits for what it returns. It is started by this call, with the next commit, also
-   * if it is awaited later or never.
-   * A failure of it is CHILD_FAILED, with its error as the cause; CHILD_CANCELLED and CHILD_REFUSED tell why there is no result.
+   * Starts a run of a workflow, once, and waits for its result. It is started by this call, with the next commit, also if it
+   * is awaited later or never. If the child fails, this rejects with CHILD_FAILED and the child's error as the cause;
+   * CHILD_CANCELLED and CHILD_REFUSED say why there is no result.
    *
    * @example
    * const invoice = await ctx.child(makeInvoice, { order: 42 }, { onParentEnd: 'wait' })
@@ -201,7 +205,7 @@ export interface Context<Input = unknown> {
   ): Promise<{ readonly id: string }>
 
   /**
-   * A wait that somebody outside completes, once, with `holdfast.complete(token, value)`.
+   * A wait that an external system completes, once, with `holdfast.complete(token, value)`.
    *
    * @example
    * const approval = ctx.token({ schema: z.boolean() })
@@ -211,14 +215,14 @@ export interface Context<Input = unknown> {
   token<Payload = unknown>(options?: ReceiveOptions<Payload>): TokenWait<Payload>
 
   /**
-   * Shows a value to others: `holdfast.query(run, name)` gives the last one, also after the end of the run. Of a value that
-   * cannot be stored the reason is shown instead.
+   * Publishes a value: `holdfast.query(run, name)` returns the last one, also after the end of the run. If a value cannot be
+   * stored, the reason is shown instead.
    */
   expose(name: string, value: unknown): void
 
   /**
-   * Polls until a condition is true: `check` is a step, and what it returns is the result if it is truthy. It is checked again
-   * every so often, and at once when a signal of that name comes.
+   * Polls until a condition is true: `check` is a step, and its result is the result of the call if it is truthy. It is
+   * checked again at an interval, and at once when a signal of that name comes.
    *
    * @example
    * const file = await ctx.until('file-there', () => findFile('/in/orders.csv'), { every: '10 min' })
@@ -269,7 +273,7 @@ export interface Context<Input = unknown> {
   ): Promise<Result>
 }
 
-/** What a body calls. */
+/** The methods of a context. */
 export const contextMethods: readonly (keyof Context)[] = [
   'isCancelled',
   'step',

@@ -1,4 +1,4 @@
-// The context of one run: each call takes its identity from its scope and goes to the frame. It checks what it is given, and
+// The context of one run: each call takes its identity from its scope and goes to the frame. It checks its arguments, and
 // decides nothing else.
 
 import { checkSignalName, isTopic, type Topic } from '../../core/definition/declared-topic.ts'
@@ -159,10 +159,10 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   race<const Waits extends Readonly<Record<string, unknown>>>(waits: Waits & Raceable<Waits>): Wait<RaceResult<Waits>> {
-    // Before anything is taken of waits that the body has made.
+    // Checked before any wait of the body is taken.
     this.outsideStep('race')
     checkWaits(waits, 'ctx.race')
-    // What the compiler refused otherwise, and what was checked just now.
+    // The compiler refuses anything else, and the check above has just refused it, too.
     const cases = Wait.tagged(waits as Readonly<Record<string, Wait<unknown>>>)
     if (cases.length === 0 || new Set(cases.map(({ tag }) => tag)).size < cases.length) {
       throw new HoldfastError('INVALID_OPTION', 'ctx.race needs at least one wait, and a name of its own for each.')
@@ -309,7 +309,9 @@ class FunctionContext<Input> implements Context<Input> {
     })
   }
 
-  /** What a call of the body gives back: it rejects and never throws, and if it fails unheard, that is said. */
+  /**
+   * The promise of a call of the body: it rejects and never throws, and a rejection that the body does not await is reported.
+   */
   private promised<Value>(method: keyof Context, name: unknown, make: () => Promise<Value>): Promise<Value> {
     const { frame } = this
     const what = typeof name === 'string' ? `ctx.${method} "${name}"` : `ctx.${method}`
@@ -327,7 +329,7 @@ class FunctionContext<Input> implements Context<Input> {
     this.outsideStep(method)
     const { frame, scope } = this
     const place = frame.sites?.find<Context>(this, method) ?? null
-    // Its identity is taken when it is made: when it begins may depend on what the body awaits of its own.
+    // The identity is taken when the wait is made: when it begins may depend on promises of the body's own.
     const identity = scope.next('wait', name)
     frame.places.note<Context>('wait', identity, scope.nth, this, method)
     const made = (cases: readonly WaitCase[]): NewWait => ({ name: identity, cases, place })
@@ -383,7 +385,7 @@ class FunctionContext<Input> implements Context<Input> {
     return value
   }
 
-  /** The identity of a note that is not in the journal yet; null if it is, or if nobody is there to read it. */
+  /** The identity of a note that is not in the journal yet; null if it is, or if this frame does not write. */
   private note(name: 'expose' | 'log' | 'progress'): string | null {
     this.outsideStep(name)
     const identity = this.scope.next('note', name)

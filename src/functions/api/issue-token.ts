@@ -13,7 +13,7 @@ export function issueToken(frame: FrameApi, identity: string, read: (entry: Issu
   const { runId, host, writer } = frame
   const issued = frame.history.issued(identity)
   if (issued !== undefined) return { runId, seq: issued.seq, secret: recordedSecret(frame, issued, read(issued)) }
-  // Of what nobody writes down, nothing can be completed.
+  // A token that is not written to the journal cannot be completed.
   if (!frame.admits() || !frame.isWriting) return { runId, seq: writer.seq, secret: noSecret }
   const secret = derivedAt(frame, writer.seq + 1, identity)
   const kept = secret === null ? newSecret(host.ports.random) : hashOfSecret(host.ports.digest, secret)
@@ -23,7 +23,7 @@ export function issueToken(frame: FrameApi, identity: string, read: (entry: Issu
   return { runId, seq: writer.seq, secret: secret ?? kept }
 }
 
-/** Whoever replays without the key is given a token that completes nothing. */
+/** A replay without the key gets a token that completes nothing. */
 function recordedSecret(frame: FrameApi, { seq, name }: Issued, kept: unknown): string {
   const text = kept as string
   return isHashOfSecret(text) ? (derivedAt(frame, seq, name) ?? noSecret) : text

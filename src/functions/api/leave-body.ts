@@ -1,4 +1,5 @@
-// In a test that watches bodies, every call of a context leaves the body: what the engine does for it is not the body's doing.
+// In a test that watches bodies, every call of a context leaves the body: work of the engine on its behalf is not code of the
+// body.
 
 import type { Ports } from '../../core/runtime/ports.ts'
 

@@ -1,4 +1,4 @@
-// What is wrong with how a body uses its context, in words.
+// The errors and warnings about a body that misuses its context.
 
 import type { Host, Isolation } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
@@ -9,7 +9,7 @@ import type { RecordedEntry } from '../replay/history.ts'
 import { shown } from '../../core/text/suggest.ts'
 import { fatal } from '../../core/definition/retry-mark.ts'
 
-/** A replay does not call the functions of recorded steps, so it would miss what they ask of the context. */
+/** A replay does not call the functions of recorded steps, so it would miss their calls of the context. */
 export function insideStep(what: string, step: string): Error {
   const message =
     `${what} was called inside of step "${step}". Call it in the body, before or after that step, ` +
@@ -20,7 +20,7 @@ export function insideStep(what: string, step: string): Error {
 export function noTransactions(name: string): Error {
   const message =
     `Transaction "${name}" needs a store whose database has your tables, too: 'sqlite:app.db' or 'postgres://…'. This one ` +
-    'keeps runs only; use ctx.step here.'
+    'keeps runs only: use ctx.step here, or in a test createTest({ store }) with such a store.'
   return fatal(new HoldfastError('INVALID_OPTION', message, { details: { step: name } }))
 }
 
@@ -56,7 +56,7 @@ export function warnOfStrayCode({ ports }: Host, { id, type }: Run): void {
   )
 }
 
-/** Nobody can tell a body whose code has changed from one that awaits something of its own. */
+/** A body whose code has changed cannot be told from one that awaits a promise of its own. */
 export function warnOfSilence({ ports }: Host, { id, type }: Run, { seq, kind, name }: RecordedEntry): void {
   ports.logger.warn(
     `Run ${id} is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
@@ -66,7 +66,7 @@ export function warnOfSilence({ ports }: Host, { id, type }: Run, { seq, kind, n
   )
 }
 
-/** A promise that nobody awaits is most often a forgotten `await`. */
+/** A promise that is never awaited is most often a forgotten `await`. */
 export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: readonly FoundCall[]): void {
   const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
   ports.logger.warn(
@@ -94,7 +94,7 @@ export function warnOfSwallowed({ ports }: Host, { id, type }: Run, failures: re
 /** Of so many calls a warning tells. */
 const mostNamed = 20
 
-/** Whoever awaits it is told; nobody does. */
+/** An `await` of the child would reject with this error, but the body does not await it. */
 export function warnOfUnbegun({ ports }: Host, { id, type }: Run, error: unknown): void {
   ports.logger.error(
     `Run ${id} asked for a child that could not be started, and did not await it: ${messageOf(error)}`,

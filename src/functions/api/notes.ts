@@ -1,4 +1,4 @@
-// What a body notes for those who look at its run: nothing of it may cost the run anything.
+// Notes that a body writes for the people who look at its run: none of them may cost the run anything.
 
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { FrameApi } from '../frame/frame-api.ts'

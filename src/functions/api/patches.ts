@@ -1,6 +1,6 @@
-// Changes of the code that take effect in runs which have not come so far, and in no other. The answer is given once per
-// run and change: what was recorded is true for ever, and what was false once, because the run had already gone the old
-// way, is false on every replay, because the journal still has what came after.
+// Changes of the code that take effect in runs which have not reached them yet, and in no other. Each run answers once per
+// change: a recorded `true` stays true for ever, and a `false`, because the run had already passed the old code, is false on
+// every replay, because the journal still has the later entries.
 
 import type { Draft } from '../../core/model/entry.ts'
 import type { History } from '../replay/history.ts'

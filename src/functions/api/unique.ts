@@ -1,17 +1,17 @@
-// What makes the runs of a workflow unique: a business key that is read from the input. It is checked where the workflow is
-// defined, because it would fail every start otherwise.
+// The business key that makes the runs of a workflow unique, read from the input. It is checked where the workflow is
+// defined, because otherwise it would fail every start.
 
 import type { Unique } from '../../core/definition/definition.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import { checkKey, checkKeyField, checkScope, compositeKey, type KeyScope } from '../../core/model/key.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 
-/** What a business key can be made of. */
+/** The values that a business key can be made of. */
 type KeyValue = string | number | bigint
 
 /**
- * The fields of an input that a key can be made of; any name where the compiler does not know the input. It does not know it yet,
- * and takes it for void, while it looks at the options of a workflow whose body alone says what the input is.
+ * The fields of an input that a key can be made of; any name where the compiler does not know the input. While it checks the
+ * options of a workflow whose body alone declares the input, the compiler does not know it yet and takes it for void.
  */
 export type KeyField<Input> = void extends Input
   ? string
@@ -21,9 +21,9 @@ export type KeyField<Input> = void extends Input
 
 export interface UniqueOptions<Input = unknown> {
   /**
-   * What the business key of a run is read from: a field of its input, or a function of its input, as the schema has made it. The key
-   * is the text of that string, number or bigint: `orderId::42` for a field, `42` for a function. Without a schema, annotate
-   * the input of the function.
+   * The source of the business key of a run: a field of its input, or a function of its input after the schema. The key is
+   * the text of that string, number or bigint: `orderId::42` for a field, `42` for a function. Without a schema, annotate the
+   * input of the function.
    */
   readonly key: KeyField<Input> | ((input: void extends Input ? never : Input) => KeyValue)
   /** Among which live runs the key is unique. @default 'workflow' */
@@ -62,7 +62,7 @@ function called(read: (input: unknown) => unknown, input: unknown, where: string
   }
 }
 
-/** A value that looks like the whole key of another run would let who chooses it be taken for that one. */
+/** A value that looks like the whole key of another run would let its author collide with that run's key. */
 function plainValue(value: string, field: string, what: string): string {
   if (!value.startsWith(`${field}::`)) return value
   throw new HoldfastError(

@@ -1,5 +1,5 @@
-// `ctx.until`: something that nobody tells of is checked now and then, and at once when somebody does. It is made of a step, a
-// signal and a sleep, and each check is a step of its own, so that a replay does not check again.
+// `ctx.until` polls a condition at an interval, and checks it at once when a signal arrives. It is made of a step, a signal
+// and a sleep, and each check is a step of its own, so that a replay does not check again.
 
 import type { Host } from '../../core/definition/definition.ts'
 import { someTime, toMs } from '../../core/definition/duration.ts'

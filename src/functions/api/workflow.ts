@@ -9,14 +9,15 @@ import { retryPolicy, retryPresets, type Retry } from '../../core/definition/ret
 import { isSchema, validate, type Schema } from '../../core/definition/schema.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import { CallPlaces } from '../replay/call-site.ts'
-import { leastMaxCrashes } from '../../core/rules/suspect.ts'
-import type { OnCrashes } from '../../core/rules/takeover.ts'
+import { leastMaxCrashes } from '../../core/rules/claims/suspect.ts'
+import type { OnCrashes } from '../../core/rules/claims/takeover.ts'
 import type { Context } from './context.ts'
+import type { FunctionBody } from '../frame/body-execution.ts'
 import { FunctionFrame } from '../frame/frame.ts'
 import { checkUnique, type UniqueOptions } from './unique.ts'
 
 export interface WorkflowOptions<Input = unknown, Validated = Input> {
-  /** Checks the input when a run is started; the body gets what the schema makes of it. Any Standard Schema library. */
+  /** Checks the input when a run is started; the body gets the output of the schema. Any Standard Schema library. */
   readonly input?: Schema<Input, Validated>
   /** Runs keep the version that they began with. @default 1 */
   readonly version?: number
@@ -34,11 +35,11 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
    * and only that counts. @default that of the worker
    */
   readonly maxCrashes?: number
-  /** What becomes of a run at that bound: it is paused until somebody resumes it, or fails. @default 'pause' */
+  /** What happens to a run at that bound: it is paused until an operator resumes it, or fails. @default 'pause' */
   readonly onCrashes?: OnCrashes
   /**
-   * The feed tells of the journals of its runs, in the order of all commits, to projections that follow it. Every commit of such a
-   * run costs one row more. @default false
+   * The feed reports the journals of its runs, in the order of all commits, to projections that follow it. Every commit of
+   * such a run costs one more row. @default false
    */
   readonly feed?: boolean
   /**
@@ -53,12 +54,12 @@ export interface WorkflowOptions<Input = unknown, Validated = Input> {
   readonly metadata?: Readonly<Record<string, unknown>>
 }
 
-/** A durable function. `Input` is what `start` takes, `Output` what `result()` gives. */
+/** A durable function. `Input` is the argument of `start`, `Output` the result of `result()`. */
 export interface Workflow<Input, Output> extends TypedDefinition<Input, Output> {
   readonly style: 'function'
 }
 
-/** `Given` is the input as `start` takes it, `Input` what the schema made of it. */
+/** `Given` is the input as `start` takes it, `Input` the output of the schema. */
 export type Body<Input, Returned, Given = Input> = (ctx: Context<NoInfer<Given>>, input: Input) => Returned
 
 /** A body that is an object: its method is called with the object as `this`. */
@@ -67,7 +68,7 @@ export interface Runnable<Input, Returned, Given = Input> {
 }
 
 /**
- * Defines a workflow: a function whose steps happen once, whatever happens to the process that runs it.
+ * Defines a workflow: a function whose steps happen once, even if the process that runs it dies.
  *
  * @example
  * const greet = workflow('demo.greet', async (ctx, name: string) => {
@@ -155,8 +156,9 @@ export function workflow(
     tags: checkTags(options.tags ?? [], `The tags of ${where}`),
     metadata: metadataIn(checkMetadata(options.metadata ?? {}, `The metadata of ${where}`)) ?? null,
     validate: (value) => (input === undefined ? value : validate(input, value, `The input of ${where}`)),
-    open: (host: Host, claim: Claim) => new FunctionFrame({ policy, parallel, body, definition, places }, host, claim),
+    open: (host: Host, claim: Claim) => new FunctionFrame(opened, host, claim),
   }
+  const opened: FunctionBody = { policy, parallel, body, definition, places }
   return definition
 }
 

@@ -13,7 +13,7 @@ export type Call = StepCall | WaitCall
 export interface CallOutcome {
   readonly failed: boolean
   readonly value: unknown
-  /** The entry that says so; null if none does, because nothing of it was recorded. */
+  /** The entry of the outcome; null if there is none, because the call was not recorded. */
   readonly seq: number | null
 }
 
@@ -30,7 +30,7 @@ export interface WokenOutcome {
   readonly isKept: boolean
 }
 
-/** How the work of a step is undone: gets what the step returned. */
+/** Undoes the work of a step: gets the result of the step. */
 export type UndoFunction = (result: never, step: StepTools) => unknown
 
 /** The work of a step; `tx` is of meaning only if it is a transaction. */
@@ -39,7 +39,8 @@ export type Perform = (tools: StepTools, tx?: unknown) => unknown
 type Fulfil = (value: unknown) => void
 type Refuse = (error: unknown) => void
 
-// What settles the promise that was made last: with one function that takes it for all calls, none is made for each.
+// The two functions that settle the promise that was made last: one shared executor takes them, so that no call makes its
+// own.
 let fulfilLast: Fulfil = () => undefined
 let refuseLast: Refuse = () => undefined
 const hold = (fulfil: Fulfil, refuse: Refuse): void => {
@@ -49,7 +50,7 @@ const hold = (fulfil: Fulfil, refuse: Refuse): void => {
 
 class Pending {
   readonly name: string
-  /** What the body awaits. */
+  /** The promise that the body awaits. */
   readonly promise: CallPromise<unknown>
   /** The outcome that the body has not seen yet. */
   outcome: CallOutcome | null = null
@@ -79,19 +80,19 @@ class Pending {
 
 export class StepCall extends Pending {
   readonly kind = 'step'
-  /** What the body calls it: `charge`, of which `eu/charge#2` may be the name. */
+  /** The name that the body uses: `charge`, of which `eu/charge#2` may be the identity. */
   readonly calledAs: string
   readonly perform: Perform
   readonly policy: RetryPolicy
   readonly timeoutMs: number | undefined
   readonly undo: UndoFunction | undefined
-  /** What it writes through its transaction and what is recorded of it are committed together. */
+  /** The writes through its transaction and its entry are committed together. */
   readonly isTransaction: boolean
-  /** How a transaction is kept apart from others. */
+  /** The isolation level of a transaction. */
   readonly isolation: Isolation | undefined
   /** Attempts that failed so far. */
   failures = 0
-  /** How many of them failed only because other transactions were in the way. */
+  /** How many of them failed only because of conflicts with other transactions. */
   conflicts = 0
   /** The attempt that is running. */
   attempt: Attempt | null = null
@@ -129,7 +130,7 @@ export interface Delay {
 
 export class WaitCall extends Pending {
   readonly kind = 'wait'
-  /** What it waits on; nothing until that is known. */
+  /** The recorded conditions; empty until they are known. */
   conditions: readonly RecordedCondition[] = []
   /** The names of the messages that can end it. */
   mail: readonly string[] = []
@@ -157,7 +158,7 @@ export class WaitCall extends Pending {
     this.mail = mail.length > 1 ? [...new Set(mail)] : mail
   }
 
-  /** What the body gets for it. Throws what the body is to catch. */
+  /** The value that the body gets. Throws the error that the body is to catch. */
   read(meta: WokenMeta, value: unknown): unknown {
     return this.cases.find(({ tag }) => tag === meta.winner)?.read(meta, value)
   }

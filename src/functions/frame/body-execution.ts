@@ -1,5 +1,5 @@
-// One execution of the body, from its input to what it returned or threw. A run that is to be undone needs its body only
-// to tell how: then what the body comes to means nothing.
+// One execution of the body, from its input to its result or error. For a run that is to be undone the body is called only to
+// collect its undo functions: then its result means nothing.
 
 import { damagedRow } from '../../core/payload/codec.ts'
 import { shownEntry } from '../../core/rows/engine-notes.ts'
@@ -50,20 +50,14 @@ export class BodyExecution {
   begin(): void {
     const { deps } = this
     if (!deps.isLive || this.isDamaged()) return
-    deps.settler.fetch(deps.history.input.data, (text) => this.call(text))
+    deps.settler.payloads.fetch(deps.history.input.data, (text) => this.call(text))
   }
 
-  /** Calls the body of a run that fails, because its journal says so, as far as that is needed. */
+  /** Calls the body of a run whose journal says that it fails, as far as that is needed. */
   beginFailing(failing: NonNullable<BodyExecutionDeps['history']['failing']>): void {
     const { deps } = this
     if (this.isDamaged()) return
-    deps.settler.fetch(failing.data, (text) => {
-      let failure: unknown
-      try {
-        failure = deps.decode(text, failing)
-      } catch (error) {
-        return deps.unreadable(error, failing)
-      }
+    deps.settler.payloads.read(failing.data, failing, (failure) => {
       deps.frameExit.goOnFailing(failure, failing.meta?.cause ?? null)
       this.begin()
     })

@@ -1,4 +1,4 @@
-// How the body, and the attempts that are running, are told to stop.
+// How the body, and the attempts that are running, are aborted.
 
 import { LazyAbortSignal } from '../../core/runtime/lazy-abort-signal.ts'
 import type { Settler } from '../replay/settler.ts'
@@ -22,7 +22,7 @@ export class BodyStop {
     if (this.signal !== null) this.signal.signalAbort(reason())
   }
 
-  /** What the attempts give back still counts. */
+  /** Results of attempts under way are still recorded. */
   abortBody(reason: unknown): void {
     for (const { attempt } of this.settler.steps()) attempt?.signalAbort(reason)
     this.signal ??= new LazyAbortSignal()

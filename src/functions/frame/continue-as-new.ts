@@ -1,5 +1,5 @@
-// How a run begins anew: its schema looks at the new input, what the body has made begins, children that the run must outlast
-// end, and then one entry takes the place of all before it.
+// How a run begins anew: its schema checks the new input, the waits that the body has made begin, children that the run must
+// outlast end, and then one entry takes the place of all before it.
 
 import type { Definition } from '../../core/definition/definition.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -31,7 +31,7 @@ export class ContinueAsNew {
   /** A schema looks at the input: until it has, the run can neither park nor pause. */
   isChecking = false
   private hasBegun = false
-  /** What a body came to that returned although its run is to begin anew, should that not be possible. */
+  /** The end of a body that returned although its run is to begin anew: taken if the run cannot begin anew. */
   private otherwise: (() => void) | null = null
   private readonly frameExit: FrameExit
 
@@ -52,7 +52,7 @@ export class ContinueAsNew {
     try {
       const value = await next.validate(input)
       checkSameKey(next, value, deps.run)
-      // What cannot be stored is told to the body, and not found out when it is over.
+      // An input that cannot be stored rejects the call here, while the body can still catch it.
       if (deps.isWriting) deps.encode(value, 'continued', null)
       this.isChecking = false
       if (deps.isWriting) this.beginAnew(next, value)

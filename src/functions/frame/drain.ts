@@ -1,16 +1,16 @@
-// The one way out of a frame. Whatever ends the stay of a run in this process, it goes the same way, and nothing that
-// happened in the world is dropped on it:
+// The one way out of a frame. Every end of the stay of a run in this process takes it, and no outcome of an attempt is
+// dropped on it:
 //
 //   stop beginning     no attempt begins any more, and no call of the body settles
-//   signal             attempts that are of no use any more are told to stop, through their abort signals
-//   await and record   what is under way may end, and what comes of it is recorded
+//   signal             the abort signals of attempts whose result is no longer needed are aborted
+//   await and record   attempts under way may end, and their outcomes are recorded
 //   leave              the run ends, undoes its steps, is tried again, is paused or given back
 //
-//   way out            is told to stop   waits for what is under way
-//   the body returned  nothing           as long as it takes: whatever step the body has called takes place, as if it had
+//   way out            aborts            waits for attempts under way
+//   the body returned  nothing           as long as it takes: every step that the body has called takes place, as if it had
 //                                        been awaited at the end (frame-calls.ts, `whenStepsEnd`)
 //   the body is tried  nothing           as long as it takes, or up to the timeouts of the steps: the next attempt of the
-//     again, or begins                   body finds what was recorded
+//     again, or begins                   body finds the recorded outcomes
 //     anew
 //   the run fails, is  everything        up to the grace that the worker gives
 //     out of time, or
@@ -22,14 +22,15 @@
 //   pause              nothing           as long as it takes, or up to the timeouts of the steps
 //   shutdown           nothing           up to the worker's shutdown timeout
 //
-// Pause and shutdown are told in frame.ts, because a pause may be taken back, and because the body sees what is recorded
-// until it asks for more.
+// Pause and shutdown are handled in frame.ts, because a pause may be withdrawn, and because the body goes on seeing recorded
+// outcomes until it asks for more.
 //
-// An attempt that outlives its bound is abandoned: an entry says so, and its step is undone if it can be, because nobody
-// knows whether it happened. The same holds for an attempt that was told to stop and threw, if its step can be undone. So
-// that this is also known when the process dies meanwhile, no attempt of a step that can be undone begins before the journal
-// says so (`begun`, functions/steps/step-runner.ts). Whoever takes the run over to end it attempts those once more before it undoes them. What
-// was named and has not begun when the frame begins to leave is taken back by an `abandoned` entry with nothing to undo.
+// An attempt that outlives its bound is abandoned: an entry says so, and its step is undone if it has an undo function,
+// because its outcome is unknown. The same holds for an attempt of such a step that was aborted and threw. So that this is
+// also known when the process dies meanwhile, no attempt of a step with undo begins before the journal names it (`begun`,
+// functions/steps/step-runner.ts). A worker that takes the run over to end it attempts those steps once more before it undoes
+// them. An attempt that was named and has not begun when the frame begins to leave is taken back by an `abandoned` entry with
+// nothing to undo.
 //
 // A later way out takes the place of an earlier one: a run that is about to succeed can still be cancelled.
 
@@ -39,10 +40,11 @@ import type { FrameApi } from './frame-api.ts'
 import type { StepRunner } from '../steps/step-runner.ts'
 
 interface DrainDeps extends FrameApi {
-  phase: Phase
+  readonly phase: Phase
   readonly steps: StepRunner
-  /** Tells the body, and what is under way, to stop. What it gives back still counts. */
+  /** Aborts the body and the attempts under way. Results of those attempts are still recorded. */
   abortBody(reason: unknown): void
+  enterPhase(phase: 'draining'): void
 }
 
 export interface ExitPlan {
@@ -50,7 +52,7 @@ export interface ExitPlan {
   readonly leave: () => void
   /** Why attempts that are under way should stop; null if they should not. */
   readonly stop: (() => unknown) | null
-  /** What is under way is not waited for longer than the grace. @default whether it is told to stop */
+  /** Attempts under way are not waited for longer than the grace. @default whether they are aborted */
   readonly isBounded?: boolean
 }
 
@@ -68,10 +70,9 @@ export class Drain {
     const { deps } = this
     const { steps } = deps
     if (stop !== null) deps.abortBody(stop())
-    steps.takeBackNamed()
-    deps.busy = steps.open
-    if (deps.busy === 0) return this.end(leave)
-    deps.phase = 'draining'
+    steps.stopBeginning()
+    if (!steps.isBusy) return this.end(leave)
+    deps.enterPhase('draining')
     this.leave = leave
     deps.writer.flush()
     if (!isBounded || this.cancelGrace !== null) return
@@ -84,7 +85,7 @@ export class Drain {
   /** Leaves, if nothing is under way any more. */
   proceed(): void {
     const { deps, leave } = this
-    if (deps.busy > 0 || leave === null) return deps.writer.flush()
+    if (deps.steps.isBusy || leave === null) return deps.writer.flush()
     this.end(leave)
   }
 

@@ -1,5 +1,5 @@
-// What the frame offers to the parts that it is made of: the context that the body speaks to, the step runner and the
-// resources. They know this and not the frame.
+// The interface of the frame for its parts: the context that the body calls, the step runner and the resources. They depend
+// on this and not on the frame.
 
 import type { Definition, Host } from '../../core/definition/definition.ts'
 import type { Entry, EntryKind, FoundCall } from '../../core/model/entry.ts'
@@ -30,10 +30,8 @@ export interface FrameApi {
   readonly outlastedChildren: { add(runId: string): void }
   /** Where calls of the workflow stand in the code. */
   readonly places: CallPlaces
-  /** Where calls are made from; null unless somebody wants to know. */
+  /** Where calls are made from; null unless the places of calls are wanted. */
   readonly sites: CallSites | null
-  /** Attempts that are running, or about to. */
-  busy: number
   /**
    * Waits whose children are being prepared: an input is checked, or put elsewhere. Until they are registered, nothing but the
    * memory of this frame knows of them, so the run neither parks, ends nor begins anew.
@@ -46,34 +44,34 @@ export interface FrameApi {
   /** The step whose function is being called right now. */
   performing: string | null
   /**
-   * The step from inside which the context is being called, also after its function has awaited something; null if it is the
-   * body that calls. A replay does not call the functions of recorded steps, so the body must not be spoken for from there.
+   * The step from inside which the context is being called, also after an `await` in its function; null if the body itself
+   * calls. A replay does not call the functions of recorded steps, so they must not make calls of the body.
    */
   readonly inside: string | null
 
   /** True while the run is held here and its body goes on, if only to tell how its steps are undone. */
   readonly isLive: boolean
-  /** What the body says is written to the journal. */
+  /** Calls of the body are written to the journal. */
   readonly isWriting: boolean
   /** The run is to be paused or given back: nothing new is begun. */
   readonly isHalting: boolean
-  /** The run fails or is being cancelled: what its attempts throw is no news. */
+  /** The run fails or is being cancelled: errors of its attempts are not reported. */
   readonly isEnding: boolean
   /** The run is being cancelled. */
   readonly isCancelled: boolean
   /** Aborts when the body should stop. */
   readonly abortSignal: AbortSignal
-  /** As `isLive`; says so once in the log when calls of the body no longer mean anything. */
+  /** As `isLive`; logs once when calls of the body no longer mean anything. */
   admits(): boolean
   /** Takes a step of the body: it settles when the journal has its outcome. */
   enterStep(call: StepCall): void
   /** The body has returned or thrown. */
   readonly hasBodyEnded: boolean
-  /** Takes a wait of the body, which may not know yet what it waits on. */
+  /** Takes a wait of the body, whose conditions may not be known yet. */
   enterWait(call: WaitCall): void
   /** A wait of the body has just been registered. Its relative times count from the commit of that. */
   registered(call: WaitCall): void
-  /** The body awaits it, and it is known what it waits on. */
+  /** The body awaits it, and its conditions are known. */
   openWait(call: WaitCall): void
   /** Takes note of a wait that the body has made: it begins when the turn is over, whether it is awaited or not. */
   made(wait: Wait<unknown>): void
@@ -81,23 +79,24 @@ export interface FrameApi {
   offered(call: FoundCall): void
   /** The body has awaited the wait of that name. */
   taken(name: string): void
-  /** A call has failed, and nobody has asked what comes of it, or not yet. */
+  /** A call has failed before the body asked for its outcome. */
   unheard(failure: UnhandledFailure): void
   /** The journal has this, and the code does not ask for it. */
   stuckAt(recorded: RecordedEntry): void
   /** Gives the body the outcome of a call, whose entry has just been appended, as soon as its turn comes. */
   markReady(call: Call, outcome: CallOutcome): void
-  /** Something happened: once the microtasks that follow from it have run out, see what comes next. */
+  /** An event happened: takes a turn once the microtasks that follow from it have run. */
   scheduleTurn(): void
 
   /** Tells whether the code that came with that change is in effect in this run. */
   patched(id: string): boolean
-  /** Lets the run begin anew; null for as what it is. Settles only if that cannot be. */
+  /** Lets the run begin anew; null for the same workflow. Settles only if that is not possible. */
   continueAs(target: Definition | null, input: unknown): Promise<never>
 
   /**
-   * The payload of that entry cannot be read, or not be fetched here if that is null: the run is paused, or given back. Going
-   * on without it could do work twice, and undo what is fine.
+   * The payload of that entry cannot be read: with PAYLOAD_CORRUPT the run is paused. With any other error, or if `at` is
+   * null, it could not be fetched here: the run is given up by this process. Going on without the payload could repeat work,
+   * and undo work that succeeded.
    */
   unreadable(error: unknown, at: RecordedPlace | null): void
 

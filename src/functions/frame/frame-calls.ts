@@ -37,31 +37,30 @@ export abstract class FrameCalls extends JournalText {
   abstract readonly isHalting: boolean
   abstract readonly isLive: boolean
   abstract readonly isCancelled: boolean
-  abstract readonly busy: number
   protected abstract readonly body: FunctionBody
-  protected abstract readonly execution: BodyExecution
-  protected abstract readonly replay: ReplayProgress
+  abstract readonly execution: BodyExecution
+  abstract readonly replay: ReplayProgress
   hasProgressed = false
   performing: string | null = null
   preparing = 0
   /** A turn is about to come. */
   protected hasTurn = false
   protected madeWaits: MadeWaits | null = null
-  /** What the body is doing was seen to be outside of steps. */
+  /** The code that is running was found to be outside of steps. */
   private isOutside = false
-  /** Code of the body went on when it could not any more, and that was said. */
+  /** Code of the body went on when it could not any more, and that was logged. */
   protected warned = false
-  /** What comes when the steps have ended that a body which has returned did not await. */
+  /** Called when the steps have ended that a body which has returned did not await. */
   protected afterSteps: (() => void) | null = null
-  /** What was prepared while nothing could be written. */
+  /** Calls that were prepared while nothing could be written. */
   private ready: (() => void)[] | null = null
-  /** What comes when no child is being prepared any more. */
+  /** Called when no child is being prepared any more. */
   private afterPreparing: (() => void) | null = null
   /** Waits that the body has made and not awaited, of those that begin when they are. */
   private offers: Map<string, FoundCall> | null = null
-  /** Calls that failed before anybody asked what comes of them. */
+  /** Calls that failed before the body asked for their outcome. */
   private failed: UnhandledFailure[] | null = null
-  /** Steps that succeeded before anybody asked for their results. Kept only in a test that watches bodies: it would grow. */
+  /** Steps that succeeded before the body asked for their results. Kept only in a test that watches bodies: it would grow. */
   private unasked: StepCall[] | null = null
   private undoList: Undoables | null = null
   private patchList: Patches | null = null
@@ -91,10 +90,10 @@ export abstract class FrameCalls extends JournalText {
   }
 
   get inside(): string | null {
-    return this.performing ?? stepAround(this) ?? (this.busy > 0 ? this.insideUnfollowed() : null)
+    return this.performing ?? stepAround(this) ?? (this.steps.isBusy ? this.insideUnfollowed() : null)
   }
 
-  /** The same for steps that nobody follows. A stack is dear: what the body does in one go is looked at once. */
+  /** The same for steps without an async scope. A stack trace is expensive: synchronous code of the body is examined once. */
   private insideUnfollowed(): string | null {
     const { scopes } = this.host.ports
     if (this.isOutside || scopes?.isAwaitedBy === undefined) return null
@@ -182,7 +181,7 @@ export abstract class FrameCalls extends JournalText {
     next()
   }
 
-  /** The turn is over: what the body has made in it begins, and what was ready before. */
+  /** The turn is over: the waits that the body has made in it begin, and the calls that were prepared before. */
   protected beginMade(): void {
     this.madeWaits?.begin()
     const { ready } = this
@@ -217,11 +216,11 @@ export abstract class FrameCalls extends JournalText {
     this.madeWaits?.begin()
   }
 
-  /** The body has returned: says which calls of it nobody can await any more. */
+  /** The body has returned: warns of its calls that were never awaited. */
   warnOfForgotten(): void {
     const offers = this.offers?.size ?? 0
     if (this.settler.size === 0 && this.madeWaits === null && offers === 0 && this.unasked === null) return
-    // What lost a Promise.race was awaited, too. A branch awaits what it calls, and may itself be forgotten.
+    // The losers of a Promise.race were awaited, too. A branch awaits its own calls, and may itself be forgotten.
     const isForgotten = ({ promise, name }: Call): boolean => !promise.isHeard || name.includes('/')
     const unheard = Array.from(this.settler.all()).filter(isForgotten)
     for (const call of this.unasked ?? none) if (!call.promise.isHeard) unheard.push(call)
@@ -248,7 +247,7 @@ export abstract class FrameCalls extends JournalText {
     this.unheard({ promise, what: `${kind} "${name}"`, place: place ?? this.body.places.placeOf(call), error })
   }
 
-  /** The body has returned, and its steps have ended: says which of its calls have failed without anybody hearing of it. */
+  /** The body has returned, and its steps have ended: warns of calls that failed without being awaited. */
   warnOfSwallowed(): void {
     const swallowed = this.failed?.filter(({ promise }) => !promise.isHeard) ?? none
     this.failed = null

@@ -1,14 +1,12 @@
-// How the stay of a run in this process comes to its end: what is written last, the commit that goes with it, and what is
-// made of the answer. Each way out goes through the drain (drain.ts) and ends in `leave`; a run that has something to undo
-// does that in between.
+// How the stay of a run in this process ends: the last entries, the commit that carries them, and the reaction to its answer.
+// Each way out goes through the drain (drain.ts) and ends in `leave`; a run that has something to undo does that in between.
 //
-// The store may answer otherwise than was asked. A run that is being cancelled cannot end in another way: its last batch
-// is refused, taken back without its last entry, and the run is cancelled. One whose time is over cannot succeed: it fails. One
-// that was to be paused, and is not any more, goes on. One that somebody wants paused or cancelled is not released for later:
-// it goes on here, and that is obeyed.
+// The store may refuse. A run that is being cancelled cannot end in another way: its last batch is refused and taken back
+// without its last entry, and the run is cancelled. A run whose time is over cannot succeed: it fails. A run whose pause was
+// withdrawn goes on. A run with a request to pause or cancel is not released for later: it stays here and obeys the request.
 
 import type { Acknowledged, Definition, Departure } from '../../core/definition/definition.ts'
-import { pausedLine } from '../../core/rows/engine-notes.ts'
+import { failedLine, pausedLine } from '../../core/rows/engine-notes.ts'
 import type { FailedMeta, FoundCall, RetryMeta, Unreadable } from '../../core/model/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import { afterFailure, type RetryPolicy } from '../../core/definition/retry.ts'
@@ -43,13 +41,13 @@ export interface FrameExitDeps extends FrameApi {
   /** When this stay began, on the process's own clock. */
   readonly startedAt: number
   readonly phase: Phase
-  /** Begins to leave: nothing new is begun, and what is under way is awaited and recorded. */
+  /** Begins to leave: no new work begins, and attempts under way are awaited and recorded. */
   leaveBy(way: ExitPlan): void
   /** The body has returned, or thrown: waits that it made and did not await begin now. */
   bodyEnded(): void
-  /** Says which calls of a body that has returned nobody awaits. */
+  /** Warns of calls that were never awaited, of a body that has returned. */
   warnOfForgotten(): void
-  /** Says which calls of it have failed without anybody hearing of it. */
+  /** Warns of calls that failed without being awaited. */
   warnOfSwallowed(): void
   /** Calls back when no child is being prepared any more, and all that the body has made has begun: at once if that is so. */
   whenBegun(next: () => void): void
@@ -57,15 +55,15 @@ export interface FrameExitDeps extends FrameApi {
   whenStepsEnd(next: () => void): void
   /** There is something to undo. */
   readonly mustUndo: boolean
-  /** Something that the body asked for was recorded in this stay. */
+  /** A call of the body was recorded in this stay. */
   readonly hasProgressed: boolean
-  /** Nothing of the body goes on: the last commit is about to be sent. If it may yet be called back, nothing is told to stop. */
+  /** The body goes no further: the last commit is about to be sent. If it may yet be called back, nothing is aborted. */
   leaving(isCertain?: boolean): void
-  /** Nobody wants anything of the run any more. */
+  /** The control request was withdrawn. */
   applyControl(controlRequest: null): void
   /** It was leaving and stays after all: it goes on as it was. */
   lookAgain(phase: Phase): void
-  /** The body goes no further; what there is to undo is undone, then the run ends. */
+  /** The body goes no further; its steps are undone, then the run ends. */
   unwind(): void
   /** The run is not this frame's any more. */
   gone(departure: Departure): void
@@ -77,11 +75,11 @@ export class FrameExit {
   /** How the run is to end; null while that is open. */
   ending: FrameEnd | null = null
   private continueAsNewStep: ContinueAsNew | null = null
-  /** What of the journal cannot be read here; null if nothing is known of that kind. */
+  /** The payload of the journal that cannot be read here; null if there is none. */
   private unread: { readonly error: HoldfastError; readonly meta: Unreadable } | null = null
   readonly deps: FrameExitDeps
   readonly definition: Definition
-  /** What happens instead of the pause that is on its way, should nobody want it any more. */
+  /** Called instead of the pause that is on its way, if its request is withdrawn. */
   private insteadOfPause: (() => void) | null = null
 
   constructor(deps: FrameExitDeps, definition: Definition) {
@@ -108,7 +106,7 @@ export class FrameExit {
         deps.leaveBy({ leave: () => this.succeed(value), stop: null })
       }
     }
-    // What the body has called takes place, whether it awaits that or not.
+    // Every step that the body has called takes place, also one that it does not await.
     deps.whenBegun(() => deps.whenStepsEnd(() => this.outlast(end)))
   }
 
@@ -195,7 +193,7 @@ export class FrameExit {
     this.deps.unwind()
   }
 
-  /** What the body, and attempts that are running, are told of a cancellation. */
+  /** The reason with which a cancellation aborts the body and its attempts under way. */
   whyCancelled(): HoldfastError {
     const { runId } = this.deps
     const reason = this.ending?.status === 'cancelled' ? this.ending.reason : null
@@ -229,8 +227,8 @@ export class FrameExit {
   }
 
   /**
-   * Pauses the run here, if somebody wants that. If they have taken it back meanwhile, the run goes on where it was, or by what
-   * is given.
+   * Pauses the run here, if there is a request to. If the request is withdrawn meanwhile, the run goes on where it was, or
+   * calls `otherwise`.
    */
   pauses(otherwise: (() => void) | null = null): boolean {
     const { controlRequest, writer, phase } = this.deps
@@ -256,7 +254,7 @@ export class FrameExit {
     const { deps } = this
     const found = foundCalls(deps.settler.all())
     deps.leaving()
-    // What the changed code said while it was replayed is not what the run should go on with. What its steps did counts.
+    // The run must not go on with entries that the changed code wrote during its replay. Outcomes of its steps count.
     if (deps.history.next() !== undefined) deps.writer.discard()
     void deps.placesOf(found).then((places) => {
       if (deps.phase !== 'leaving') return
@@ -269,7 +267,7 @@ export class FrameExit {
     })
   }
 
-  /** A payload cannot be read: nothing is begun, repeated or undone until somebody who can read it goes on. */
+  /** A payload cannot be read: nothing is begun, repeated or undone until a worker that can read it goes on. */
   unreadable(error: HoldfastError, at: RecordedPlace): void {
     this.unread ??= { error, meta: describeUnreadable(error, at) }
     this.deps.leaveBy({ leave: () => this.pauseUnread(), stop: null })
@@ -289,14 +287,17 @@ export class FrameExit {
     const said = isPaused ? pausedLine(deps.run, 'unreadable', meta.note) : `Run ${id} of "${type}": ${meta.note}`
     deps.host.ports.logger.error(said, { run: id, type, error })
     deps.leaving()
-    // What the body said while it was replayed it says again then. That the run fails is said once.
+    // The body repeats the entries of its replay then. That the run fails is recorded once.
     if (ending === null && deps.history.next() !== undefined) deps.writer.discard()
     if (ending?.status === 'cancelled') return this.lookLater(error)
     deps.writer.append({ kind: 'paused', name: null, meta, data: null })
     this.leave('paused')
   }
 
-  /** What it takes to learn how steps are undone is away: the run is looked at again, later each time. */
+  /**
+   * A payload or resource that is needed to learn how steps are undone is unavailable: the run is tried again, later each
+   * time.
+   */
   undoLater(): void {
     const { deps } = this
     const error = undoIsAway(deps.runId, deps.undoables.missing, deps.resources.hasFailed)
@@ -327,7 +328,7 @@ export class FrameExit {
   }
 
   private leave(status: NonNullable<Exit['status']>, due: Due | null = null): void {
-    // Of a run that ends, the store need not look for what nobody has read if there is nothing.
+    // If the mailbox of a run that ends is known to be empty, the store need not look for unread messages.
     const emptyAt = isTerminal(status) ? this.deps.mailbox.emptyAt : undefined
     this.send({ status, due, continues: null, emptyAt })
   }
@@ -344,7 +345,7 @@ export class FrameExit {
   private answered({ status, continues, applies }: Exit, { released, at }: Acknowledged): void {
     const { deps } = this
     const { writer } = deps
-    // Meanwhile the run was lost here: whatever the answer asks for is somebody else's to do.
+    // The run was lost here meanwhile: the answer concerns its next holder.
     if (deps.phase !== 'leaving') return
     const last = writer.lastSent
     if (continues !== null) {
@@ -352,14 +353,19 @@ export class FrameExit {
       return deps.gone({ kind: 'continued', as: continues, input, inbox: writer.arrived })
     }
     if (status !== null && isTerminal(status)) {
-      const reason = this.ending?.status === 'cancelled' ? this.ending.reason : null
+      const { ending } = this
+      if (status === 'failed' && ending?.status === 'failed') {
+        const { id, type } = deps.run
+        deps.host.ports.logger.warn(failedLine(deps.run, ending.error), { run: id, type, error: ending.error })
+      }
+      const reason = ending?.status === 'cancelled' ? ending.reason : null
       return deps.gone({ kind: 'ended', status, seq: writer.seq, data: last.data, reason })
     }
     if (released) {
       if ((applies ?? null) !== null) deps.leaving()
       return deps.gone({ kind: 'released' })
     }
-    // Somebody wants the run cancelled or paused: it stays until that is done.
+    // There is a request to cancel or to pause: the run stays until that is done.
     if (deps.controlRequest?.kind === 'cancel') return this.cancel(deps.controlRequest.reason)
     const giveBack = (): void =>
       writer.lose(new Error('The run was not released, and nothing is wanted of it any more.'))

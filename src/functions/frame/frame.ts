@@ -6,7 +6,7 @@
 //
 // Nothing is ever thrown through the body to suspend it: a parked or abandoned body waits for a promise that never settles.
 
-import type { Claim, Definition, Departure, Frame, Host } from '../../core/definition/definition.ts'
+import type { Claim, Definition, Departure, DepartureListener, Frame, Host } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
 import type { RetryPolicy } from '../../core/definition/retry.ts'
@@ -17,7 +17,6 @@ import { FrameExit, type FrameExitDeps } from './frame-exit.ts'
 import { BodyExecution, type FunctionBody } from './body-execution.ts'
 import { OutlastedChildren } from '../waits/outlasted-children.ts'
 import { Drain, type ExitPlan } from './drain.ts'
-import { UndoCollector } from '../steps/undo-collector.ts'
 import { History, type RecordedEntry, type RecordedPlace } from '../replay/history.ts'
 import { FrameCalls } from './frame-calls.ts'
 import { Mailbox } from '../waits/mailbox.ts'
@@ -30,12 +29,11 @@ import { Settler } from '../replay/settler.ts'
 import type { Phase } from './phase.ts'
 import { StepRunner } from '../steps/step-runner.ts'
 import { BodyStop } from './body-stop.ts'
-import { UndoRunner, type UndoRunnerDeps } from '../steps/undo-runner.ts'
+import { Unwinding } from '../steps/unwinding.ts'
+import type { UndoRunnerDeps } from '../steps/undo-runner.ts'
 import { mustLook, wakeDue } from '../waits/wake.ts'
 import { JournalWriter } from '../../core/runtime/journal-writer.ts'
-
-/** Who hears of the departure of a frame that has not begun. */
-const nobodyWaits = (_departure: Departure): void => undefined
+import { silentListener } from '../../core/runtime/silent-host.ts'
 
 export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, UndoRunnerDeps {
   readonly host: Host
@@ -53,24 +51,23 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
   readonly startedAt: number
   readonly parallel: number
   phase: Phase = 'new'
-  busy = 0
   run: Run
-  /** What somebody wants of the run. */
+  /** The pending control request. */
   controlRequest: ControlRequest | null
-  /** What the run was claimed with, until all of it was shown to the body. */
+  /** The answer of the claim, until the body has seen all of it. */
   claim: Claim | null
   private alarm: Alarm | null = null
   protected readonly body: FunctionBody
-  protected readonly execution: BodyExecution
-  protected readonly replay: ReplayProgress
-  private undoRunner: UndoRunner | null = null
+  readonly execution: BodyExecution
+  readonly replay: ReplayProgress
+  private unwinding: Unwinding | null = null
   /** The time for the run was over while it was being parked. */
   private failure: { readonly error: unknown } | null = null
   private readonly bodyStop: BodyStop
   private drain: Drain | null = null
-  private undoCollector: UndoCollector | null = null
   private isGivingBack = false
-  private depart = nobodyWaits
+  /** Silent before the frame has begun, and after it has left. */
+  private listener = silentListener
 
   constructor(body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null = null) {
     super()
@@ -112,29 +109,25 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     return this.run.id
   }
 
-  start(): Promise<Departure> {
-    return new Promise((resolve) => {
-      this.depart = resolve
-      this.phase = 'live'
-      this.applyClaim()
-      const { failing } = this.history
-      if (failing === null || this.frameExit.ending !== null) return this.execution.begin()
-      this.gather()
-      this.execution.beginFailing(failing)
-    })
+  start(listener: DepartureListener): void {
+    this.listener = listener
+    this.phase = 'live'
+    this.applyClaim()
+    const { failing } = this.history
+    if (failing === null || this.frameExit.ending !== null) return this.execution.begin()
+    this.undoWork.gather()
+    this.execution.beginFailing(failing)
   }
 
-  resume(claim: Claim): Promise<Departure> {
+  resume(claim: Claim, listener: DepartureListener): void {
+    this.listener = listener
     this.phase = 'live'
     this.run = claim.run
     this.controlRequest = claim.run.controlRequest
     this.writer.renew(claim)
     this.mailbox.resume(claim.run.inbox, this.wakeNames, claim.messages)
-    return new Promise((resolve) => {
-      this.depart = resolve
-      this.applyClaim()
-      this.scheduleTurn()
-    })
+    this.applyClaim()
+    this.scheduleTurn()
   }
 
   private applyClaim(): void {
@@ -144,7 +137,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   applyControl(asked: ControlRequest | null): void {
     const before = this.controlRequest
-    // From a cancellation no way leads back, and what was said before is no news.
+    // A cancellation cannot be withdrawn, and a repeated request changes nothing.
     if (before?.kind === 'cancel' || isSameControlRequest(asked, before)) return
     this.controlRequest = asked
     if (asked?.kind !== 'cancel') this.scheduleTurn()
@@ -155,7 +148,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     // One that is about to end otherwise is out of time, too; one that undoes has all the time that it needs.
     const isOpen = this.phase === 'live' || (this.phase === 'draining' && this.frameExit.ending === null)
     if (isOpen) return this.frameExit.fail(error)
-    // A run that is parked is nobody's.
+    // A parked run has no holder.
     if (this.phase === 'parking') this.failure = { error }
   }
 
@@ -224,7 +217,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   scheduleTurn(): void {
     this.replay.goesOn()
-    if (this.phase === 'gathering') this.undoCollector?.goesOn()
+    if (this.phase === 'gathering') this.unwinding?.bodyGoesOn()
     if (this.hasTurn) return
     this.hasTurn = true
     this.host.ports.turns.next(this.turn)
@@ -234,12 +227,12 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     this.hasTurn = false
     if (this.isLive) this.beginMade()
     if (this.phase === 'draining') return this.drain?.proceed()
-    if (this.phase === 'unwinding') return this.undoRunner?.proceed()
+    if (this.phase === 'unwinding') return this.unwinding?.proceed()
     if (!this.isLive) return
     if (this.resources.proceed()) return this.flush()
     // Outcomes that come by the hundreds are sent while the body still sees them one by one.
     if (this.settleNext()) return this.writer.isCrowded ? this.flush() : undefined
-    if (this.phase === 'gathering' && !this.mayCollect) return this.unwind()
+    if (this.phase === 'gathering' && !this.undoWork.mayCollect) return this.unwind()
     if (!this.replay.isOver) return this.givesBack() ? undefined : this.replay.wait()
     if (this.afterSteps !== null && this.settler.openSteps === 0) return this.stepsEnded(this.afterSteps)
     if (this.isHalting) return this.haltHere()
@@ -247,7 +240,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     if (this.idleCalls.size > 0) {
       if (mustLook(this)) return this.flush()
       wakeDue(this)
-      // What a message brought has to be fetched first, or cannot be read.
+      // The payload of a message has to be fetched first, or cannot be read.
       if (!this.isLive || this.mailbox.isReading) return this.flush()
       // A step that begins may end at once and move the body on: then the next turn has it all.
       if (this.hasTurn || this.settleNext()) return
@@ -256,12 +249,6 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
       this.alarm.set(this.idleCalls.nextDue())
     }
     this.flush()
-  }
-
-  /** The body, as it is replayed, may yet tell how a step is undone: it has not come to where its journal ends. */
-  private get mayCollect(): boolean {
-    const { hasBegun, hasEnded } = this.execution
-    return this.isLive && !hasEnded && !(hasBegun && this.replay.isOver) && !this.undoables.isComplete
   }
 
   private flush(): void {
@@ -281,17 +268,24 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     const leave = (): void => {
       if (this.isLive || this.phase === 'unwinding') this.gone({ kind: 'given-back' })
     }
-    // What was not shown yet will be shown elsewhere, and until then nothing new counts.
+    // Outcomes that the body has not seen yet are shown by the next holder, and until then nothing new counts.
     if (this.replay.isOver) this.writer.barrier(leave)
     else leave()
     return true
   }
 
+  enterPhase(phase: Phase): void {
+    this.phase = phase
+  }
+
   parked(): void {
+    const { resources } = this
+    // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.
+    this.phase = resources.areHeld ? 'gone' : 'parked'
     this.alarm?.set(null)
     this.claim = null
     this.history.forgetSeen()
-    this.depart({ kind: 'parked' })
+    this.departAs({ kind: 'parked' })
   }
 
   lookAgain(phase: Phase = 'live'): void {
@@ -304,7 +298,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   stuckAt(unasked: RecordedEntry): void {
     if (this.phase === 'live') this.frameExit.drifted(unasked)
-    else this.hasCollectedAll()
+    else this.undoWork.hasCollectedAll()
   }
 
   placesOf(calls: readonly FoundCall[]): Promise<readonly FoundCall[]> {
@@ -316,7 +310,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   unreadable(error: unknown, at: RecordedPlace | null): void {
     if (!this.isLive && this.phase !== 'unwinding') return
-    // Where it lies it can be fetched by others, or later.
+    // Another worker may be able to fetch it, or this one later.
     if (at === null || !isHoldfastError(error, 'PAYLOAD_CORRUPT')) return this.writer.lose(error)
     this.execution.hasEnded = true
     this.frameExit.unreadable(error, at)
@@ -334,40 +328,11 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   unwind(): void {
     this.alarm?.set(null)
-    if (this.mayCollect) return this.gather()
-    const stop = this.isCancelled ? () => this.frameExit.whyCancelled() : null
-    // A body that could not be shown its journal has not told how all of its steps are undone.
-    const { frameExit } = this
-    const isKept = this.undoCollector?.isKept === true
-    const go = isKept ? () => frameExit.undoLater() : () => this.beginUnwinding()
-    this.leaveBy({ leave: frameExit.isUnread ? () => frameExit.pauseUnread() : go, stop })
+    this.undoWork.begin()
   }
 
-  private gather(): void {
-    this.phase = 'gathering'
-    this.undoCollector ??= new UndoCollector(this)
-    this.scheduleTurn()
-  }
-
-  hasCollectedAll(): void {
-    this.execution.hasEnded = true
-    this.unwind()
-  }
-
-  /** Nothing is under way here. What was when an earlier process died is attempted once more, so that its result is known. */
-  private beginUnwinding(): void {
-    if (!this.undoables.hasUnresolved) {
-      this.phase = 'unwinding'
-      this.undoRunner ??= new UndoRunner(this)
-      return this.scheduleTurn()
-    }
-    if (this.frameExit.pauses(() => this.beginUnwinding())) return
-    this.phase = 'draining'
-    this.writer.barrier(() => {
-      if (this.phase !== 'draining') return
-      for (const call of this.undoables.takeUnresolved()) this.steps.attemptAgain(call)
-      this.leaveBy({ leave: () => this.beginUnwinding(), stop: null, isBounded: true })
-    })
+  private get undoWork(): Unwinding {
+    return (this.unwinding ??= new Unwinding(this))
   }
 
   leaving(isCertain = true): void {
@@ -378,8 +343,19 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
 
   gone(departure: Departure): void {
     this.phase = 'gone'
+    this.departAs(departure)
+  }
+
+  private departAs(departure: Departure): void {
     if (this.resources.areHeld) void this.resources.releaseAll().then(() => this.depart(departure))
     else this.depart(departure)
+  }
+
+  private depart(departure: Departure): void {
+    const { listener } = this
+    this.listener = silentListener
+    // Not at once: the frame is still in the middle of its own work.
+    void Promise.resolve(departure).then((how) => listener.departed(how))
   }
 
   lost(reason: unknown): void {
@@ -392,9 +368,8 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
   private stop(reason: () => unknown): void {
     this.alarm?.set(null)
     this.drain?.stop()
-    this.undoCollector?.stop()
     this.replay.goesOn()
-    this.undoRunner?.stop(reason)
+    this.unwinding?.stop(reason)
     this.bodyStop.stop(reason)
   }
 }

@@ -1,5 +1,4 @@
-// Where a frame is in its life. The frame alone decides it, but for the way into and out of parking (functions/waits/park.ts) and out of the
-// body (drain.ts).
+// Where a frame is in its life. Its parts request the next phase (`enterPhase`).
 //
 //   new       → live       `start`: the body is called with the input
 //   new       → gathering  `start` of a run that is being cancelled or fails: its body is replayed, and begins nothing, so
@@ -10,19 +9,19 @@
 //   parked    → live       `resume`, under a new lease, with nothing having happened to the journal in between
 //   live      → gathering  a cancellation, or an end of the time for it, before everything recorded was shown
 //   live      → draining   the body returned or threw, a cancellation, an end of the time for it, code and journal disagree, a
-//                          payload cannot be read, or the run begins anew: what is under way is awaited and recorded (drain.ts)
-//   gathering → draining   the body has told all, or can tell no more
+//                          payload cannot be read, or the run begins anew: attempts under way are awaited and recorded (drain.ts)
+//   gathering → draining   all undo functions are collected, or the body can go no further
 //   draining  → unwinding  nothing is under way, and the run fails or is cancelled
 //   draining  → leaving    nothing is under way, and the run leaves in another way
 //   unwinding → leaving    everything is undone, or the result of a step cannot be read
-//   gathering → leaving    what the body has to see again cannot be read, or is away for now
-//   live      → leaving    somebody wants a pause, and the run has come to a checkpoint
+//   gathering → leaving    a payload that the body has to see again cannot be read, or cannot be fetched for now
+//   live      → leaving    there is a request to pause, and the run has come to a checkpoint
 //   leaving   → gone       that commit was answered
 //   leaving   → unwinding  it was refused: the run is being cancelled, or its time is over; → live if a pause was taken back
 //   live, gathering, unwinding → gone   `giveBack`, and the run has come to a checkpoint: the lease still stands
 //   any       → gone       the lease or the journal went elsewhere, or `abort`, or the body spoiled its parked frame
 //
-// A pause and a shutdown stop at the next checkpoint: nothing new is begun, but the body goes on seeing what ends until it
-// waits for something that was not begun. A resumed run just begins it then.
+// A pause and a shutdown stop at the next checkpoint: nothing new is begun, but the body goes on seeing outcomes until it
+// waits for a call that was not begun. A resumed run just begins it then.
 
 export type Phase = 'new' | 'live' | 'gathering' | 'draining' | 'unwinding' | 'parking' | 'parked' | 'leaving' | 'gone'

@@ -1,6 +1,6 @@
 // Where in the code a call of the body stands. A stack costs more than the call itself, so one is taken only the first time
-// that a workflow makes a call of that name, of a loop the first nine times; and for every call once code and journal disagree: then the body is replayed
-// once more, and this time each call leaves its place here.
+// that a workflow makes a call of that name, of a loop the first nine times; and for every call once code and journal
+// disagree: then the body is replayed once more, and this time each call leaves its place here.
 
 import type { FoundCall } from '../../core/model/entry.ts'
 import type { Call } from '../frame/body-call.ts'
@@ -11,7 +11,7 @@ const mostOfName = 9
 /** Names may be made anew for each run: of so many the place is remembered. */
 const mostPlaces = 1_000
 
-/** Calls that are neither a step nor a wait go by what a warning calls them. */
+/** Calls that are neither a step nor a wait have the kind that a warning uses for them. */
 type CallKind = Call['kind'] | 'other'
 
 /** Where the calls of a workflow stand, each as it was first seen in this process. */
@@ -23,7 +23,7 @@ export class CallPlaces {
     other: new Map<string, string | null>(),
   }
 
-  /** Takes note of a call whose method is under way, the nth of what the body calls it. */
+  /** Records the place of a call whose method is under way, the nth of the name that the body uses. */
   note<Target extends object>(kind: CallKind, name: string, nth: number, target: Target, method: keyof Target): void {
     const places = this.places[kind]
     if (nth > mostOfName || places.size >= mostPlaces || places.has(name)) return
@@ -35,7 +35,7 @@ export class CallPlaces {
     return calls.map((call) => ({ ...call, place: call.place ?? this.placeOf(call) }))
   }
 
-  /** What was not seen under its own name may have been under that of the first of its kind. */
+  /** A call that was not seen under its own name may have been seen under that of the first of its kind. */
   placeOf({ kind, name }: { readonly kind: CallKind; readonly name: string }): string | null {
     const first = name.replace(/#\d+$/, '').replace(/^.*\//, '')
     return this.places[kind].get(name) ?? this.places[kind].get(first) ?? null

@@ -1,5 +1,5 @@
-// What tells that somebody has changed a journal: rows that are no entries, and entries that belong to something else than what they
-// name. The run is paused as it is then, before its body is called.
+// Signs that a journal was tampered with: rows that are not entries, and entries that do not belong to the call that they
+// name. The run is then paused as it is, before its body is called.
 
 import type { Entry } from '../../core/model/entry.ts'
 import { bug } from '../../core/errors/error.ts'
@@ -22,7 +22,7 @@ export function inputOf(first: Entry | undefined): EntryOf<'started' | 'continue
   return { ...first, kind: 'started', name: null, meta: null, data: '' }
 }
 
-/** What ended a wait is something that it waited for. */
+/** A wait can only be ended by one of its own conditions. */
 export function damageOfWoken(waited: EntryOf<'waiting'>, woken: EntryOf<'woken'>): DamagedEntry | null {
   if (isWinnerOf(waited.meta.conditions, woken.meta)) return null
   return { entry: woken, why: 'what ended the wait is not what it waited for' }

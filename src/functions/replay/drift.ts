@@ -1,24 +1,25 @@
-// When code and journal disagree: what the journal has, what the body asks for instead and where in the code it does, and
-// a text that shows the two against each other.
+// When code and journal disagree: the recorded entry, the call that the body makes instead and its place in the code, and a
+// text that shows both.
 
 import type { Drift, Entry, FoundCall } from '../../core/model/entry.ts'
 import { visible } from '../../core/text/printable.ts'
 import type { Call } from '../frame/body-call.ts'
 import type { Outcome, RecordedEntry } from './history.ts'
 
-/** How long a body that has not asked for all that was recorded may be silent before that is said. */
+/** How long a body that has not asked for all recorded calls may be silent before a warning says so. */
 export const silenceMs = 1_000
-/** How long before code and journal are said to disagree, if the body asks for something that it cannot have asked for then. */
+/** How long before drift is declared, if the body makes a call that it cannot have made then. */
 export const driftGraceMs = 5_000
 /**
- * How long if it does not. Most likely it awaits something of its own, which no journal knows of, and asks for the rest then. But a
- * call that was made beside others and has been removed looks the same, and such a run must not keep its slot for ever.
+ * How long if it does not. Most likely it awaits a promise of its own, which no journal knows of, and makes the remaining
+ * calls then. But a call that was made beside others and has been removed looks the same, and such a run must not keep its
+ * slot for ever.
  */
 export const ownWorkMs = 5 * 60_000
 
 /**
- * Tells whether one of these calls of a body cannot have been made before that outcome was recorded: then its code is another now,
- * because it went on without asking for that.
+ * Tells whether one of these calls of a body cannot have been made before that outcome was recorded: then its code is another
+ * now, because it went on without asking for that.
  */
 export function hasChanged(entries: readonly Entry[], missing: Outcome, calls: Iterable<Call>): boolean {
   for (const call of calls) if (!mayPrecede(entries, missing, call)) return true
@@ -30,7 +31,7 @@ function mayPrecede(entries: readonly Entry[], { seq, entry }: Outcome, call: Ca
   // A step was called before its first attempt began, and a wait before its entry.
   const isBefore = (one: Entry): boolean => one.seq < seq || (call.kind === 'step' && one.at - msOf(one) < entry.at)
   if (traces.some(isBefore)) return true
-  // What was under way when a process died has left no trace.
+  // Attempts that were under way when a process died have left no entry.
   const first = traces[0]?.seq ?? Infinity
   return entries.some((one) => one.kind === 'crashed' && one.seq > seq && one.seq < first)
 }
@@ -41,7 +42,7 @@ function isOf({ kind }: Entry, callKind: Call['kind']): boolean {
   return callKind === 'step' ? stepKinds.has(kind) : kind === 'waiting'
 }
 
-/** How long the attempt took that the entry tells of. */
+/** How long the attempt of the entry took. */
 function msOf({ meta }: Entry): number {
   return meta !== null && 'ms' in meta ? meta.ms : 0
 }
@@ -50,7 +51,7 @@ export function foundCalls(calls: Iterable<Call>): readonly FoundCall[] {
   return Array.from(calls, ({ kind, name, place }): FoundCall => ({ kind, name, place }))
 }
 
-/** A replay cannot tell code that has changed from code that awaits something of its own for longer than the last time. */
+/** A replay cannot tell code that has changed from code that awaits a promise of its own for longer than the last time. */
 const ownWork =
   'If the code is the same, it awaits something outside of its steps that took longer this time: do that inside a step.'
 
@@ -66,7 +67,7 @@ export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonl
   return { reason: 'drift', recorded: { seq, kind, name }, found, message }
 }
 
-/** A name from a journal may be anything: each stays on its line. */
+/** A name from a journal may contain line breaks: each name stays on its line. */
 function quoted(name: string | null): string {
   return `"${visible(String(name))}"`
 }

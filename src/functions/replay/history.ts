@@ -1,9 +1,9 @@
-// What a run's journal already says, arranged for replay: outcomes in the order in which the body must see them again,
-// everything else by the identity of the call that it belongs to.
+// The journal of a run, arranged for replay: outcomes in the order in which the body must see them again, all other entries
+// by the identity of the call that they belong to.
 //
-// It is the effective journal: an outcome that somebody dropped does not exist, and one that was amended has the result
-// that it was given. Outcomes that were recorded between such a one and its repair are loose: the body gets them if it
-// asks for them, in their order, but it need not ask, because it may go another way now.
+// It is the effective journal: an outcome that an operator dropped does not exist, and one that was amended has the amended
+// result. Outcomes that were recorded between such a one and its repair are loose: the body gets them if it asks for them, in
+// their order, but it need not ask, because it may take another path now.
 
 import type { Entry } from '../../core/model/entry.ts'
 import { inputOf, type DamagedEntry } from './damage.ts'
@@ -62,8 +62,8 @@ export class History {
   }
 
   /**
-   * Forgets what the body has seen. A frame that rests may do so for a long time, and what it needs when it goes on is only
-   * what is left to be seen or undone.
+   * Forgets the outcomes that the body has seen. A parked frame may rest for a long time, and needs only the entries that are
+   * still to be seen or undone.
    */
   forgetSeen(): void {
     const { recorded } = this
@@ -91,7 +91,7 @@ export class History {
     return this.recorded?.waits.get(name)
   }
 
-  /** What that call recorded. Each is asked for once, as the two that follow are. */
+  /** The recorded value of that call. It can be asked for once, like the two that follow. */
   value(name: string): EntryOf<'recorded'> | undefined {
     return take(this.recorded?.values, name)
   }
@@ -101,7 +101,7 @@ export class History {
     return take(this.recorded?.issued, name)
   }
 
-  /** What that wait watched is watched no more: the run had ended since, and was let go on. */
+  /** The run had ended since that wait was registered, and was retried: its targets are no longer watched. */
   hasEndedSince({ seq }: EntryOf<'waiting'>): boolean {
     return seq < (this.recorded?.retriedAt ?? 0)
   }
@@ -130,7 +130,7 @@ export class History {
     return undefined
   }
 
-  /** What is known of steps that may have happened and say how they are undone, by name, unless that has come to an end. */
+  /** Steps that may have happened and have an undo function, by name, unless their undo has ended. */
   get toUndo(): ReadonlyMap<string, ToUndo> {
     return this.recorded?.toUndo ?? nobody
   }
@@ -140,12 +140,12 @@ export class History {
     return this.toUndo.size > 0 || this.begun.size > 0
   }
 
-  /** Steps that can be undone and were under way when their process died: nobody knows what became of them. */
+  /** Steps with undo that were under way when their process died: their outcome is unknown. */
   get begun(): ReadonlyMap<string, EntryOf<'begun'>> {
     return this.recorded?.begun ?? nothingBegun
   }
 
-  /** It is known now what became of that step. */
+  /** The outcome of that step is known now. */
   resolve(step: string): void {
     this.recorded?.begun.delete(step)
   }

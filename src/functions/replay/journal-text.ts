@@ -16,7 +16,7 @@ export abstract class JournalText {
     return payloads.encode(value, payloads.place(this.run.id, this.writer.seq + 1, kind, name))
   }
 
-  /** The text of whatever was thrown, for the next entry. */
+  /** The text of a thrown value, for the next entry. */
   encodeFailure(error: unknown, kind: EntryKind, name: string | null): string {
     const { payloads } = this.host
     return payloads.encodeFailure(error, payloads.place(this.run.id, this.writer.seq + 1, kind, name))

@@ -1,11 +1,11 @@
-// What a journal comes to, entry by entry: outcomes in the order in which the body must see them again, everything else by the
-// identity of the call that it belongs to. `history.ts` hands it out.
+// Collects a journal entry by entry: outcomes in the order in which the body must see them again, all other entries by the
+// identity of the call that they belong to. `history.ts` hands them out.
 
 import type { AmendedMeta, Entry } from '../../core/model/entry.ts'
 import { damageOfAmended, damageOfWoken, type DamagedEntry } from './damage.ts'
 import { isEndName } from '../api/call-identity.ts'
 
-/** Something that settles a call of the body, under the place at which its data is to be read. */
+/** An entry that settles a call of the body, with the place at which its data is to be read. */
 export interface Outcome {
   readonly kind: 'step-succeeded' | 'step-failed' | 'woken'
   readonly name: string
@@ -15,7 +15,7 @@ export interface Outcome {
   readonly amended: EntryOf<'amended'> | null
 }
 
-/** Something that the journal has, as far as it matters when the code does not ask for it. */
+/** An entry of the journal, as far as it matters when the code does not ask for it. */
 export type RecordedEntry = Pick<Entry, 'kind' | 'name' | 'seq'>
 
 export type EntryOf<Kind extends Entry['kind']> = Extract<Entry, { kind: Kind }>
@@ -53,7 +53,7 @@ export interface RecordedJournal {
   failing: EntryOf<'failing'> | null
   cancelling: EntryOf<'cancelling'> | null
   bodyFailures: number
-  /** The entry with which somebody let the failed run go on. */
+  /** The entry with which an operator retried the failed run. */
   retriedAt: number
 }
 
@@ -92,7 +92,8 @@ function add(recorded: RecordedJournal, entry: Entry): void {
     case 'attempt-failed':
       return addFailedAttempt(recorded, entry)
     case 'begun':
-      // An earlier attempt that was abandoned may have happened all the same: it stays to be undone whatever comes of this one.
+      // An earlier attempt that was abandoned may have happened all the same: it is undone regardless of the outcome of this
+      // one.
       recorded.begun.set(entry.name, entry)
       return
     case 'abandoned':
@@ -130,7 +131,7 @@ function add(recorded: RecordedJournal, entry: Entry): void {
   }
 }
 
-/** What is written when a run comes to an end that has something to undo. */
+/** The entries that are written when a run ends that has something to undo. */
 function addEnd(recorded: RecordedJournal, entry: Entry): void {
   switch (entry.kind) {
     case 'failing':
@@ -194,7 +195,7 @@ function addOutcome(recorded: RecordedJournal, entry: OutcomeEntry): void {
 function addStep({ begun, toUndo }: RecordedJournal, entry: EntryOf<'step-succeeded' | 'step-failed'>): void {
   const { name, seq } = entry
   begun.delete(name)
-  // What is known of it now counts, and no longer that an earlier attempt was abandoned.
+  // This outcome replaces the record that an earlier attempt was abandoned.
   if (entry.meta.undo === true) toUndo.set(name, { seq, result: entry.kind === 'step-succeeded' ? entry : null })
   else toUndo.delete(name)
 }
@@ -204,13 +205,13 @@ function drop(recorded: RecordedJournal, { seq }: AmendedMeta): void {
   if (dropped === undefined) return
   const { name } = dropped
   recorded.settled[callKind(dropped)].delete(name)
-  // What others had to tell was told: the body waits anew, and starts anew what it waits for.
+  // Messages of other runs were consumed: the body waits anew, and starts anew the run that it waits for.
   if (recorded.waits.get(name)?.meta.conditions.some(isOfOthers) === true) recorded.waits.delete(name)
   recorded.attempts.delete(name)
   recorded.toUndo.delete(name)
 }
 
-/** Whatever a step had as its outcome, this is its result from here on. */
+/** Replaces the outcome of a step by this result, from here on. */
 function amend(recorded: RecordedJournal, amended: EntryOf<'amended'>): void {
   const outcome = makeOptional(recorded, amended.meta.seq)
   if (outcome === undefined) return
@@ -220,7 +221,7 @@ function amend(recorded: RecordedJournal, amended: EntryOf<'amended'>): void {
   if (recorded.toUndo.has(outcome.name)) recorded.toUndo.set(outcome.name, { seq: outcome.seq, result: amended })
 }
 
-/** Takes an outcome out. What was recorded after it need not come again, now that it is another one. */
+/** Takes an outcome out. The body need not ask again for later outcomes, now that this one is another. */
 function makeOptional(recorded: RecordedJournal, seq: number): Outcome | undefined {
   const all = [...recorded.outcomes, ...recorded.optional].sort((a, b) => a.seq - b.seq)
   const taken = all.find((outcome) => outcome.seq === seq)

@@ -1,7 +1,7 @@
-// What the journal has and the body has not seen yet. Until the body has seen it all, nothing new is begun or written. If it
-// does not ask for something that was recorded, and nothing else can move it on, then either it awaits something of its own or
-// its code has changed. After a second that is said. A body that asks for something which it cannot have asked for then has
-// changed, and is given up soon; one that does not is waited for much longer, and for ever if it asks for nothing.
+// The entries that the body has not seen yet. Until it has seen all of them, nothing new is begun or written. If it does not
+// ask for a recorded call, and nothing else can move it on, then either it awaits a promise of its own or its code has
+// changed. After a second a warning says so. A body that makes a call which it cannot have made then has changed, and is
+// given up soon; one that does not is waited for much longer, and for ever if it makes no call.
 
 import type { Claim, Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
@@ -17,7 +17,7 @@ interface ReplayDeps {
   readonly history: History
   readonly settler: Settler
   readonly resources: Resources
-  /** What the run was claimed with. */
+  /** The answer of the claim. */
   readonly claim: Claim | null
   readonly isLive: boolean
   readonly run: Run
@@ -50,7 +50,7 @@ export class ReplayProgress {
     const giveUp = (unasked: Outcome): void => deps.stuckAt(unasked)
     this.after(silenceMs, (first) => {
       warnOfSilence(deps.host, deps.run, first)
-      // Only what it awaits of its own can move it on, and nobody can tell whether that ever comes.
+      // Only a promise of its own can move it on, and that may never settle.
       if (deps.settler.size === 0) return
       this.after(driftGraceMs - silenceMs, (unasked) => {
         if (hasChanged(deps.claim?.entries ?? [], unasked, deps.settler.all())) giveUp(unasked)

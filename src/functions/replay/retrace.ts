@@ -1,9 +1,9 @@
-// A second replay of a body whose code and journal disagree, to see where in the code the calls stand that it makes. It
-// writes nothing, begins nothing and tells nobody: it ends when the calls were seen again, or after a while without.
+// A second replay of a body whose code and journal disagree, to find the places of its calls in the code. It writes nothing,
+// begins nothing and reports nothing: it ends when the calls were seen again, or after a while without.
 
 import type { Frame, Host } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
-import { silentHost } from '../../core/runtime/silent-host.ts'
+import { silentHost, silentListener } from '../../core/runtime/silent-host.ts'
 import { CallSites } from './call-site.ts'
 import { driftGraceMs } from './drift.ts'
 
@@ -28,6 +28,10 @@ export function retrace(
     })
     const cancel = host.ports.clock.after(driftGraceMs, end)
     const frame = open(silentHost(host), sites)
-    void frame.start()
+    try {
+      frame.start(silentListener)
+    } catch {
+      end()
+    }
   })
 }

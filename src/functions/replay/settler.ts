@@ -1,45 +1,30 @@
-// Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order
-// in which their entries were appended. A loose outcome keeps no other from being shown. Whoever drives it lets all
-// microtasks run out between two settlements. The first execution and every replay settle by this one rule, which is why the
-// body sees the same order each time. What failed before it could be recorded fails again on every replay, and is shown before
-// all else: the body made what is recorded of it. What a message brought is read and checked when its turn has come, and nothing
-// overtakes that.
+// Settles the calls of the body, one at a time: recorded outcomes first and in journal order, then live ones in the order in
+// which their entries were appended. A loose outcome does not hold back any other. The frame that drives it runs all
+// microtasks between two settlements. The first execution and every replay settle by this one rule, which is why the body
+// sees the same order each time. A call that failed before it could be recorded fails again on every replay, and is shown
+// before all else: the body made the later calls after it had seen that failure. The payload of an outcome is read
+// (`payload-reader.ts`) and checked when its turn has come, and no other outcome overtakes it.
 //
-// The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be
-// a large part of what a run costs.
+// The calls form a list, and only a replay looks them up by name: most runs never replay, and a table for each would be a
+// large part of the memory of a run.
 
-import type { Host } from '../../core/definition/definition.ts'
-import type { Entry } from '../../core/model/entry.ts'
-import { fetchPatiently } from '../../core/payload/fetch.ts'
 import type { Call, CallOutcome, StepCall, WaitCall, WokenOutcome } from '../frame/body-call.ts'
-import {
-  callKind,
-  type CallKind,
-  type History,
-  type Outcome,
-  type RecordedEntry,
-  type RecordedPlace,
-} from './history.ts'
+import { callKind, type CallKind, type History, type Outcome, type RecordedEntry } from './history.ts'
+import { PayloadReader, type PayloadReaderDeps } from './payload-reader.ts'
 
-export interface SettlerDeps {
-  readonly host: Host
-  readonly runId: string
+export interface SettlerDeps extends PayloadReaderDeps {
   readonly history: History
-  readonly isLive: boolean
   /** A call was settled. */
   scheduleTurn(): void
-  /** Knows which errors the body got, and which entries tell of them. */
+  /** Knows which errors the body got, and the entries of those errors. */
   readonly steps: { remember(error: unknown, seq: number): void }
-  /** That call has failed, and nobody has asked what comes of it. */
+  /** That call has failed, and the body has not asked for its result so far. */
   failedUnheard(call: Call, error: unknown): void
-  /** That call has succeeded, and nobody has asked for its result so far. */
+  /** That call has succeeded, and the body has not asked for its result so far. */
   succeededUnheard(call: Call): void
-  /** The payload of that entry cannot be read, or not be fetched if that is null. */
-  unreadable(error: unknown, at: RecordedPlace | null): void
-  decode(text: string, entry: Pick<Entry, 'seq' | 'kind' | 'name'>): unknown
 }
 
-/** What an empty list is before its first member. */
+/** Stands for an empty list until its first member. */
 const none: never[] = []
 
 export class Settler {
@@ -47,6 +32,7 @@ export class Settler {
   size = 0
   /** How many of them are steps. */
   openSteps = 0
+  readonly payloads: PayloadReader
   private readonly deps: SettlerDeps
   private first: Call | null = null
   private last: Call | null = null
@@ -54,13 +40,19 @@ export class Settler {
   private readonly byName: Map<string, Call> | null
   /** Calls whose live outcome the body has not seen yet. */
   private readyCalls: Call[] = none
-  /** A recorded outcome is on its way from where large values are kept. */
-  isFetching = false
+  /** The payload of a message is being checked against the schema of its wait. */
+  private isChecking = false
 
   constructor(deps: SettlerDeps) {
     this.deps = deps
+    this.payloads = new PayloadReader(deps)
     const { history } = deps
     this.byName = history.next() === undefined && history.optional.length === 0 ? null : new Map()
+  }
+
+  /** An outcome is being fetched or checked, and nothing overtakes it. */
+  get isFetching(): boolean {
+    return this.payloads.isFetching || this.isChecking
   }
 
   /** Nothing is there to settle now. */
@@ -146,7 +138,7 @@ export class Settler {
     return this.deps.history.firstWithout((kind, name) => this.isMade(kind, name))
   }
 
-  /** What the journal has and a body that is over did not ask for: an outcome, or a step that may have been begun. */
+  /** An entry that a body which is over did not ask for: an outcome, or a step that may have been begun. */
   leftBehind(): RecordedEntry | undefined {
     return this.unasked() ?? this.deps.history.firstBegunWithout((kind, name) => this.isMade(kind, name))
   }
@@ -155,66 +147,37 @@ export class Settler {
     return this.byName?.has(keyOf(kind, name)) ?? false
   }
 
-  /** Hands on a payload of the journal. One that lies elsewhere is waited for, however long that takes. */
-  fetch(kept: string, use: (text: string) => void): void {
-    const { deps } = this
-    const text = deps.host.payloads.fetch(kept)
-    if (typeof text === 'string') return use(text)
-    this.isFetching = true
-    void fetchPatiently(deps.host, text, kept, () => deps.isLive).then(
-      (fetched) => {
-        this.isFetching = false
-        if (deps.isLive) use(fetched)
-      },
-      (error: unknown) => deps.unreadable(error, null),
-    )
-  }
-
   private settleRecorded(recorded: Outcome): boolean {
     const call = this.callOf(recorded)
     if (call === undefined) return false
-    const { entry, seq } = recorded
+    const { kind, entry, amended, seq } = recorded
     this.deps.history.seen(recorded)
     if (entry.kind === 'woken') {
       const { meta, data } = entry
-      this.readWoken(call as WaitCall, { meta, data, isKept: true }, seq, recorded.amended)
-    } else this.fetch((recorded.amended ?? entry).data ?? '', (text) => this.replay(call, recorded, text))
+      this.readWoken(call as WaitCall, { meta, data, isKept: true }, seq, amended)
+    } else {
+      const counts = amended ?? entry
+      this.payloads.read(counts.data ?? '', counts, (value) =>
+        this.settle(call, { failed: kind === 'step-failed', value, seq }),
+      )
+    }
     return true
   }
 
-  private replay(call: Call, { kind, entry, amended, seq }: Outcome, text: string): void {
-    const { deps } = this
-    let value: unknown
-    try {
-      value = deps.decode(text, amended ?? entry)
-    } catch (error) {
-      return deps.unreadable(error, amended ?? entry)
-    }
-    this.settle(call, { failed: kind === 'step-failed', value, seq })
-  }
-
-  /** The body gets what the way that came true makes of what the message brought. */
+  /** The body gets the payload of the message as the condition that came true reads it. */
   private readWoken(
     call: WaitCall,
     { meta, data, isKept }: WokenOutcome,
     seq: number | null,
     amended: Outcome['amended'],
   ): void {
-    const { deps } = this
+    const { payloads } = this
     const kept = amended?.data ?? data
     if (kept === null) return this.conclude(call, meta, undefined, seq)
     const entry = amended ?? { seq: seq ?? 0, kind: 'woken' as const, name: call.name }
-    const use = (text: string): void => {
-      let value: unknown
-      try {
-        value = deps.decode(text, entry)
-      } catch (error) {
-        return deps.unreadable(error, entry)
-      }
-      this.conclude(call, meta, value, seq)
-    }
-    if (isKept || amended !== null) this.fetch(kept, use)
-    else use(kept)
+    const use = (value: unknown): void => this.conclude(call, meta, value, seq)
+    if (isKept || amended !== null) payloads.read(kept, entry, use)
+    else payloads.decode(kept, entry, use)
   }
 
   private conclude(call: WaitCall, meta: WokenOutcome['meta'], value: unknown, seq: number | null): void {
@@ -223,9 +186,9 @@ export class Settler {
     try {
       const read = call.read(meta, value)
       if (!(read instanceof Promise)) return this.settle(call, { failed: false, value: read, seq })
-      this.isFetching = true
+      this.isChecking = true
       const over = (settle: (result: unknown) => void) => (result: unknown) => {
-        this.isFetching = false
+        this.isChecking = false
         if (deps.isLive) settle(result)
       }
       read.then(

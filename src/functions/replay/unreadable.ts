@@ -1,6 +1,6 @@
 // When a payload of the journal cannot be read here: its key is missing, or the text is damaged. That says nothing about the
-// run itself, so it is paused as it is: no step is repeated, nothing fails, nothing is undone or given up. Once the key is back
-// somebody resumes it. What this tells never shows content.
+// run itself, so it is paused as it is: no step is repeated, nothing fails, nothing is undone or given up. Once the key is
+// back, an operator resumes it. The messages here never show content.
 
 import { unreadableNote } from '../../core/rows/engine-notes.ts'
 import type { Unreadable } from '../../core/model/entry.ts'
@@ -8,7 +8,7 @@ import { HoldfastError } from '../../core/errors/error.ts'
 import { visible } from '../../core/text/printable.ts'
 import type { RecordedPlace } from './history.ts'
 
-/** How long a run that has something to undo rests before somebody tries again to read it: longer each time. */
+/** How long a run that has something to undo rests before a worker tries again to read it: longer each time. */
 const firstMs = 5_000
 const longestMs = 10 * 60_000
 

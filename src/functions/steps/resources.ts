@@ -4,7 +4,7 @@
 // Acquiring and releasing take real time, which no journal knows of. So they happen one at a time, in the order in which
 // the body asked for them, and while one is under way no call of the body settles: the order stays the same on replay.
 //
-// A release is waited for, because the next holder may need what it gives back, but not for ever: the run holds a slot meanwhile.
+// A release is awaited, because the next holder may need the resource, but not for ever: the run holds a slot meanwhile.
 
 import type { Host } from '../../core/definition/definition.ts'
 import { formatMs } from '../../core/definition/duration.ts'
@@ -17,11 +17,12 @@ import type { Cancel } from '../../core/runtime/ports.ts'
 const longestReleaseMs = 10_000
 const late = Symbol('late')
 
-/** After so long it is said that a resource has not been acquired yet. */
+/** After so long a warning says that a resource has not been acquired yet. */
 const longAcquireMs = 10_000
 
-/** What stands for the name of a step while a resource is being acquired. */
+/** Takes the place of a step's name while a resource is being acquired. */
 const insideAcquire = 'withResource: acquire'
+const insideRelease = 'withResource: release'
 
 interface ResourcesDeps {
   readonly host: Host
@@ -36,11 +37,11 @@ interface Held {
   readonly release: () => unknown
 }
 
-/** What an empty list is before its first member: most runs hold nothing. */
+/** Stands for an empty list until its first member: most runs hold nothing. */
 const none: never[] = []
 
 export class Resources {
-  /** Something could not be acquired. */
+  /** A resource could not be acquired. */
   hasFailed = false
   private readonly deps: ResourcesDeps
   private held: Held[] = none
@@ -51,7 +52,7 @@ export class Resources {
     this.deps = deps
   }
 
-  /** Something is being acquired or released, or is about to be. */
+  /** A resource is being acquired or released, or is about to be. */
   get isBusy(): boolean {
     return this.working || this.asked.length > 0
   }
@@ -83,7 +84,7 @@ export class Resources {
     if (this.held.length === 0) this.held = [held]
     else this.held.push(held)
     if (!this.deps.isLive) {
-      // The run ended or went elsewhere meanwhile: nobody else would release this.
+      // The run ended or went elsewhere meanwhile: no other code would release this.
       await this.release(held)
       return new Promise(() => undefined)
     }
@@ -113,7 +114,7 @@ export class Resources {
     }
   }
 
-  /** Releases what is still held, last first. An error of one is logged and does not keep the others. */
+  /** Releases the resources that are still held, last first. An error of one is logged and does not prevent the others. */
   async releaseAll(): Promise<void> {
     for (let held = this.held.at(-1); held !== undefined; held = this.held.at(-1)) await this.release(held)
   }
@@ -126,7 +127,7 @@ export class Resources {
     const { clock, logger } = host.ports
     let cancel: Cancel = () => undefined
     try {
-      const released = held.release()
+      const released = this.sealed(held.release)
       if (!isPromiseLike(released)) return
       const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
       if ((await Promise.race([released, over])) !== late) return
@@ -138,6 +139,18 @@ export class Resources {
       logger.error(`A resource of run ${runId} could not be released.`, { error })
     } finally {
       cancel()
+    }
+  }
+
+  /** Calls the function of a resource at a time that no replay repeats: it may not call `ctx`. */
+  private sealed(release: () => unknown): unknown {
+    const { deps } = this
+    const { performing } = deps
+    deps.performing = insideRelease
+    try {
+      return release()
+    } finally {
+      deps.performing = performing
     }
   }
 

@@ -1,10 +1,10 @@
-// Runs the steps of one frame: attempts, their results and errors, and the delays between them.
-// An attempt begins only when every earlier entry of the run is durable (the barrier), and what it gives back reaches the
-// body as it will be read from the journal, so that the first execution and a replay see the same. An attempt of a step that can
-// be undone is among those entries itself: `begun` names it before it begins, so that whoever ends the run knows of it.
-// What nobody may begin now is held back, in the order of the calls: while recorded outcomes are being shown, while the run is
-// to be paused or given back, and while as many are under way as the workflow allows at once; a transaction also until the waits
-// of its turn have begun.
+// Runs the steps of one frame: attempts, their results and errors, and the delays between them. An attempt begins only when
+// every earlier entry of the run is durable (the barrier), and its result reaches the body as it will be read from the
+// journal, so that the first execution and a replay see the same value. An attempt of a step with undo is among those entries
+// itself: `begun` names it before it begins, so that the worker that ends the run knows of it. Steps that may not begin now
+// are held back, in the order of the calls: while recorded outcomes are being shown, while the run is to be paused or given
+// back, and while as many are under way as the workflow allows at once; a transaction also until the waits of its turn have
+// begun.
 
 import type { Draft, Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
@@ -19,7 +19,7 @@ import { TransactionStep } from './transaction-step.ts'
 
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
-/** What an empty list is before its first member: most runs hold nothing back. */
+/** Stands for an empty list until its first member: most runs hold nothing back. */
 const nobody: StepCall[] = []
 
 interface StepRunnerDeps extends FrameApi {
@@ -32,11 +32,13 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
   inlineDelays = 0
   private readonly frame: StepRunnerDeps
+  /** Attempts that are running, or about to. */
+  private attempts = 0
   /** Steps without an outcome that could not begin when the body asked for them. */
   private heldBack = nobody
-  /** Where those begin: what is before has begun. */
+  /** The index of the first held-back step: those before it have begun. */
   private front = 0
-  /** Steps that the journal was told of here, and that have not begun yet. */
+  /** Steps with a `begun` entry of this frame that have not begun yet. */
   private named: Set<StepCall> | null = null
   /** Errors that the body got from failed steps, and their entries: thrown on, they would come back on every replay. */
   private failures: Map<unknown, number> | null = null
@@ -47,15 +49,15 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   /**
-   * Takes a step that has no outcome yet. What was held back goes first, and a transaction begins when the turn is over: what the
-   * body makes beside it could not be committed before the transaction is.
+   * Takes a step that has no outcome yet. Steps that were held back go first, and a transaction begins when the turn is over:
+   * waits that the body makes beside it could not be committed before the transaction is.
    */
   enter(call: StepCall, mayBegin: boolean): void {
     if (mayBegin && !call.isTransaction && this.heldBack.length === 0) this.admit(call)
     else this.hold(call)
   }
 
-  /** Begins what was held back, as far as there is room. */
+  /** Begins steps that were held back, as far as there is room. */
   beginHeldBack(): void {
     const calls = this.heldBack
     if (calls.length === 0) return
@@ -67,7 +69,7 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   private get isFull(): boolean {
-    return this.frame.busy >= this.frame.parallel
+    return this.attempts >= this.frame.parallel
   }
 
   /** Runs a step now, or after the delay that its last attempt announced. */
@@ -90,14 +92,14 @@ export class StepRunner implements AttemptListener<StepCall> {
     if (this.isFull) return this.hold(call)
     if (call.delay !== null && this.isInline(call.delay.ms)) this.inlineDelays -= 1
     call.delay = null
-    frame.busy += 1
+    this.attempts += 1
     if (call.undo === undefined || call.isTransaction || frame.history.begun.has(call.name)) this.beginWhenDurable(call)
     else this.beginWhenNamed(call)
   }
 
   /**
-   * Lets the journal say that an attempt begins. That is sent when the turn is over, so that steps which begin together share a
-   * commit, with what the body has seen before it called them.
+   * Appends the `begun` entry of an attempt. It is sent when the turn is over, so that steps which begin together share a
+   * commit, with the outcomes that the body has seen before it called them.
    */
   private beginWhenNamed(call: StepCall): void {
     const { writer } = this.frame
@@ -105,11 +107,6 @@ export class StepRunner implements AttemptListener<StepCall> {
     this.named.add(call)
     writer.append({ kind: 'begun', name: call.name, meta: null, data: null })
     writer.whenDurable(() => this.beginWhenDurable(call))
-  }
-
-  /** Nothing begins any more: what was named is taken back, so that nobody attempts it for the sake of its undo. */
-  takeBackNamed(): void {
-    if (this.named !== null) for (const call of this.named) this.takeBack(call)
   }
 
   private takeBack(call: StepCall): void {
@@ -123,10 +120,11 @@ export class StepRunner implements AttemptListener<StepCall> {
     if (!isWriting) return
     // Asked anew each time: more may have been appended, and seen by the function of this step, since the last time.
     if (!writer.isDurable && !isHalting) return writer.barrier(() => this.beginWhenDurable(call))
-    // A run has one transaction at a time; when that is over, the frame takes a turn. So it does when what the body has made has begun.
+    // A run has one transaction at a time; when that is over, the frame takes a turn. It also takes one when the waits that
+    // the body has made have begun.
     const mustWait = call.isTransaction && (writer.isHeld || this.frame.isMaking)
     if (!isHalting && !mustWait) return this.attempt(call)
-    this.frame.busy -= 1
+    this.attempts -= 1
     if (isHalting) this.takeBack(call)
     this.hold(call)
     if (!mustWait) this.frame.scheduleTurn()
@@ -182,28 +180,36 @@ export class StepRunner implements AttemptListener<StepCall> {
     frame.markReady(call, { failed: false, value: decoded, seq })
   }
 
-  /** How many attempts are under way. */
-  get open(): number {
-    let open = 0
-    for (const { attempt } of this.frame.settler.steps()) if (attempt?.isOpen === true) open += 1
-    return open
+  /** An attempt is running, or about to. */
+  get isBusy(): boolean {
+    return this.attempts > 0
   }
 
-  /** Attempts a step once more that was under way when its process died, so that it is known what became of it. */
+  /**
+   * Nothing begins any more: attempts that were named are taken back, so that no worker repeats them for the sake of their
+   * undo.
+   */
+  stopBeginning(): void {
+    if (this.named !== null) for (const call of this.named) this.takeBack(call)
+    this.attempts = 0
+    for (const { attempt } of this.frame.settler.steps()) if (attempt?.isOpen === true) this.attempts += 1
+  }
+
+  /** Attempts a step once more that was under way when its process died, to learn its outcome. */
   attemptAgain(call: StepCall): void {
     const failed: AttemptFailed | undefined = this.frame.history.failedAttempt(call.name)
     if (failed !== undefined && call.failures === 0) restore(call, failed)
-    this.frame.busy += 1
+    this.attempts += 1
     this.attempt(call)
   }
 
-  /** Waits no longer for what is under way: each attempt is told to stop, and what it comes to means nothing. */
+  /** Stops waiting for attempts under way: each is aborted, and its result means nothing. */
   abandon(): void {
     for (const call of this.frame.settler.steps()) {
       const { attempt } = call
       if (attempt === null || !attempt.isOpen) continue
       attempt.abort(new Error(`Step "${call.name}" of run ${this.frame.runId} is not waited for any longer.`))
-      // One whose result is being committed with the user's own writes comes to its end.
+      // An attempt whose result is being committed with the user's own writes runs to its end.
       if (attempt.isOpen) continue
       this.over(call)
       this.recordAbandoned(call, attempt)
@@ -211,7 +217,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     this.frame.scheduleTurn()
   }
 
-  /** Nobody knows what the step did. */
+  /** The outcome of the step is unknown. */
   private recordAbandoned(call: StepCall, attempt: Attempt): void {
     const { frame } = this
     const { name } = call
@@ -222,7 +228,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     if (isUndoable) frame.undoables.add(call, frame.writer.seq, null)
   }
 
-  /** Appends what a step gave back. */
+  /** Appends the result of a step. */
   private record(call: StepCall, attempt: Attempt, data: string): number {
     const { frame } = this
     const { name } = call
@@ -235,7 +241,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     return seq
   }
 
-  /** Appends what a transaction gave back, which is not certain before it is committed. */
+  /** Appends the result of a transaction, which is not certain before it is committed. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome {
     const where = this.placeOfResult(call.name)
     const data = this.frame.host.payloads.encode(value, where)
@@ -245,7 +251,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     return { failed: false, value: decoded, seq }
   }
 
-  /** What was placed is committed. */
+  /** The placed entry is committed. */
   landed(call: StepCall, outcome: RecordedOutcome): void {
     this.over(call)
     this.frame.markReady(call, outcome)
@@ -287,8 +293,8 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 
   /**
-   * It is to be undone though it failed: an attempt that ran out of time, was abandoned or died with its process may have done its
-   * work all the same, and one whose result cannot be stored has.
+   * It is to be undone though it failed: an attempt that ran out of time, was abandoned or died with its process may have
+   * done its work all the same, and one whose result cannot be stored has.
    */
   private mayHaveHappened(call: StepCall, { hasTimedOut }: Attempt, error: unknown): boolean {
     if (call.undo === undefined || call.isTransaction) return false
@@ -309,7 +315,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     return afterFailure(call.policy, attempt - call.conflicts, error, random)
   }
 
-  /** It was told to stop and nothing comes after it, so its error is no news; but it may have happened all the same. */
+  /** It was aborted and nothing comes after it, so its error is not reported; but it may have happened all the same. */
   private failedAtTheEnd(call: StepCall, attempt: Attempt): void {
     const isUndoable = call.undo !== undefined && !call.isTransaction
     if (attempt.hasTimedOut || isUndoable) this.recordAbandoned(call, attempt)
@@ -360,7 +366,7 @@ export class StepRunner implements AttemptListener<StepCall> {
 
   private over(call: StepCall): void {
     call.attempt = null
-    this.frame.busy -= 1
+    this.attempts -= 1
     if (this.heldBack.length > 0) this.frame.scheduleTurn()
   }
 
@@ -369,7 +375,7 @@ export class StepRunner implements AttemptListener<StepCall> {
   }
 }
 
-/** What the journal says of the attempts so far. */
+/** Restores the counts of attempts from the journal. */
 function restore(call: StepCall, { meta: { attempt, conflicts = 0 } }: AttemptFailed): void {
   call.failures = attempt
   call.conflicts = conflicts

@@ -1,5 +1,5 @@
-// Steps that are transactions: what the function writes through `tx` and the entry that tells of it are committed together,
-// or not at all.
+// Steps that are transactions: the writes of the function through `tx` and the entry of the step are committed together, or
+// not at all.
 //
 //   waiting  → begun      the store has a connection for it: from here on its timeout counts, and not while it waits in line
 //   begun    → performed  the transaction is open and the function has returned: the attempt is sealed, so that no timeout
@@ -9,14 +9,14 @@
 //   begun    → failed     the function threw, or its result cannot be stored: rolled back, an attempt like any other
 //   placed   → failed     the entry or the COMMIT failed, and it is certain that nothing was written: the failure takes the
 //                         place of the result
-//   waiting, begun → over the attempt was aborted: whoever did that has told its outcome. The transaction is torn down at once,
-//                         whether its function notices or not
-//   placed   → lost       the store refused the entry (rolled back), or nobody knows what became of COMMIT. The run is given
-//                         up here. Whoever claims it next finds the entry in the journal, or finds that it never will be there:
-//                         until COMMIT is decided, the transaction holds the row of the run
+//   waiting, begun → over the attempt was aborted: the code that aborted it has recorded its outcome. The transaction is torn
+//                         down at once, whether its function notices or not
+//   placed   → lost       the store refused the entry (rolled back), or the outcome of COMMIT is unknown. The run is given up
+//                         here. Its next holder finds the entry in the journal, or finds that it never will be there: until
+//                         COMMIT is decided, the transaction holds the row lock of the run
 //
-// From the first moment to the last nothing else of the run is sent: the store could not tell what comes first. So it begins when
-// the turn is over and everything that the body has made in it is durable (step-runner.ts).
+// From the first moment to the last nothing else of the run is sent: the store could not tell the order. So it begins when
+// the turn is over and all waits that the body has made in it are durable (step-runner.ts).
 
 import type { Attempt } from '../../core/runtime/attempt.ts'
 import type { Acknowledged, Host } from '../../core/definition/definition.ts'
@@ -27,7 +27,7 @@ import type { FrameApi } from '../frame/frame-api.ts'
 interface Steps {
   /** The attempt begins, and with it the time that it may take. */
   limit(call: StepCall, attempt: Attempt): void
-  /** Appends what the function gave back. */
+  /** Appends the result of the function. */
   place(call: StepCall, attempt: Attempt, value: unknown): RecordedOutcome
   landed(call: StepCall, outcome: RecordedOutcome): void
   failed(call: StepCall, attempt: Attempt, error: unknown, place?: number | null): void
@@ -77,7 +77,7 @@ export class TransactionStep {
     this.frame.scheduleTurn()
   }
 
-  /** What takes place inside the transaction; a rejection rolls it back. */
+  /** The work inside the transaction; a rejection rolls it back. */
   private async perform(
     call: StepCall,
     attempt: Attempt,
@@ -126,7 +126,7 @@ export class TransactionStep {
   }
 }
 
-/** The store has an answer, and it is no: the run is somebody else's, or not where we think. */
+/** The store has refused: the run has another holder, or another state than expected here. */
 function isRefusal(error: unknown): boolean {
   return isHoldfastError(error) && (error.family === 'conflict' || error.code === 'RUN_NOT_FOUND')
 }

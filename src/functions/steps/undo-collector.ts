@@ -1,9 +1,9 @@
-// A body that is replayed so that it tells how its steps are undone. It may hang on something of its own, so it is not waited for
-// for ever: no longer than the grace since it last went on.
+// A body that is replayed to collect the undo functions of its steps. It may hang on a promise of its own, so it is not
+// awaited for ever: no longer than the grace since it last went on.
 //
-// It may also be kept from telling by something that is away: a payload that is being fetched, or a resource that is being
-// acquired, or could not be. That is nobody's fault, so nothing is given up for it: the run is released and looked at again,
-// later each time (`Conclusion.undoLater`).
+// The body may also be prevented from telling: a payload is still being fetched, or a resource is being acquired, or could
+// not be. Neither is an error of the run, so nothing is given up for it: the run is released and tried again, later each time
+// (`FrameExit.undoLater`).
 
 import type { Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
@@ -12,7 +12,7 @@ import type { Resources } from './resources.ts'
 import type { Settler } from '../replay/settler.ts'
 import type { Undoables } from './undoables.ts'
 
-interface UndoCollectorDeps {
+export interface UndoCollectorDeps {
   readonly host: Host
   readonly phase: Phase
   readonly settler: Settler
@@ -20,17 +20,18 @@ interface UndoCollectorDeps {
   readonly undoables: Undoables
   /** It is known how the run ends. */
   readonly isEnding: boolean
-  /** The body tells no more. */
-  hasCollectedAll(): void
 }
 
 export class UndoCollector {
   private readonly deps: UndoCollectorDeps
+  private readonly ended: () => void
   private movedAt = 0
   private cancel: Cancel | null = null
 
-  constructor(deps: UndoCollectorDeps) {
+  /** `ended` is called when the body tells no more. */
+  constructor(deps: UndoCollectorDeps, ended: () => void) {
     this.deps = deps
+    this.ended = ended
   }
 
   /** The body goes on: the grace counts anew. */
@@ -45,7 +46,7 @@ export class UndoCollector {
     this.cancel = null
   }
 
-  /** The body has not told all that has to be known, because of something that is away. */
+  /** Not all undo functions are collected, because a payload or a resource is unavailable. */
   get isKept(): boolean {
     const { isEnding, undoables, settler, resources } = this.deps
     if (isEnding && undoables.isComplete) return false
@@ -58,6 +59,6 @@ export class UndoCollector {
     if (phase !== 'gathering') return
     const left = this.movedAt + host.abortGraceMs - host.ports.clock.monotonic()
     if (left > 0) this.cancel = host.ports.clock.after(Math.max(1, left), this.look)
-    else this.deps.hasCollectedAll()
+    else this.ended()
   }
 }

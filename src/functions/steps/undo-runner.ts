@@ -1,8 +1,8 @@
 // The undo work of a run that fails or is cancelled: steps that may have happened are undone in reverse order, one after the
 // other, each durably. It begins when no attempt of the body runs any more (functions/frame/drain.ts).
 //
-// An undo begins only when everything before it is durable, and ends for ever with `undone` or `undo-failed`: what could
-// not be undone is told at the end of the run and keeps no other from being undone. Between two attempts the run waits in
+// An undo begins only when every entry before it is durable, and ends for ever with `undone` or `undo-failed`: a step that
+// could not be undone is named at the end of the run and does not prevent other undos. Between two attempts the run waits in
 // memory, or is released if the delay is long.
 
 import type { Cancel } from '../../core/runtime/ports.ts'
@@ -91,7 +91,8 @@ export class UndoRunner implements AttemptListener<Undoable> {
     try {
       if (text !== null) result = deps.decode(text, place)
     } catch (error) {
-      // What it did is not known here, and may be elsewhere, or once the key is back: nothing is given up for that.
+      // The result of the step is not readable here, and may be elsewhere, or once the key is back: no undo is given up for
+      // that.
       return deps.unreadable(error, place)
     }
     const attempt = new Attempt(deps, call.name, current.failures + 1, ':undo', call.calledAs)

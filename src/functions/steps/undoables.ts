@@ -12,7 +12,7 @@ import type { History } from '../replay/history.ts'
 export interface Undoable {
   readonly call: StepCall
   readonly seq: number
-  /** Its result, and where that stands; null if nobody knows it. */
+  /** Its result, and its place in the journal; null if the result is unknown. */
   readonly data: string | null
   /** The data is as the journal keeps it: it may lie elsewhere. */
   readonly isKept: boolean
@@ -59,7 +59,7 @@ export class Undoables {
     if (at !== -1) this.list.splice(at, 1)
   }
 
-  /** A step has just been recorded; `data` is null if nobody knows what it returned. */
+  /** A step has just been recorded; `data` is null if its result is unknown. */
   add(call: StepCall, seq: number, data: string | null): void {
     if (this.recalled.has(call.name) || this.unsure?.has(call) === true) this.drop(call)
     if (data === null) {
@@ -70,17 +70,17 @@ export class Undoables {
     this.list.push({ call, seq, data, isKept: false, place, failures: 0, dueAt: null })
   }
 
-  /** An attempt of that step may have happened, and the journal says so: it is undone whatever comes of later ones. */
+  /** An attempt of that step may have happened, and the journal says so: it is undone regardless of later outcomes. */
   isUnsure(call: StepCall): boolean {
     return this.unsure?.has(call) === true || this.history.toUndo.has(call.name)
   }
 
-  /** There are steps of which nobody knows what became of them. */
+  /** There are steps whose outcome is unknown. */
   get hasUnresolved(): boolean {
     return this.unresolved.some(({ name }) => this.history.begun.has(name))
   }
 
-  /** Takes out the steps that must be attempted once more, because nobody knows what became of them. */
+  /** Takes out the steps that must be attempted once more, because their outcome is unknown. */
   takeUnresolved(): readonly StepCall[] {
     const calls = this.unresolved.filter(({ name }) => this.history.begun.has(name))
     this.unresolved = []

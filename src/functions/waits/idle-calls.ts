@@ -81,12 +81,12 @@ export class IdleCalls {
     return this.wanting?.get(name) ?? none
   }
 
-  /** Everything that the open waits wait on. */
+  /** All conditions of the open waits. */
   get conditions(): readonly RecordedCondition[] {
     return [...this.calls].flatMap((call) => (call.kind === 'wait' ? call.conditions : []))
   }
 
-  /** A wait will be over as soon as it is registered: nobody would wake the run for it. */
+  /** A wait will be over as soon as it is registered: no message would wake the run for it. */
   get isStarting(): boolean {
     return this.starts !== null && this.starts.size > 0
   }

@@ -8,9 +8,9 @@ const least = 16
 export class MadeWaits {
   /** Those of this turn. */
   private waits: Wait<unknown>[] = []
-  /** What has begun without being awaited. */
+  /** Waits that have begun without being awaited. */
   private begun: WaitCall[] = []
-  /** How many there were when those were last left out that somebody awaits. */
+  /** How many there were when those that the body awaits were last left out. */
   private pruned = least
 
   add(wait: Wait<unknown>): void {
@@ -33,7 +33,7 @@ export class MadeWaits {
     if (this.begun.length >= 2 * this.pruned) this.pruned = Math.max(least, this.unawaited.length)
   }
 
-  /** What nobody has awaited so far. */
+  /** Waits that the body has not awaited so far. */
   get unawaited(): readonly WaitCall[] {
     this.begun = this.begun.filter(({ isAwaited }) => !isAwaited)
     return this.begun

@@ -1,8 +1,8 @@
-// The mailbox of a run as its holder knows it: messages by their names, and how much of what has arrived is among them.
+// The mailbox of a run as its holder knows it: messages by their names, and how many of the arrived ones are among them.
 //
-// Positions in a mailbox have no gaps, so counting tells whether all is known: a run that nobody writes to never reads
-// anything, and one that knows all can say, when it ends, that nothing is left unread. Otherwise only what an open wait asks
-// for is read, and what was read counts until more arrives.
+// Positions in a mailbox have no gaps, so counting tells whether all messages are known: a run without messages never reads
+// anything, and one that knows all of them can say, when it ends, that none is left unread. Otherwise only messages that an
+// open wait asks for are read, and that reading is valid until more arrive.
 
 import type { Host } from '../../core/definition/definition.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
@@ -16,12 +16,12 @@ interface MailboxDeps {
   readonly host: Host
   readonly runId: string
   readonly writer: JournalWriter
-  /** What is read is of meaning until the run is `gone`. */
+  /** A reading is used until the run is `gone`. */
   readonly phase: Phase
   scheduleTurn(): void
 }
 
-/** What was last read. */
+/** The last reading. */
 interface Reading {
   /** How many messages had arrived by then, at least. */
   readonly inbox: number
@@ -40,14 +40,14 @@ export class Mailbox {
   /** A reading is under way: nothing can be decided meanwhile. */
   isReading = false
   private readonly deps: MailboxDeps
-  /** What is known and not taken, first in first out. */
+  /** Messages that are known and not taken, first in first out. */
   private byName: Map<string, Message[]> | null = null
-  /** How many of those that arrived are known, taken ones included; null if nobody has counted. */
+  /** How many of those that arrived are known, taken ones included; null if they were not counted. */
   private counted: number | null = 0
   private reading: Reading | null = null
-  /** More may have arrived than anybody has said. */
+  /** More messages may have arrived than were reported. */
   private isStale = false
-  /** What the next message brought, if that lay elsewhere. */
+  /** The payload of the next message, if it was stored elsewhere. */
   private fetched: { readonly id: string; readonly text: string } | null = null
 
   constructor(deps: MailboxDeps, inbox: number, messages: readonly Message[] | null) {
@@ -56,7 +56,7 @@ export class Mailbox {
     else this.counted = inbox === 0 ? 0 : null
   }
 
-  /** A frame that was parked goes on: these are the messages that it wanted, null if nobody has looked. */
+  /** A frame that was parked goes on: these are the messages that it wanted, null if they were not read. */
   resume(inbox: number, wanted: readonly string[] | null, messages: readonly Message[] | null): void {
     this.isStale = false
     if (messages !== null) this.learn(messages, wanted, inbox, nobody)
@@ -72,12 +72,12 @@ export class Mailbox {
     return names.length > mostNames && this.reading?.cut !== null ? null : names
   }
 
-  /** Everything that has arrived is known. */
+  /** Every arrived message is known. */
   get isAllKnown(): boolean {
     return this.counted === this.deps.writer.arrived && !this.isStale && !this.isReading
   }
 
-  /** Everything that can have come under these names is known, as far as it matters now. */
+  /** Every message that can have come under these names is known, as far as it matters now. */
   isCurrent(names: readonly string[]): boolean {
     if (names.length === 0 || this.isAllKnown) return true
     if (this.isStale || this.isReading) return false
@@ -90,7 +90,7 @@ export class Mailbox {
     })
   }
 
-  /** Reads what came under these names, unless that is under way; the frame takes a turn when it is there. */
+  /** Reads the messages of these names, unless a reading is under way; the frame takes a turn when they are there. */
   read(names: readonly string[]): void {
     if (this.isReading) return
     this.isReading = true
@@ -118,7 +118,7 @@ export class Mailbox {
     }
   }
 
-  /** Takes in what was read. What is taken already lies there until that is durable. */
+  /** Takes in a reading. A message that is taken already stays in the mailbox until that is durable. */
   private learn(
     messages: readonly Message[],
     names: readonly string[] | null,
@@ -167,7 +167,10 @@ export class Mailbox {
     else others.push(message)
   }
 
-  /** The text of what a message brought; null if it lies elsewhere: then it is fetched, and nothing is decided meanwhile. */
+  /**
+   * The text of the payload of a message; null if it is stored elsewhere: then it is fetched, and nothing is decided
+   * meanwhile.
+   */
   textOf({ id }: Message, kept: string): string | null {
     if (this.fetched?.id === id) return this.fetched.text
     const { host, writer } = this.deps
@@ -185,17 +188,17 @@ export class Mailbox {
     return null
   }
 
-  /** Something is there. */
+  /** There is a message. */
   get hasSome(): boolean {
     return this.byName !== null && this.byName.size > 0
   }
 
-  /** The names of which there is something. */
+  /** The names that have messages. */
   get names(): Iterable<string> {
     return this.byName?.keys() ?? nobody
   }
 
-  /** What is there under these names. */
+  /** The known messages of these names. */
   under(names: readonly string[]): readonly Message[] {
     const { byName } = this
     if (byName === null) return []

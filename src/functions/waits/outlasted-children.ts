@@ -1,6 +1,6 @@
-// Children that their parent must outlast: it does not end, in whatever way, before they have. Their ends are told to it in
-// any case. A run whose body has returned waits for them as it waits for anything; one that fails or is being cancelled begins
-// nothing any more, not even a wait, so it looks now and then.
+// Children that their parent must outlast: it does not end in any way before they have. It is notified of their ends in any
+// case. A run whose body has returned waits for them as for anything; one that fails or is being cancelled begins nothing any
+// more, not even a wait, so it polls.
 
 import type { Host } from '../../core/definition/definition.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -19,9 +19,9 @@ interface OutlastedChildrenDeps extends FrameApi {
 }
 
 /**
- * How long a run that cannot wait is left alone. Each look costs it an entry, so looks become rarer: an eighth of the time that it
- * has waited, and a second at least. A child of a day costs 90 entries, one of a month 120, and the run ends an eighth of the time
- * later than its child at most.
+ * How long a run that cannot wait is left alone. Each look costs it an entry, so looks become rarer: an eighth of the time
+ * that it has waited, and a second at least. A child of a day costs 90 entries, one of a month 120, and the run ends an
+ * eighth of the time later than its child at most.
  */
 const [shortestMs, part] = [1_000, 8]
 
@@ -32,7 +32,7 @@ export class OutlastedChildren {
   private ids: Set<string> = nobody
   /** Those whose ends the run waits for at its own. */
   private asked: Set<string> | null = null
-  /** What comes when nobody is left. */
+  /** Called when no child is left. */
   private next: (() => void) | null = null
 
   constructor(deps: OutlastedChildrenDeps) {
@@ -58,7 +58,7 @@ export class OutlastedChildren {
     if (this.ids !== nobody) this.ids.delete(runId)
   }
 
-  /** The body is over. True if there is somebody to wait for: then `next` is called when nobody is left. */
+  /** The body is over. True if there are children to wait for: then `next` is called when none is left. */
   outlast(next: () => void): boolean {
     if (this.ids.size === 0 && this.next === null) return false
     const isWaiting = this.next !== null

@@ -1,6 +1,6 @@
-// When a run rests. It is at a checkpoint when no attempt runs and the body has seen all there is: there it may be paused, or
-// given back, and a child that is still being prepared is prepared again by whoever goes on.
-// It rests when, besides, only time or a message can move its body on: then it is parked.
+// When a run rests. It is at a checkpoint when no attempt runs and the body has seen every outcome: there it may be paused,
+// or given back, and a child that is still being prepared is prepared again by the next holder. It rests when, besides, only
+// time or a message can move its body on: then it is parked.
 
 import type { Phase } from '../frame/phase.ts'
 import type { Resources } from '../steps/resources.ts'
@@ -10,7 +10,6 @@ import type { StepRunner } from '../steps/step-runner.ts'
 import type { JournalWriter } from '../../core/runtime/journal-writer.ts'
 
 interface ParkDeps {
-  readonly busy: number
   readonly preparing: number
   readonly idleCalls: IdleCalls
   readonly settler: Settler
@@ -21,16 +20,17 @@ interface ParkDeps {
 }
 
 interface Parking extends ParkDeps {
-  phase: Phase
+  readonly phase: Phase
   scheduleTurn(): void
+  enterPhase(phase: 'parking'): void
   /** The lease is gone. */
   parked(): void
   /** It is not: a message or a control request had arrived. */
   lookAgain(): void
 }
 
-export function isAtCheckpoint({ busy, preparing, settler, resources, frameExit }: ParkDeps): boolean {
-  const isBusy = busy > 0 || resources.isBusy || frameExit.isContinuing
+export function isAtCheckpoint({ steps, preparing, settler, resources, frameExit }: ParkDeps): boolean {
+  const isBusy = steps.isBusy || resources.isBusy || frameExit.isContinuing
   return !isBusy && (settler.size > 0 || preparing > 0) && settler.isIdle
 }
 
@@ -47,8 +47,8 @@ export function rest(deps: Parking): void {
 }
 
 async function park(deps: Parking): Promise<void> {
-  const { writer, idleCalls, resources } = deps
-  deps.phase = 'parking'
+  const { writer, idleCalls } = deps
+  deps.enterPhase('parking')
   try {
     const isParked = await writer.park(idleCalls.parkedDue(), idleCalls.names)
     if (deps.phase !== 'parking') return
@@ -56,8 +56,5 @@ async function park(deps: Parking): Promise<void> {
   } catch (error) {
     return writer.lose(error)
   }
-  // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.
-  deps.phase = resources.areHeld ? 'gone' : 'parked'
-  if (resources.areHeld) await resources.releaseAll()
   deps.parked()
 }

@@ -1,5 +1,5 @@
-// How a wait of the body comes into the journal. What it starts or watches is attached to its entry, so that all of it takes
-// place, or none. A replay finds the entry and starts nothing again.
+// How a wait of the body comes into the journal. The runs that it starts or watches are attached to its entry, so that all of
+// it takes place, or none. A replay finds the entry and starts nothing again.
 
 import type { StartedChild, WaitingMeta } from '../../core/model/entry.ts'
 import type { WaitTarget } from '../../core/model/wait-target.ts'
@@ -21,8 +21,8 @@ export interface NewWait {
 }
 
 /**
- * Takes a wait of the body. Settles with what the body gets for it. It is called when the body awaits, and not by a method of its
- * context, so the body is left here.
+ * Takes a wait of the body. Settles with the value that the body gets for it. It is called when the body awaits, and not by a
+ * method of its context, so the body is left here.
  */
 export function registerWait(frame: FrameApi, wait: NewWait): Promise<unknown> {
   const call = new WaitCall(wait.name, wait.cases)
@@ -31,14 +31,14 @@ export function registerWait(frame: FrameApi, wait: NewWait): Promise<unknown> {
   return call.promise
 }
 
-/** Begins a wait that the body has made and does not await yet: what it starts is started, and time counts. */
+/** Begins a wait that the body has made and does not await yet: its children are started, and its time counts. */
 export function beginWait(frame: FrameApi, wait: NewWait): WaitCall {
   const call = new WaitCall(wait.name, wait.cases)
   begin(frame, call, wait)
   return call
 }
 
-/** The body awaits what has begun. */
+/** The body awaits a wait that has begun. */
 export function awaitBegun(frame: FrameApi, call: WaitCall): Promise<unknown> {
   call.isAwaited = true
   leaveBody(frame.host.ports, () => enterBegun(frame, call))
@@ -67,14 +67,14 @@ function begin(frame: FrameApi, call: WaitCall, { name, cases, place }: NewWait)
   if (frame.isWriting) prepare(frame, call, cases)
 }
 
-/** A run that has ended is told nothing any more. If it is let go on, it watches again what it still waits for. */
+/** A run that has ended receives nothing any more. If it is retried, it watches the targets of its open waits again. */
 function watchAgain({ history, isWriting, writer }: FrameApi, { name, conditions }: WaitCall): void {
   if (!isWriting || history.has('wait', name)) return
   const watches = conditions.map(waitTargetOf).filter((watched) => watched !== null)
   if (watches.length > 0) writer.append({ kind: 'waiting', name, meta: { conditions }, data: null }, { watches })
 }
 
-/** Tells whether the code still waits on what the journal says. A duration may have changed: the recorded one counts. */
+/** Tells whether the code still waits on the recorded conditions. A duration may have changed: the recorded one counts. */
 function isSame(conditions: readonly RecordedCondition[], cases: readonly WaitCase[]): boolean {
   return (
     conditions.length === cases.length && conditions.every((condition, at) => fits(condition, cases[at] as WaitCase))
@@ -96,7 +96,7 @@ function fits(condition: RecordedCondition, { tag, spec }: WaitCase): boolean {
   }
 }
 
-/** What was started then is known again, and since when a time counts. */
+/** Restores the runs that were started then, and the moments from which times count. */
 function recall(call: WaitCall, cases: readonly WaitCase[], conditions: readonly RecordedCondition[]): void {
   cases.forEach(({ spec }, at) => {
     const condition = conditions[at]

@@ -1,5 +1,5 @@
-// The ways in which a wait can end, before it is registered: what is asked for, under which tag, and what the body gets when
-// it comes true. A wait has one way, a race several.
+// The cases of a wait, before it is registered: the condition, its tag, and how the body's value is read when it comes true.
+// A wait has one case, a race several.
 
 import type { Definition } from '../../core/definition/definition.ts'
 import { isTopic, type Topic } from '../../core/definition/declared-topic.ts'
@@ -14,7 +14,10 @@ import type { TopicRules } from '../../core/model/topic.ts'
 export interface WaitCase {
   readonly tag: string
   readonly spec: WaitSpec
-  /** What the body gets: `value` is what the message brought. Throws, or rejects with, what the body is to catch. */
+  /**
+   * Reads the value for the body: `value` is the payload of the message. Throws, or rejects with, the error that the body is
+   * to catch.
+   */
   readonly read: (meta: WokenMeta, value: unknown) => unknown
 }
 
@@ -42,14 +45,14 @@ export interface ChildSpec {
   readonly onParentEnd: OnParentEnd
   /** The run, as soon as it was prepared. */
   prepared: NewRun | Promise<NewRun> | null
-  /** Its id, as soon as it is known: then it was started, or will be by whoever asked first. */
+  /** Its id, as soon as it is known: then it was started, or will be by the first wait that asked for it. */
   runId: string | null
 }
 
-/** What becomes of a child when the run that started it ends first. */
+/** What happens to a child when the run that started it ends first. */
 export type OnParentEnd = 'cancel' | 'abandon' | 'wait'
 
-/** What a sleep gives back: when it was due, and when the run saw that it was. */
+/** The result of a sleep: when it was due, and when the run saw that it was. */
 export interface SleepResult {
   readonly scheduledAt: Date
   readonly firedAt: Date

@@ -1,13 +1,13 @@
 // A wait as a value. It begins when it is made: at the end of the turn in which the body made it, a child is started and a
-// relative time begins to count, also if nobody awaits it yet. What is awaited or handed to a race before that begins with it,
-// in one entry. A message is taken only by a wait that is awaited, alone or in a race; then the run may be parked for as long
-// as it takes. A race is a wait, too.
+// relative time begins to count, also if the body does not await it yet. A wait that is awaited or passed to a race before
+// that begins with it, in one entry. A message is taken only by a wait that is awaited, alone or in a race; then the run may
+// be parked for as long as it takes. A race is a wait, too.
 
 import { inspected } from '../../core/text/inspect.ts'
 import type { WaitCall } from '../frame/body-call.ts'
 import type { WaitCase } from './wait-case.ts'
 
-/** What a wait asks of the run that made it. */
+/** The calls of a wait to the run that made it. */
 export interface WaitDeps {
   /** Why the wait cannot be awaited where this is called, inside a step; null if it can. The body still may. */
   refusal(): Error | null
@@ -17,13 +17,13 @@ export interface WaitDeps {
   offered(): void
   /** It was awaited, or handed to a race. */
   taken(): void
-  /** Starts what is to be started, and lets time count. */
+  /** Starts its children, and lets its time count. */
   begin(cases: readonly WaitCase[]): WaitCall
-  /** Waits: on what was begun before, or on what begins now. */
+  /** Waits: on a wait that was begun before, or on one that begins now. */
   await(cases: readonly WaitCase[], begun: WaitCall | null): Promise<unknown>
 }
 
-/** Something that a run can wait on. */
+/** A condition that a run can wait on. */
 export class Wait<Value> implements PromiseLike<Value> {
   private readonly cases: readonly WaitCase[]
   private readonly deps: WaitDeps
@@ -69,7 +69,7 @@ export class Wait<Value> implements PromiseLike<Value> {
     this.isTaken = true
   }
 
-  /** The turn is over in which it was made. Gives back what has begun; null if it began with something else. */
+  /** The turn in which it was made is over. Returns the call that has begun; null if it began as part of another wait. */
   static begin(wait: Wait<unknown>): WaitCall | null {
     if (wait.isTaken) return null
     wait.isTaken = true
@@ -77,7 +77,7 @@ export class Wait<Value> implements PromiseLike<Value> {
     return wait.begun
   }
 
-  /** The ways of several waits, each under its tag: what is won says which it was. */
+  /** The cases of several waits, each under its tag: the winner's tag tells which it was. */
   static tagged(waits: Readonly<Record<string, Wait<unknown>>>): readonly WaitCase[] {
     return Object.entries(waits).flatMap(([tag, wait]) => {
       const { cases } = wait
@@ -95,14 +95,14 @@ export class Wait<Value> implements PromiseLike<Value> {
   }
 }
 
-/** What must not wait until somebody awaits it. */
+/** Tells whether a wait begins before it is awaited. */
 function beginsWhenMade({ spec: { kind } }: WaitCase): boolean {
   return kind === 'child' || kind === 'delay'
 }
 
-/** A wait that somebody outside completes. */
+/** A wait that an external system completes. */
 export class TokenWait<Value> extends Wait<Value> {
-  /** What lets somebody complete it, once: `holdfast.complete(token, value)`. It is the same on every replay. */
+  /** Lets its bearer complete the wait, once: `holdfast.complete(token, value)`. It is the same on every replay. */
   readonly token: string
 
   constructor(token: string, cases: readonly WaitCase[], deps: WaitDeps) {
@@ -111,10 +111,10 @@ export class TokenWait<Value> extends Wait<Value> {
   }
 }
 
-/** What a wait gives back. */
+/** The result of a wait. */
 export type Waited<Waiting> = Waiting extends Wait<infer Value> ? Value : never
 
-/** What a race takes: waits. For a promise, the compiler's message is the text that stands here. */
+/** The arguments of a race: waits. For a promise, the compiler's message is the text below. */
 export type Raceable<Waits> = {
   readonly [Tag in keyof Waits]: Waits[Tag] extends Wait<unknown>
     ? Waits[Tag]
@@ -123,10 +123,10 @@ export type Raceable<Waits> = {
       : Wait<unknown>
 }
 
-/** What a race gives back: the tag of the wait that came true first, and what that gave. */
+/** The result of a race: the tag of the wait that came true first, and its result. */
 export type RaceResult<Waits> = {
   [Tag in keyof Waits & string]: { readonly tag: Tag; readonly value: Waited<Waits[Tag]> }
 }[keyof Waits & string]
 
-/** What all of several waits give back. */
+/** The results of several waits. */
 export type AllResult<Waits> = { -readonly [Key in keyof Waits]: Waited<Waits[Key]> }

@@ -1,6 +1,6 @@
 // Decides which open waits are over, and journals that, in the order in which they came true. A message leaves the mailbox
-// with the entry that tells of it, and what it brought is written anew for that entry. What the losers of a decided race watched is watched no more, unless another open wait
-// watches the same; what lies in the mailbox for them stays there for the next wait.
+// with the entry that takes it, and its payload is encoded anew for that entry. Targets that only the losers of a decided
+// race watched are no longer watched; messages in the mailbox for them stay there for the next wait.
 
 import { waitTargetKey, type Attachment } from '../../core/runtime/attachments.ts'
 import { damagedRow } from '../../core/payload/codec.ts'
@@ -39,7 +39,7 @@ interface WakeDeps {
   readonly settler: Settler
   readonly steps: StepRunner
   readonly writer: JournalWriter
-  /** What a message brought cannot be read: it stays in the mailbox. */
+  /** The payload of a message cannot be read: it stays in the mailbox. */
   unreadable(error: unknown, at: RecordedPlace | null): void
 }
 
@@ -52,7 +52,10 @@ interface Decided extends Candidate {
   readonly winner: Winner
 }
 
-/** Tells whether nothing can be decided yet, because what the open waits want has to be read first. It is read then. */
+/**
+ * Tells whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
+ * them.
+ */
 export function mustLook({ idleCalls, mailbox }: Pick<WakeDeps, 'idleCalls' | 'mailbox'>): boolean {
   if (!idleCalls.wantsMessages || mailbox.isAllKnown) return false
   const { names } = idleCalls
@@ -76,13 +79,13 @@ export function wakeDue(deps: WakeDeps): void {
     const { call, winner } = open[at] as Decided
     const brought = winner.message === null ? nothing : receive(deps, call, winner.tag, winner.message)
     if (brought === 'unreadable') return
-    // What came later comes later in the journal, too.
+    // Later messages must come later in the journal, too.
     if (brought === 'on its way') break
     idleCalls.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
     wake(deps, call, { winner, brought, now })
     if (winner.message === null || !idleCalls.isWanted(winner.message.name)) continue
-    // What another wait would have won with is gone: it may come later now, or not at all.
+    // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
     at = -1
   }
@@ -124,8 +127,8 @@ interface Brought {
 const nothing: Brought = { by: null, data: null, isKept: false }
 
 /**
- * What a message brings, written anew for the entry that is about to be appended: its sender wrote it for another place. What
- * lies elsewhere is fetched first; what cannot be read stays in the mailbox.
+ * The payload of a message, encoded anew for the entry that is about to be appended: its sender encoded it for another place.
+ * A payload that is stored elsewhere is fetched first; one that cannot be read stays in the mailbox.
  */
 function receive(deps: WakeDeps, call: WaitCall, tag: string, message: Message): Brought | 'on its way' | 'unreadable' {
   const { payloads } = deps.host
@@ -150,7 +153,7 @@ interface Sent {
   readonly from: Place
 }
 
-/** What the message says, if it is one that the condition asks for, and as its sender or the engine can have written it. */
+/** The content of a message, if the condition asks for it, and if its sender or the engine can have written it. */
 function broughtBy(namespace: string, condition: RecordedCondition | undefined, message: Message): Sent {
   const { id, kind, name, data } = message
   const by: WokenBy = { id, kind, name }
@@ -182,7 +185,10 @@ function malformed({ id, kind }: Message, from: Place): HoldfastError {
   return damagedRow(from, `message ${JSON.stringify(id)}`, why)
 }
 
-/** What goes with the end of a wait: the message leaves, and what only this wait watched is watched no more. */
+/**
+ * The effects that go with the end of a wait: the message leaves, and targets that only this wait watched are no longer
+ * watched.
+ */
 function withdrawal(
   { idleCalls, outlastedChildren }: WakeDeps,
   call: WaitCall,
@@ -203,13 +209,13 @@ function withdrawal(
   return { takes: message?.id ?? null, watches, unwatches }
 }
 
-/** Who is told of an end, gets the one thing that a queue had, or was refused, waits there no more. */
+/** A run that was notified of an end, got the one message of a queue, or was refused, no longer waits there. */
 function usesUp({ kind }: Message, watched: WaitTarget): boolean {
   if (watched.kind === 'run') return kind !== 'signal'
   return kind === 'refused' || (kind === 'broadcast' && watched.delivery === 'one')
 }
 
-/** What has to be watched for these to come true, each once. */
+/** The targets that must be watched for these to come true, each once. */
 export function waitTargetsIn(conditions: Iterable<RecordedCondition>): Iterable<WaitTarget> {
   const found = new Map<string, WaitTarget>()
   for (const condition of conditions) {

@@ -1,4 +1,4 @@
-// What a transition makes of the row of a run, in place: a commit of the memory store makes no row anew.
+// The effect of a transition on the row of a run, in place: a commit of the memory store makes no new row.
 
 import { dueAt } from '../../core/model/due.ts'
 import type { Started } from '../../core/model/new-run.ts'
@@ -10,21 +10,26 @@ import {
   type Keyed,
   type StartingWork,
 } from '../../core/rules/commit.ts'
+import type { ControlWork } from '../../core/rules/control-run.ts'
+import { startRun } from '../../core/rules/start.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
 import { undoAfter, type Transition } from '../../core/model/transition.ts'
-import { MemoryUnitOfWork } from './unit-of-work.ts'
 import type { Row } from './tables/row.ts'
-import { startOne } from './start.ts'
+import { MemoryStartWork } from './start.ts'
 import type { Tables } from './tables/tables.ts'
 
-/** The tables as the rules of a commit read and write them. */
-export class CommitBooks extends MemoryUnitOfWork implements StartingWork {
+/** The tables as all rules read and write them. */
+export class MemoryWork extends MemoryStartWork implements StartingWork, ControlWork {
   entryAt(runId: string, seq: number): EntryMark | undefined {
     return this.row(runId).entries[seq - 1]
   }
 
   keyHolder(run: Keyed): string | null {
     return this.tables.keys.holder(run)?.id ?? null
+  }
+
+  hasTransition(runId: string, id: string): boolean {
+    return this.row(runId).entries.some(({ transition }) => transition === id)
   }
 
   hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
@@ -42,7 +47,7 @@ export class CommitBooks extends MemoryUnitOfWork implements StartingWork {
   }
 
   startChildren({ outbound }: Transition): readonly Started[] {
-    return (outbound?.starts ?? []).map(({ run }) => startOne(this, run))
+    return (outbound?.starts ?? []).map(({ run }) => startRun(this, run))
   }
 
   /** The row itself, which is as it is by now. */
@@ -56,7 +61,7 @@ export class CommitBooks extends MemoryUnitOfWork implements StartingWork {
   }
 }
 
-export function commitOne(unitOfWork: CommitBooks, transition: Transition): Committed {
+export function commitOne(unitOfWork: MemoryWork, transition: Transition): Committed {
   const row = unitOfWork.tables.rows.get(transition.runId)
   return judge(unitOfWork, row, transition) ?? commit(unitOfWork, row as Row, transition)
 }
@@ -70,7 +75,7 @@ function advance(tables: Tables, row: Row, transition: Transition, now: number):
   if (undo !== null || continues !== null) turn(tables, row, transition)
 }
 
-/** The run has something else to undo from here on, or begins anew. */
+/** The undo state of the run changes, or it begins anew. */
 function turn(tables: Tables, row: Row, { undo, continues }: Transition): void {
   row.undo = undoAfter(row.undo, undo)
   if (undo === 'due') {
@@ -94,7 +99,7 @@ function leave(tables: Tables, row: Row, transition: Transition, now: number): v
   row.wakeNames = transition.parkIf?.wakeNames?.slice() ?? null
   row.session = null
   row.deadline = null
-  // What a cancellation said is wanted until it is over, and that has no bound on its time.
+  // The control request of a cancellation stays until that is over, and a cancellation has no bound on its time.
   if (row.status === 'cancelling') row.timeoutAt = null
   else row.controlRequest = null
   tables.bounds.note(row)

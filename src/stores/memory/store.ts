@@ -1,16 +1,22 @@
-// The memory store: the reference of what a store does, and the oracle of the property tests. Every method takes effect
-// in one synchronous step, so whatever it does is atomic; it keeps nothing when the process ends.
+// The memory store: the reference for the behaviour of a store, and the oracle of the property tests. Every method takes
+// effect in one synchronous step, so each is atomic; nothing survives the end of the process.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { nextChoreInMs, type PageLimits } from '../../core/model/chore.ts'
-import { conclude, doChore } from '../../core/rules/exchange.ts'
+import { doChore } from '../../core/rules/messages/exchange.ts'
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock } from '../../core/runtime/ports.ts'
-import { countKeys, isReadable, rewriteObjection } from '../../core/rules/readable.ts'
-import { holds, type Run, type ControlRequest } from '../../core/model/run.ts'
-import type { Rewrite } from '../../core/rules/rewrite.ts'
-import { control } from '../../core/rules/control.ts'
-import { giveBack, takeOver, timeOut } from '../../core/rules/takeover.ts'
+import { isClaimable, leaseMsOf } from '../../core/rules/claims/claim.ts'
+import { deadLetterPage } from '../../core/rules/messages/dead-letters.ts'
+import { matching } from '../../core/rules/find.ts'
+import { beatAnswer, extended } from '../../core/rules/claims/heartbeat.ts'
+import { cutBy, loadBudgets } from '../../core/rules/claims/load-budget.ts'
+import { countKeys, rewriteObjection } from '../../core/rules/claims/readable.ts'
+import { holds, type Run } from '../../core/model/run.ts'
+import { controlRun } from '../../core/rules/control-run.ts'
+import { deliver } from '../../core/rules/messages/deliver.ts'
+import { releaseRun, rescuedTogether, rescueRun } from '../../core/rules/claims/rescue.ts'
+import { startRun } from '../../core/rules/start.ts'
 import type { Transition } from '../../core/model/transition.ts'
 import type {
   Beat,
@@ -46,23 +52,17 @@ import type {
   StoreAdmin,
   StoreSecrets,
 } from '../../store.ts'
-import { cutBy, loadBudgets } from '../load-budget.ts'
-import { isOver } from './tables/time-bounds.ts'
 import { checkStore } from './check.ts'
-import { CommitBooks, commitOne } from './commit.ts'
-import { deadLetters } from './dead-letters.ts'
-import { deliverOne } from './deliver.ts'
-import { matching } from './find.ts'
+import { MemoryWork, commitOne } from './commit.ts'
 import { firstIsolated, nextDue, nextDueIsolated, ReadyTurns } from './tables/queues.ts'
 import type { Row } from './tables/row.ts'
-import { startOne } from './start.ts'
 import { Tables } from './tables/tables.ts'
 
 export interface MemoryStoreOptions {
   readonly clock: Pick<Clock, 'now'>
   /** How much one call may write for others. @default `usualPages` */
   readonly pages?: PageLimits
-  /** What the secrets of tokens are made with. @default there is none */
+  /** The key from which the secrets of tokens are derived. @default there is none */
   readonly tokenKey?: string
 }
 
@@ -70,14 +70,14 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   readonly capabilities: Capabilities = { notifies: true, multiProcess: false }
   private readonly clock: Pick<Clock, 'now'>
   private readonly tables: Tables
-  private readonly unitOfWork: CommitBooks
+  private readonly unitOfWork: MemoryWork
   private readonly key: string | null
   private closed = false
 
   constructor(options: MemoryStoreOptions) {
     this.clock = options.clock
     this.tables = new Tables(options.pages)
-    this.unitOfWork = new CommitBooks(this.tables)
+    this.unitOfWork = new MemoryWork(this.tables)
     this.key = options.tokenKey ?? null
   }
 
@@ -88,7 +88,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   async start(runs: readonly NewRun[]): Promise<readonly Started[]> {
     this.assertOpen()
     const unitOfWork = this.now()
-    return runs.map((run) => startOne(unitOfWork, run))
+    return runs.map((run) => startRun(unitOfWork, run))
   }
 
   async claim(request: ClaimRequest): Promise<Claimed> {
@@ -103,7 +103,7 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const first = (): Row | undefined => (isolated ? firstIsolated(queues, now) : turns.first())
     let row = first()
     for (; row !== undefined; row = first()) {
-      if (isOver(row, now) || !isReadable(row, request)) {
+      if (!isClaimable(row, request, now)) {
         // It is left to the rescue, or to others; meanwhile it must not hide those behind it.
         over.push({ row, due: row.due ?? now })
         this.tables.queues.remove(row, 'idle')
@@ -138,82 +138,53 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
   async deliver(messages: readonly (NewMessage | NewBroadcast)[]): Promise<readonly Delivered[]> {
     this.assertOpen()
     const unitOfWork = this.now()
-    return messages.map((message) => deliverOne(unitOfWork, message))
+    const { rows } = this.tables
+    return messages.map((message) =>
+      deliver(unitOfWork, 'topic' in message ? undefined : rows.get(message.runId), message),
+    )
   }
 
   async beat(request: BeatRequest): Promise<Beat> {
     this.assertOpen()
     const now = this.clock.now()
     const { session, held = [], seeksUnknownLeases = true } = request
-    const alive = this.tables.bounds.sessions.beat(request, now)
-    const lost: string[] = []
-    const mail: Beat['mail'][number][] = []
-    for (const { runId, token, extendMs, inbox, begun } of held) {
-      const row = this.tables.rows.get(runId)
-      if (!alive || row === undefined || !holds(row, { session, token })) lost.push(runId)
-      else {
-        if (extendMs !== null) row.deadline = now + extendMs
-        if (begun !== undefined) row.crashes = begun
-        if (inbox !== undefined && row.inbox > inbox) mail.push({ runId, inbox: row.inbox })
+    const isAlive = this.tables.bounds.sessions.beat(request, now)
+    const listed = new Set(held.map(({ runId }) => runId))
+    const mine = this.tables.bounds.heldBy(session).filter(({ id }) => seeksUnknownLeases || listed.has(id))
+    if (isAlive) {
+      for (const claim of held) {
+        const row = this.tables.rows.get(claim.runId)
+        if (row !== undefined && holds(row, { session, token: claim.token }))
+          Object.assign(row, extended(row, claim, now))
       }
     }
-    const { bounds } = this.tables
-    const listed = new Set(held.map(({ runId }) => runId))
-    const isHeldBySession = ({ id }: Row): boolean => seeksUnknownLeases || listed.has(id)
-    const controlRequest = ({ id, controlRequest: wanted }: Row): Beat['controlRequests'][number] => ({
-      runId: id,
-      controlRequest: { ...(wanted as ControlRequest) },
-    })
-    const controlRequests = bounds.controlRequests(session).filter(isHeldBySession).map(controlRequest)
-    const timedOut = bounds
-      .timedOut(session, now)
-      .filter(isHeldBySession)
-      .map(({ id }) => id)
-    const unknownLeases = seeksUnknownLeases ? bounds.unknownLeases(session, listed) : []
-    return { alive, lost, unknownLeases, controlRequests, mail, timedOut, now }
+    return beatAnswer(request, isAlive, mine, now)
   }
 
   async control(requests: readonly ControlCommand[]): Promise<readonly ControlResult[]> {
     this.assertOpen()
-    const now = this.clock.now()
-    return requests.map((request) => this.controlOne(request, now))
+    const unitOfWork = this.now()
+    return requests.map((request) => controlRun(unitOfWork, unitOfWork.run(request.runId), request))
   }
 
   async rescue(request: RescueRequest): Promise<Rescued> {
     this.assertOpen()
-    const now = this.clock.now()
+    const unitOfWork = this.now()
+    const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
     const orphans = this.tables.bounds.orphans(now)
     const over = this.tables.bounds.over(now)
     const found = [...orphans, ...over].slice(0, request.limit)
-    const takenOver: Rescued['takenOver'][number][] = []
-    const ended: Rescued['ended'][number][] = []
-    const paused: string[] = []
-    for (const row of found) {
-      const run = row.view()
-      // The end of another one of them may have cancelled it: that has no bound on its time.
-      if (run.session === null && run.status === 'cancelling') continue
-      const { id: runId, type, session } = run
-      const taken = session === null ? timeOut(run, request, now) : takeOver(run, request, now)
-      this.rewrite(row, taken, null, now)
-      if (taken.isConvicted) paused.push(runId)
-      const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-      if (reason !== null) ended.push({ runId, type, reason })
-      else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
-    }
+    const rescued = rescuedTogether(found.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request)))
     const more = found.length < orphans.length + over.length
     const suspects = this.tables.queues.nextIsolated()
-    return { sessionsEnded, takenOver, ended, paused, suspects, more, next: this.tables.bounds.next(), now }
+    return { ...rescued, sessionsEnded, suspects, more, next: this.tables.bounds.next(), now }
   }
 
   async release(leases: readonly ReleasedLease[]): Promise<readonly ReleasedLease[]> {
     this.assertOpen()
-    const now = this.clock.now()
-    for (const lease of leases) {
-      const row = this.tables.rows.get(lease.runId)
-      if (row === undefined || !holds(row, lease)) continue
-      this.rewrite(row, giveBack(row.view(), now, lease.crashes), null, now)
-    }
+    const unitOfWork = this.now()
+    for (const lease of leases) releaseRun(unitOfWork, unitOfWork.run(lease.runId), lease)
     return []
   }
 
@@ -251,9 +222,12 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     return Math.min(matching(this.tables.rows.values(), filter).length, atMost)
   }
 
-  async deadLetters(filter: DeadLetterFilter, { limit, after }: Page): Promise<readonly DeadLetter[]> {
+  async deadLetters(filter: DeadLetterFilter, page: Page): Promise<readonly DeadLetter[]> {
     this.assertOpen()
-    return deadLetters(this.tables.rows.values(), filter, limit, after)
+    const rows = [...this.tables.rows.values()]
+    const letters = rows.flatMap((row) => row.deadLetters())
+    const [runId = '', id = ''] = page.after?.split(/ (.*)/s) ?? []
+    return deadLetterPage(letters, filter, page, this.tables.rows.get(runId)?.mailbox?.get(id)?.message)
   }
 
   async settleDeadLetter({ runId, id }: Pick<DeadLetter, 'runId' | 'id'>, fate: Fate): Promise<boolean> {
@@ -298,33 +272,12 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     this.tables.hints.close()
   }
 
-  private controlOne(request: ControlCommand, now: number): ControlResult {
-    const { rows, keys } = this.tables
-    const row = rows.get(request.runId)
-    if (row === undefined) return { outcome: 'not-found' }
-    const run = row.view()
-    if (row.entries.some(({ transition }) => transition === request.id)) return { outcome: 'done', run }
-    const keyHolder = request.kind === 'retry' ? (keys.holder(run)?.id ?? null) : null
-    const { answer, write } = control(run, request, now, keyHolder)
-    if (write !== null) this.rewrite(row, write, request.id, now)
-    return answer
-  }
-
-  /** Makes the row what it shall be; if it has ended with that, those who watch it are told. */
-  private rewrite(row: Row, write: Rewrite, transition: string | null, now: number): void {
-    if (this.tables.rewrite(row, write, transition, now)) conclude(this.unitOfWork.at(now), row.view())
-  }
-
   /** The tables as they are for a call that takes place now. */
-  private now(): CommitBooks {
+  private now(): MemoryWork {
     return this.unitOfWork.at(this.clock.now())
   }
 
   private assertOpen(): void {
     if (this.closed) throw new HoldfastError('CLOSED', 'This store is closed. Open a new one to go on.')
   }
-}
-
-function leaseMsOf({ type, version }: Row, { selectors }: ClaimRequest): number | null {
-  return selectors.find((one) => one.type === type && one.version === version)?.leaseMs ?? null
 }

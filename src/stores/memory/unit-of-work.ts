@@ -2,8 +2,16 @@
 // one of these for all its calls: each says what time it is.
 
 import type { Chore, PageLimits, WaitPosition } from '../../core/model/chore.ts'
-import { conclude, firstUnread } from '../../core/rules/exchange.ts'
-import type { UnitOfWork, MessageDraft, UnreadPage, WaiterPage, WaitRow } from '../../core/rules/unit-of-work.ts'
+import type { ChangeWork } from '../../core/rules/change.ts'
+import type { DeliveryWork, NewMessage } from '../../core/rules/messages/deliver.ts'
+import { firstUnread } from '../../core/rules/messages/exchange.ts'
+import type {
+  UnitOfWork,
+  MessageDraft,
+  UnreadPage,
+  WaiterPage,
+  WaitRow,
+} from '../../core/rules/messages/unit-of-work.ts'
 import { deliveryOutcomeOf, type Fate, type Message, type DeliveryOutcome } from '../../core/model/message.ts'
 import type { Rewrite } from '../../core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
@@ -12,7 +20,7 @@ import { bug } from '../../core/errors/error.ts'
 import type { Row } from './tables/row.ts'
 import type { Tables } from './tables/tables.ts'
 
-export class MemoryUnitOfWork implements UnitOfWork {
+export class MemoryUnitOfWork implements ChangeWork, DeliveryWork {
   readonly tables: Tables
   now = 0
 
@@ -110,7 +118,14 @@ export class MemoryUnitOfWork implements UnitOfWork {
     this.receive(draft)
   }
 
-  /** Puts a message into a mailbox and says what its sender is told. */
+  outcomeOf({ runId, id }: NewMessage): DeliveryOutcome | undefined {
+    return this.row(runId).mailbox?.get(id)?.outcome
+  }
+
+  depth({ id }: Run, most: number): number {
+    return this.row(id).unread(most)
+  }
+
   receive({ id, runId, kind, name, data, policy }: MessageDraft): DeliveryOutcome {
     const row = this.row(runId)
     const { tables, now } = this
@@ -119,7 +134,7 @@ export class MemoryUnitOfWork implements UnitOfWork {
     const outcome = deliveryOutcomeOf(row, name)
     const message = { id, runId, kind, name, data, policy, position: row.inbox, at: now }
     row.mailbox.set(id, { message, outcome, takenBy: null, fate: null })
-    // A run that is due already keeps its place: whoever is written to often must not be claimed last.
+    // A run that is due already keeps its place: one that is written to often must not be claimed last.
     if (outcome === 'delivered' && row.deletedAt === null) tables.schedule(row, Math.min(row.due ?? now, now), now)
     else if (row.session !== null) tables.hints.give({ kind: 'mail', runId })
     return outcome
@@ -128,14 +143,17 @@ export class MemoryUnitOfWork implements UnitOfWork {
   settle({ runId, id }: Message, fate: Fate): void {
     const row = this.row(runId)
     const kept = row.mailbox?.get(id)
-    if (kept === undefined) throw bug('A message is settled that nobody has', { runId, id })
+    if (kept === undefined) throw bug('A message is settled that lies in no mailbox', { runId, id })
     kept.takenBy ??= row.seq
     kept.fate = fate
   }
 
-  rewrite({ id }: Run, write: Rewrite): void {
-    const row = this.row(id)
-    if (this.tables.rewrite(row, write, null, this.now)) conclude(this, row.view())
+  rewrite(before: Run, write: Rewrite): void {
+    this.write(before, write, null)
+  }
+
+  write({ id }: Run, write: Rewrite, transition: string | null): void {
+    this.tables.rewrite(this.row(id), write, transition, this.now)
   }
 
   markWatched({ id }: Run): void {

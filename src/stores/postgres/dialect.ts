@@ -1,4 +1,4 @@
-// What may differ from one database to the other, or from one installation to the other: every statement is made from this.
+// The differences between databases and installations: every statement is made from this.
 
 import type { StatementName } from './statement-name.ts'
 
@@ -11,7 +11,7 @@ export interface Dialect {
   readonly feedNumber: string
   /** Over how many shards runs are spread; fixed when the schema is made. */
   readonly shards: number
-  /** Added to a lock: pass over rows that somebody else has locked. Empty where the database cannot do that well. */
+  /** Added to a lock: skip rows that another transaction has locked. Empty where the database cannot do that well. */
   readonly skipLocked: 'skip locked' | ''
 }
 

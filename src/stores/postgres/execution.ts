@@ -1,5 +1,5 @@
-// Where statements are executed: on a connection of ours, or inside the transaction of a user. What a method of the store
-// does is written against this, and so is the same in both.
+// Where statements are executed: on a connection of ours, or inside the transaction of a user. The methods of the store are
+// written against this, and so are the same in both.
 
 import type { BatchOptions, Hint } from '../../store.ts'
 import type { ConnectionUse } from './connection/connection-budget.ts'
@@ -13,30 +13,30 @@ export type Row = Readonly<Record<string, unknown>>
 export interface Execution {
   /** Sends a statement. Several may be under way at once: they are executed in this order. */
   execute(statement: Statement, values: readonly Value[]): Promise<readonly Row[]>
-  /** What to tell others once it is committed. */
+  /** The hints to send once it is committed. */
   readonly hints: DetailedHint[]
 }
 
-/** A hint; of what is ready or timed, where it stands, if that is known: then no claim need look for it everywhere. */
+/** A hint; of a ready or timed run also its place, if that is known: then no claim need search for it everywhere. */
 export type DetailedHint = Hint & {
   readonly version?: number
   readonly rank?: number
   readonly due?: number
-  /** Whether it comes due later; undefined if nobody says. */
+  /** Whether it comes due later; undefined if that is not known. */
   readonly isTimed?: boolean
 }
 
 export interface AloneOptions extends BatchOptions {
-  /** Tries again also when somebody else has locked a row. @default true */
+  /** Tries again also when another transaction has locked a row. @default true */
   readonly patient?: boolean
 }
 
-/** What of the database's connections something may use: all that is left, or one that is kept for it. */
+/** The connections that a call may use: all that are left, or one that is reserved for it. */
 export type Reserved = Extract<ConnectionUse, 'heartbeat' | 'commit'>
 
-/** What something takes effect in as a whole, or not at all. */
+/** Makes calls take effect as a whole, or not at all. */
 export interface Transactions {
-  /** Executes one statement by itself. What others were in the way of is tried again; so is all of a transaction. */
+  /** Executes one statement by itself. A statement that met a conflict is tried again; so is all of a transaction. */
   alone<Answer>(
     work: (x: Execution) => Promise<Answer>,
     end?: Statement['plan'][number] | null,

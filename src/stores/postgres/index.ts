@@ -1,4 +1,4 @@
-// `holdfast/postgres`: the Postgres store, for who wants to say more than its address.
+// `holdfast/postgres`: the Postgres store, for applications that need more options than its address.
 
 export { openPostgresStore, type PostgresStoreOptions } from './open.ts'
 export type { PostgresStore } from './store.ts'

@@ -33,7 +33,7 @@ import { PostgresStore } from './store.ts'
 import type { StatementName } from './statement-name.ts'
 
 export interface PostgresStoreOptions {
-  /** `postgres://user:password@host/database`. `?schema=` and `?shards=` say what the options of these names say. */
+  /** `postgres://user:password@host/database`. `?schema=` and `?shards=` are the same as the options of these names. */
   readonly url?: string
   /**
    * A `Pool` of `pg` that you opened, instead of an address. It stays yours: nothing is left behind on its connections, and
@@ -42,7 +42,7 @@ export interface PostgresStoreOptions {
   readonly pool?: PoolLike
   /** Where the tables stand. @default 'holdfast' */
   readonly schema?: string
-  /** Over how many shards runs are spread. Fixed when the schema is made. @default what it has, or 1 */
+  /** Over how many shards runs are spread. Fixed when the schema is made. @default that of the schema, or 1 */
   readonly shards?: number
   /** For databases that spread rows over many machines: goes without SKIP LOCKED and LISTEN. @default false */
   readonly distributed?: boolean
@@ -52,22 +52,23 @@ export interface PostgresStoreOptions {
    */
   readonly listen?: string | false
   /**
-   * The most connections that it opens itself, or takes of your pool at once; one more listens. One is kept for heartbeats and one
-   * for commits, and all but three are lent to `ctx.transaction`, each for as long as a transaction lasts: the rest wait in order.
-   * With fewer than four, some of these share one; two are the least. @default 13, so that ten transactions may be open; all that your pool has
+   * The most connections that it opens itself, or takes of your pool at once; one more listens. One is kept for heartbeats
+   * and one for commits, and all but three are lent to `ctx.transaction`, each for as long as a transaction lasts: the rest
+   * wait in order. With fewer than four, some of these share one; two are the least. @default 13, so that ten transactions
+   * may be open; all that your pool has
    */
   readonly connections?: number
-  /** How long a call waits for the database, and for others who write. Its expiry is STORE_UNAVAILABLE. @default 14 s */
+  /** How long a call waits for the database, and for other writers. Its expiry is STORE_UNAVAILABLE. @default 14 s */
   readonly storageTimeout?: Duration
   /**
-   * What to do about a database whose settings may lose what it has answered as committed: `fsync`, `full_page_writes` or
+   * The reaction to a database whose settings may lose acknowledged commits: `fsync`, `full_page_writes` or
    * `synchronous_commit` off. @default 'warn'
    */
   readonly unsafe?: UnsafeDurability
   /** The one expression for the time, in milliseconds as a bigint, with qualified names. @default the database's clock */
   readonly now?: string
   readonly logger?: Logger
-  /** Told of every statement of the plan: for tests that compare. */
+  /** Called with every statement of the plan: for tests that compare. */
   readonly onStatement?: (name: StatementName) => void
 }
 
@@ -104,7 +105,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
   const connections = connectionsOf(options)
   const storageMs = toMs(options.storageTimeout ?? '14s', 'storageTimeout', someTime)
   const logger = harmless(options.logger ?? silent)
-  // Where nothing can be passed over, whoever waits stays in line.
+  // Where no row can be skipped, a waiting statement stays in line.
   const wait = distributed ? 'long' : 'shortly'
   const settings = settingsFor(storageMs, wait)
   const onError = (error: Error): void => logger.debug('An idle connection to the database broke.', { error })
@@ -165,7 +166,7 @@ export async function openPostgresStore(given: PostgresStoreOptions): Promise<Po
       random: () => randomFraction(machineRandom),
       migrate: async () => {
         const { from, to } = await migrate(pool, { schema: name, shards: dialect.shards, now })
-        // What is new has no rights yet.
+        // New tables have no grants yet.
         if (from !== to) await installRoles(pool, { schema: name })
       },
       tokenKey: () => readSecret(source, storageMs, name, 'token_key'),
@@ -205,12 +206,12 @@ function listener(
   return () => listenOver(pool)
 }
 
-/** A name that fits, whatever the schema is called. */
+/** A name that fits, for any name of a schema. */
 export function channelOf(schema: string): string {
   return `holdfast_${createHash('sha256').update(schema).digest('hex').slice(0, 16)}`
 }
 
-/** Asks something on a connection as it comes from the pool. */
+/** Queries a connection as it comes from the pool. */
 function ask(
   source: PoolSource,
   storageMs: number,
@@ -225,14 +226,14 @@ async function notify(source: PoolSource, storageMs: number, values: readonly [s
   await ask(source, storageMs, { text: 'select pg_catalog.pg_notify($1::text, $2::text)', values })
 }
 
-/** Whoever is refused something is told of it soon, with or without what is missing. */
+/** A caller that is refused gets its error soon, with or without the missing right. */
 const longestAskMs = 1_000
 
 /** So many that ten transactions of users may be open at once, besides those that are kept. */
 const usualConnections = 13
 
 /** How many connections may be in use at once, besides the one that listens. */
-/** A transaction that is lent has one, and what is called inside of it, or keeps its run alive, needs another. */
+/** A lent transaction has one, and calls inside of it, or the heartbeats of its run, need another. */
 const leastConnections = 2
 
 function connectionsOf(options: PostgresStoreOptions): number {
@@ -284,7 +285,7 @@ export function withUrlOptions(options: PostgresStoreOptions): PostgresStoreOpti
   }
 }
 
-/** What waits here must not keep a process alive that has nothing else to do. */
+/** A wait here must not keep a process alive that has nothing else to do. */
 const machineClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -1,5 +1,5 @@
-// The Postgres store. Every method executes its statement plan; what goes out together goes in as few round trips as the
-// answers allow. Runs of several shards are told apart here, each shard in a transaction of its own.
+// The Postgres store. Every method executes its statement plan, in as few round trips as the answers allow. Runs of several
+// shards are separated here, each shard in a transaction of its own.
 
 import type { Fate } from '../../core/model/message.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -76,7 +76,7 @@ import { Batches } from './commit/batches.ts'
 import { createStartQueries, type StartQueries } from './commit/start.ts'
 import { createControlQueries, type ControlQueries } from './exchange/control.ts'
 
-/** What a store is built from; `openPostgresStore` puts it together. */
+/** The parts of a store; `openPostgresStore` puts them together. */
 export interface PostgresStoreParts {
   readonly database: Database
   readonly dialect: Dialect
@@ -88,12 +88,12 @@ export interface PostgresStoreParts {
   readonly random: () => number
   /** Creates or updates the schema. */
   readonly migrate: () => Promise<void>
-  /** Reads what the secrets of tokens are made with. */
+  /** Reads the key from which the secrets of tokens are derived. */
   readonly tokenKey: () => Promise<string>
   readonly hints: HintChannel
-  /** A policy of row-level security lets nobody change this run. */
+  /** A policy of row-level security refuses to change this run. */
   readonly onRefused?: (runId: string, error: unknown) => void
-  /** Such policies let nobody take over, or end, these runs. */
+  /** Such policies refuse to take over, or to end, these runs. */
   readonly onRescueRefused?: (refused: RefusedRescue) => void
   /** The places of connections that the user's own library lends. @default there is no end of them */
   readonly libraries?: ConnectionBudget
@@ -105,15 +105,15 @@ export interface PostgresStoreParts {
 export interface HintChannel {
   /** Other processes are being heard. */
   readonly hears: boolean
-  /** Told of hints, from here and from elsewhere. */
+  /** Receives hints, of this process and of others. */
   listen(onHint: (hint: Hint) => void): Promise<() => void>
   /** Tells others inside a transaction of a user. */
   readonly notifyInTransaction: NotifyInTransaction
-  /** Told of the same, at once and whether anybody listens or not. */
+  /** Calls `notice` with the same hints, at once, also while no listener is registered. */
   attend(notice: (hints: readonly DetailedHint[]) => void): void
 }
 
-/** A check reads everything, and there may be millions of runs: nobody waits for it but the doctor. */
+/** A check reads everything, and there may be millions of runs: only the doctor waits for it. */
 const longestCheckMs = 60 * 60_000
 
 export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecrets, StoreTransactions {
@@ -284,7 +284,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
     try {
       return await lent((x) => this.checkQueries.check(x)).catch(async (error: unknown) => {
         if (!isOfData(error)) throw error
-        // A row that somebody has changed fails a statement for all: it is found, and the others are checked without it.
+        // A row that was tampered with fails a statement for all: it is found, and the others are checked without it.
         const damaged = await lent((x) => this.checkQueries.damaged(x))
         if (damaged.length === 0) throw error
         return lent((x) => this.checkQueries.check(x, damaged))
@@ -329,8 +329,8 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
   }
 
   /**
-   * Asks one shard after the other, beginning with any, so that no shard goes first everywhere, until there are enough. If one of
-   * them fails, what the others gave is answered: it is leased, and nobody else would know of it.
+   * Asks one shard after the other, beginning with any, so that no shard is always first, until there are enough. If one of
+   * them fails, the runs of the others are returned: they are leased, and would otherwise be unknown leases.
    */
   private async claimInTurn(request: ClaimRequest): Promise<Claimed> {
     const { shards } = this.dialect
@@ -359,7 +359,7 @@ export class PostgresStore implements Store, StoreAdmin, StoreLimits, StoreSecre
       if (claimed.nextDue !== null) nextDue = Math.min(nextDue ?? claimed.nextDue, claimed.nextDue)
       const isFull = request.limit > 0 && runs.length === request.limit
       if (isFull && turn < shards - 1) {
-        // What the others have was not asked: the next claim does.
+        // The other shards were not asked: the next claim does.
         more = true
         break
       }

@@ -1,6 +1,6 @@
-// The store inside a transaction that a user has begun. Nothing here raises an error of the database on purpose, because that
-// would spoil their transaction: what is in the way is found by statements that cannot fail. Others are told by a NOTIFY of
-// the same transaction, so that they hear of it when, and only when, it was committed.
+// The store inside a transaction that a user has begun. No statement here raises an error of the database on purpose, because
+// that would abort their transaction: obstacles are found by statements that cannot fail. Hints go by a NOTIFY of the same
+// transaction, so that other processes receive them when, and only when, it was committed.
 
 import type { Transition } from '../../core/model/transition.ts'
 import type {
@@ -38,19 +38,19 @@ export interface TransactionStoreParts extends StartingParts {
   readonly readQueries: ReadQueries
 }
 
-/** Tells others with the transaction; null if nobody is told of anything. */
+/** Sends hints with the transaction; null if none are sent. */
 export type NotifyInTransaction = ((handle: SqlHandle, hints: readonly DetailedHint[]) => Promise<void>) | null
 
 export class PostgresTransactionStore implements TransactionStore {
   private readonly parts: TransactionStoreParts
   private readonly handle: SqlHandle
   private readonly notify: NotifyInTransaction
-  /** Called before the first transition, in a transaction of ours: whoever commits one is done with everything else. */
+  /** Called before the first transition, in a transaction of ours: nothing comes after it but the end of the transaction. */
   private readonly onCommit: (() => void) | null
-  /** Settles when it is certain that names are looked for in Postgres first; null while nobody has looked. */
+  /** Settles when it is certain that names are looked up in Postgres first; null before the first check. */
   private path: Promise<void> | null = null
 
-  /** A transaction of ours says what becomes of it with the first transition, and searches what we want; any other is a user's. */
+  /** A transaction of ours decides its outcome with the first transition, and has our search path; any other is a user's. */
   constructor(
     parts: TransactionStoreParts,
     handle: SqlHandle,
@@ -79,7 +79,7 @@ export class PostgresTransactionStore implements TransactionStore {
     return this.path
   }
 
-  /** One after the other: of what they do, only their own transaction knows. */
+  /** One after the other: only their own transaction sees the effects. */
   start(runs: readonly NewRun[]): Promise<readonly Started[]> {
     const unleased = runs.map((run) => ({ ...run, lease: null }))
     return this.perform((x) => startInOrder(this.parts, x, unleased))
@@ -146,7 +146,8 @@ export class PostgresTransactionStore implements TransactionStore {
       if (x.hints.length > 0) await this.notify?.(this.handle, x.hints)
       return answer
     } catch (error) {
-      // What is sent together fails together, and who waits for all may hear first of what only followed from the failure.
+      // Statements that are sent together fail together, and a caller of Promise.all may first get an error that only
+      // followed from the failure.
       throw translated(isAborted(sqlStateOf(error)) ? (x.failure ?? error) : error)
     }
   }
@@ -158,7 +159,7 @@ function assertTheirs(path: unknown): void {
 
 class HandleExecution implements Execution {
   readonly hints: DetailedHint[] = []
-  /** What failed first. */
+  /** The first failure. */
   failure: unknown
   private readonly handle: SqlHandle
 

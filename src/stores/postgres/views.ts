@@ -1,7 +1,7 @@
-// Views with the tables of other designs, for people who know those and for dashboards that were made for them. Each set is named
-// for what it shows. They are made only when somebody asks, each design in a schema of its own beside ours, and can only be read. There are two sets of each: one
-// that shows no payload, and one in another schema that does, for those whom it is granted to. Neither gives anybody a right:
-// whoever looks needs the right to read what the view reads.
+// Views with the table, column and status names of other engines, for people who know those and for dashboards that were made
+// for them. Each set is named for its content, has a schema of its own beside ours, and can only be read; `holdfast migrate
+// --views` makes it. There are two of each: one without payloads, and one with them in another schema. A view grants no
+// right: its reader needs the right to read our tables.
 
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import { didYouMean, shown } from '../../core/text/suggest.ts'
@@ -10,25 +10,22 @@ import type { ClientLike, PoolLike } from './connection/database.ts'
 import { assertOwned, ownershipOf } from './schema/ownership.ts'
 import { quoteName, quoteSchema, quoteText } from './schema/schema-name.ts'
 import { sqlStateOf } from './connection/sql-state.ts'
-import { coordinator } from './views/coordinator.ts'
-import { ironflow } from './views/ironflow.ts'
-import { pgqrs } from './views/pgqrs.ts'
-import { simpleWorkflow } from './views/simple-workflow.ts'
-import { hidden, shown as withPayloads, type Design, type View } from './views/view.ts'
+import { instances } from './views/instances.ts'
+import { queues } from './views/queues.ts'
+import { runs } from './views/runs.ts'
+import { hidden, shown as withPayloads, type View, type ViewSet } from './views/view.ts'
+import { waits } from './views/waits.ts'
 
-const designs = { runs: simpleWorkflow, instances: ironflow, waits: coordinator, queues: pgqrs } satisfies Record<
-  string,
-  Design
->
+const viewSets = { runs, instances, waits, queues } satisfies Record<string, ViewSet>
 
-export type ViewName = keyof typeof designs
+export type ViewName = keyof typeof viewSets
 
-export const viewNames = Object.keys(designs) as ViewName[]
+export const viewNames = Object.keys(viewSets) as ViewName[]
 
 export interface ViewsOptions {
   /** The name of the schema with our tables, as its user wrote it. */
   readonly schema: string
-  /** The designs; without one, all views are dropped. */
+  /** The sets of views; if there is none, all views are dropped. */
   readonly views: readonly ViewName[]
   /** The set with payloads is made, too. @default false */
   readonly payloads?: boolean | undefined
@@ -53,7 +50,7 @@ export function parseViews(list: string): readonly ViewName[] {
   })
 }
 
-/** The schema that the views of a design stand in, or those of its set with payloads. */
+/** The schema of a set of views, or of the same set with payloads. */
 export function viewSchema(schema: string, name: ViewName, set: 'plain' | 'payloads' = 'plain'): string {
   return `${schema}_${name}${set === 'payloads' ? '_payloads' : ''}`
 }
@@ -64,31 +61,31 @@ export interface MadeViews {
   readonly names: readonly string[]
 }
 
-/** Where the views stand that are made, and what they are called. */
+/** The schemas and names of the views that are made. */
 export function madeViews({ schema, views, payloads = false }: ViewsOptions): readonly MadeViews[] {
   const sets = payloads ? (['plain', 'payloads'] as const) : (['plain'] as const)
   return views.flatMap((view) =>
     sets.map((set) => ({
       schema: viewSchema(schema, view, set),
-      names: designs[view](quoteSchema(schema), hidden).map(({ name }) => name),
+      names: viewSets[view](quoteSchema(schema), hidden).map(({ name }) => name),
     })),
   )
 }
 
-/** What makes these views; without a name, what drops all. */
+/** The statements that make these views; without a name, those that drop all. */
 function viewsSql({ schema, views: wanted, payloads = false }: ViewsOptions, server: Server): readonly string[] {
   const isDropped = wanted.length === 0
   const sets = payloads || isDropped ? (['plain', 'payloads'] as const) : (['plain'] as const)
   return (isDropped ? viewNames : wanted).flatMap((name) =>
     sets.flatMap((set) => {
       const place = quoteSchema(viewSchema(schema, name, set))
-      const views = designs[name](quoteSchema(schema), set === 'plain' ? hidden : withPayloads)
+      const views = viewSets[name](quoteSchema(schema), set === 'plain' ? hidden : withPayloads)
       return isDropped ? dropping(place, views) : creation(place, views, server)
     }),
   )
 }
 
-/** What `installViews()` would execute. */
+/** The statements that `installViews()` would execute. */
 export async function planViews(pool: PoolLike, options: ViewsOptions): Promise<readonly string[]> {
   return connected(pool, async (client) => {
     await assertViewsOwned(client, options.schema, options.owner)
@@ -97,8 +94,8 @@ export async function planViews(pool: PoolLike, options: ViewsOptions): Promise<
 }
 
 /**
- * Throws if a schema of views belongs to somebody else: whoever owns it can put views of their own there, and what stands in it
- * is given to the migrator and shown to viewers.
+ * Throws if a schema of views belongs to another role: its owner can put views of its own there, and objects in it are given
+ * to the migrator and shown to viewers.
  */
 export async function assertViewsOwned(client: ClientLike, schema: string, owner: string | undefined): Promise<void> {
   const all = viewNames.flatMap((view) => madeViews({ schema, views: [view], payloads: true }))
@@ -114,7 +111,7 @@ export async function installViews(pool: PoolLike, options: ViewsOptions): Promi
   const execute = async (client: ClientLike, statements: readonly string[]): Promise<void> => {
     await assertViewsOwned(client, options.schema, options.owner)
     for (const text of statements) {
-      // Somebody may have made a schema in between. Nothing of theirs has run by then, and nothing of ours is kept.
+      // Another role may have made a schema in between. No code of theirs has run by then, and nothing of ours is kept.
       if (text === 'commit') await assertViewsOwned(client, options.schema, options.owner)
       options.onSql?.(text)
       await client.query({ text })
@@ -126,7 +123,7 @@ export async function installViews(pool: PoolLike, options: ViewsOptions): Promi
   })
 }
 
-/** Something that is no view, or a view of somebody else, has the name of one of ours. */
+/** An object that is no view, or a view of another role, has the name of one of ours. */
 function refuse(error: unknown): never {
   const state = sqlStateOf(error)
   if (state !== '42809' && state !== '42P16') throw error
@@ -138,11 +135,11 @@ function refuse(error: unknown): never {
 }
 
 function creation(place: string, views: readonly View[], { hasInvokerViews }: Server): readonly string[] {
-  // A view would otherwise read with the rights of who made it, for everybody who may look at it.
+  // Otherwise a view reads with the rights of its owner, for every role that may read the view.
   const reading = hasInvokerViews ? ' with (security_invoker = true)' : ''
   const statements = views.map(({ name, comment, columns, from }) => {
     const list = Object.entries(columns).map(([column, value]) => `  ${value} as ${quoteName(column)}`)
-    // Nobody can write to a view that begins with a WITH.
+    // Postgres refuses writes to a view that begins with a WITH.
     const query = `with read_only as (select 1)\nselect\n${list.join(',\n')}\n${from}`
     return [
       `create or replace view ${place}.${quoteName(name)}${reading} as\n${query}`,
@@ -152,7 +149,7 @@ function creation(place: string, views: readonly View[], { hasInvokerViews }: Se
   return [`create schema if not exists ${place}`, ...statements.flat()]
 }
 
-/** The schema itself stays: somebody may have put something else there. */
+/** The schema itself stays: it may hold tables of its owner. */
 function dropping(place: string, views: readonly View[]): readonly string[] {
   return views.map(({ name }) => `drop view if exists ${place}.${quoteName(name)}`)
 }

@@ -1,5 +1,5 @@
 // Opens a SQLite store: finds a driver, creates the file so that only its owner can read it, and sets the connection up so
-// that what was answered as committed survives a loss of power.
+// that acknowledged commits survive a loss of power.
 
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -35,16 +35,19 @@ export interface SqliteStoreOptions {
   readonly handle?: DatabaseSyncLike | DatabaseLike
   /** @default `node:sqlite` if the runtime has it, else `libsql` */
   readonly driver?: SqliteDriver
-  /** Anything lower than `full` may lose what was answered as committed when the power fails. @default 'full' */
+  /** Anything lower than `full` may lose acknowledged commits when the power fails. @default 'full' */
   readonly synchronous?: Synchronous
   /**
-   * How long a call waits for others who write, while the process goes on. Its expiry is STORE_UNAVAILABLE. The busy timeout of
+   * How long a call waits for other writers, while the process goes on. Its expiry is STORE_UNAVAILABLE. The busy timeout of
    * a connection of yours holds for your own statements alone. @default 15 s, half a lease
    */
   readonly storageTimeout?: Duration
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
-  /** Told when settings or the rights of the file are less safe than the default, and when a transaction of yours keeps everything waiting. */
+  /**
+   * Told when settings or the rights of the file are less safe than the default, and when a transaction of yours keeps
+   * everything waiting.
+   */
   readonly logger?: Pick<Logger, 'warn'>
 }
 

@@ -1,9 +1,10 @@
-// The SQLite store. Every method does its work in one synchronous step under the write lock of the file, so a batch is
-// atomic whoever else has the file open. What must wait for others waits in a queue, while the event loop turns, and no
-// longer than the storage timeout: its expiry is STORE_UNAVAILABLE, and repeating the call is safe. Whoever gives calls up sooner
-// says so with `limit`: then they expire before that, so that none is made for which nobody waits.
+// The SQLite store. Every method does its work in one synchronous step under the write lock of the file, so a batch is atomic
+// also if other processes have the file open. A call that must wait for other writers waits in a queue, while the event loop
+// turns, and no longer than the storage timeout: its expiry is STORE_UNAVAILABLE, and repeating the call is safe. A caller
+// that gives calls up sooner sets `limit`: then they expire before that, so that no call is made after its caller has given
+// up.
 //
-// Listeners of this store object are told of what it wrote itself. What other processes write is found by looking.
+// Listeners of this store object get hints of its own writes. Writes of other processes are found by polling.
 
 import type { Fate } from '../../core/model/message.ts'
 import type { Clock, Logger } from '../../core/runtime/ports.ts'
@@ -72,7 +73,7 @@ import { releaseOne, controlRuns } from './write/control.ts'
 import type { Gate } from './transactions/gate.ts'
 import { UserTransactions } from './transactions/user-transactions.ts'
 
-/** What a store is built from; `openSqliteStore` puts it together. */
+/** The parts of a store; `openSqliteStore` puts them together. */
 export interface SqliteStoreParts {
   readonly db: Connection
   /** The one place where time comes from. */
@@ -83,15 +84,15 @@ export interface SqliteStoreParts {
   readonly state: () => { readonly now: number; readonly version: number }
   /** How often this connection has written what may make a run claimable. */
   readonly writes: WriteCount
-  /** What is other than SQLite's. */
+  /** The differences from SQLite's capabilities. */
   readonly capabilities?: Partial<Capabilities>
-  /** Where everyone waits while a user's transaction is open. */
+  /** All calls wait here while a user's transaction is open. */
   readonly gate: Gate
   /** The file, as SQLite calls it; empty if it lives in memory. */
   readonly file: string
   /** How long a call waits for others, and how long a transaction of ours may keep others waiting. */
   readonly storageMs: number
-  /** Told of transactions of users that are open for longer. */
+  /** Logs transactions of users that are open for longer. */
   readonly logger?: Pick<Logger, 'warn'> | undefined
   /** Called once, when the store is closed. */
   readonly onClose: () => void
@@ -101,10 +102,10 @@ export interface WriteCount {
   writes: number
 }
 
-/** Whatever the file seems to say, a rescue looks into it once in a while. */
+/** A rescue reads the file at least this often, also if it seems unchanged. */
 const longestCalmMs = 15_000
 
-/** Of the time that somebody waits for an answer, a call waits for others for this part: who asked hears why in time. */
+/** The part of the caller's waiting time that a call waits for other writers: so the caller gets the reason in time. */
 const waitPart = 0.9
 
 export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets, StoreTransactions {
@@ -136,7 +137,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     this.state = state
     this.writeCount = writes
     this.onClose = onClose
-    // A transaction that is open on another connection does not hold up those who only read.
+    // A transaction that is open on another connection does not delay readers.
     this.reads = new CallQueue({ shut: () => (gate.isHeldBy(db.database) ? gate.opened : null), waitMs: storageMs })
     this.writes = new CallQueue({ shut: () => gate.opened, waitMs: storageMs })
     this.storageMs = storageMs
@@ -164,7 +165,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return found.more ? this.write(1, (batch) => claimRuns(batch, request), found, until) : found
   }
 
-  /** What there is to claim, without claiming it. */
+  /** The result of a claim, without leasing. */
   private look(request: ClaimRequest): Claimed {
     const { now, version } = this.state()
     const { selectors, keys } = request
@@ -172,7 +173,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     const { quiet } = this
     const isSame = quiet?.selectors === selectors && quiet.keys === keys
     if (isSame && quiet.version === version && quiet.writes === writes) {
-      // Nobody has written since nothing was found: one statement is enough, however many types there are.
+      // No process has written since nothing was found: one statement is enough, however many types there are.
       const { nextDue } = quiet
       if (nextDue === null || nextDue > now) return { runs: [], more: false, nextDue, now }
     }
@@ -215,7 +216,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
 
   async rescue(request: RescueRequest): Promise<Rescued> {
     const nothing = { takenOver: [], ended: [], paused: [], more: false }
-    // Before the look: whatever is written from here on is news for the next one.
+    // Before the look: later writes change the mark for the next one.
     const mark = this.mark.read()
     const until = this.until()
     const calm = await this.read(() => this.stillCalm(mark), until)
@@ -223,14 +224,14 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     const { quiet, sessionsExpired, next, suspects, now } = await this.outlook(until)
     this.calm = quiet && mark !== null ? { mark, next, suspects, now } : null
     if (quiet) return { ...nothing, sessionsEnded: 0, suspects, next, now }
-    // A transaction of its own: whoever was declared dead is so before anything is taken from it.
+    // A separate transaction: a session is marked as ended before any run is taken from it.
     const sessionsEnded = sessionsExpired ? await this.writeAlone(() => endExpired(this.batch()), until) : 0
     const taken = await this.write(request.limit, (batch) => rescueRuns(batch, request), nothing, until)
     const after = await this.outlook(until)
     return { ...taken, sessionsEnded, suspects: after.suspects, next: after.next, now: after.now }
   }
 
-  /** Nobody has written since a rescue found nothing to do, and nothing has run out since: no statement is needed. */
+  /** No process has written since a rescue found nothing to do, and nothing has expired since: no statement is needed. */
   private stillCalm(mark: string | null): Pick<Rescued, 'next' | 'suspects' | 'now'> | null {
     const { calm } = this
     if (calm === null || calm.mark !== mark) return null
@@ -293,7 +294,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
   }
 
   async doctor(): Promise<readonly InvariantCheck[]> {
-    // Each check is one statement, and so sees one state; whoever writes is not held up.
+    // Each check is one statement, and so sees one state; writers are not delayed.
     return this.read(() => checkTables(this.db, this.clock))
   }
 
@@ -329,7 +330,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
 
   /** When a call that is made now expires, with all that it does one after the other. */
   private until({ timeoutMs = Number.POSITIVE_INFINITY }: BatchOptions = {}): number | undefined {
-    // A store that waits for nobody has nothing that expires.
+    // With a storage timeout of 0 no call waits, and so none expires.
     if (this.storageMs === 0) return undefined
     return performance.now() + Math.min(this.storageMs, waitPart * Math.min(timeoutMs, this.storage.leastMs))
   }
@@ -342,7 +343,7 @@ export class SqliteStore implements Store, StoreAdmin, StoreLimits, StoreSecrets
     return this.read(() => outlook(this.db, this.clock), until)
   }
 
-  /** One transaction that nobody is told of. */
+  /** One transaction without hints. */
   private writeAlone<Answer>(work: () => Answer, until = this.until()): Answer | Promise<Answer> {
     return this.writes.enter(() => this.db.write(work), { until })
   }

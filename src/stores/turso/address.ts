@@ -1,5 +1,5 @@
-// What a `libsql:` address says: a file on this machine, or a server, with the token for it. The token goes no further than
-// into the header of a request: nothing here puts it into a message.
+// The parts of a `libsql:` address: a file on this machine, or a server, with the token for it. The token goes no further
+// than into the header of a request: nothing here puts it into a message.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { didYouMean } from '../../core/text/suggest.ts'

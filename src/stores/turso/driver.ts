@@ -6,7 +6,7 @@ import { isDefect } from '../../core/errors/driver-error.ts'
 import { loadNativeDriver } from '../load-driver.ts'
 import type { Driver, Row, Value } from '../sqlite/driver/driver.ts'
 
-/** What we use of a `Database` of `@tursodatabase/database/compat`. */
+/** The part of a `Database` of `@tursodatabase/database/compat` that we use. */
 export interface TursoDatabase {
   prepare(sql: string): {
     run(values: readonly Value[]): { readonly changes: number }
@@ -21,7 +21,7 @@ export interface TursoModule {
   readonly Database: new (path: string) => TursoDatabase
 }
 
-/** Loads the package, which only those install who use it. */
+/** Loads the package, which only its users install. */
 export function loadTurso(): Promise<TursoModule> {
   return loadNativeDriver<TursoModule>('@tursodatabase/database/compat', 'A turso: store')
 }
@@ -55,7 +55,7 @@ function named<Result>(work: () => Result): Result {
   }
 }
 
-/** What Turso says, and what SQLite calls it. The first that fits counts. */
+/** The messages of Turso, and SQLite's codes for them. The first that fits counts. */
 const codes: readonly (readonly [says: RegExp, code: string])[] = [
   [/locked by another process/i, 'SQLITE_BUSY'],
   [/failed to open database.*(corrupt|not a database)/is, 'SQLITE_NOTADB'],
@@ -76,7 +76,7 @@ const codes: readonly (readonly [says: RegExp, code: string])[] = [
 
 /** The error with the code that SQLite has for it, if it has one. */
 export function withCode(error: unknown): unknown {
-  // What the language says is no word of the database, whatever words are in it.
+  // An error of the language is none of the database, even if its text matches.
   if (!(error instanceof Error) || isDefect(error)) return error
   const code = codes.find(([says]) => says.test(error.message))?.[1]
   return code === undefined ? error : Object.assign(error, { code })

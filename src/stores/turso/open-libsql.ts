@@ -13,7 +13,10 @@ import { parseLibsql } from './address.ts'
 import { openRemote } from './remote.ts'
 
 export interface LibsqlStoreOptions {
-  /** `'libsql:app.db'`, `'libsql:file:app.db'`, or `'libsql://host?authToken=…'`, with `tls=0` for a server of your own without TLS. */
+  /**
+   * `'libsql:app.db'`, `'libsql:file:app.db'`, or `'libsql://host?authToken=…'`, with `tls=0` for a server of your own
+   * without TLS.
+   */
   readonly url: string
   /** The token for the server, instead of in the address. */
   readonly authToken?: string
@@ -54,7 +57,7 @@ export async function openLibsqlStore(options: LibsqlStoreOptions): Promise<Sqli
     db,
     now,
     clock,
-    // A server tells nobody whether others have written: every claim looks.
+    // A server does not report whether other processes have written: every claim looks.
     state: () => ({ now: now(), version: (looks += 1) }),
     writes: { writes: 0 },
     capabilities: { transactions: false },

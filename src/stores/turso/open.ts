@@ -1,8 +1,8 @@
-// Opens a store in a file of Turso, in this process. It is the SQLite store over another driver: the same tables and the
-// same statements, and either of them opens what the other has written.
+// Opens a store in a file of Turso, in this process. It is the SQLite store over another driver: the same tables and the same
+// statements, and each of them opens files that the other has written.
 //
 // Turso locks the file for its process, so there is no second one: `multiProcess` is false. Several stores of one process
-// share the file. `pragma data_version` tells nothing here, so what they count together is their own writes.
+// share the file. `pragma data_version` is of no use here, so they count their own writes together.
 
 import { closeSync, openSync, readSync, realpathSync } from 'node:fs'
 import { someTime, toMs, type Duration } from '../../core/definition/duration.ts'
@@ -19,7 +19,7 @@ import { loadTurso, openTurso } from './driver.ts'
 export interface TursoStoreOptions {
   /** The file, `'app.db'` or `'file:app.db'`, or `':memory:'`. It is created when it is missing, readable by its owner only. */
   readonly path: string
-  /** How long a call waits for others who write. Its expiry is STORE_UNAVAILABLE. @default 15 s, half a lease */
+  /** How long a call waits for other writers. Its expiry is STORE_UNAVAILABLE. @default 15 s, half a lease */
   readonly storageTimeout?: Duration
   /** Where time comes from, for tests that own it. @default the database */
   readonly clock?: Pick<Clock, 'now'>
@@ -80,7 +80,9 @@ export async function openTursoStore(options: TursoStoreOptions): Promise<Sqlite
   })
 }
 
-/** Makes what is missing of a file, for its owner alone. Gives back where the file really is: links are followed here, once. */
+/**
+ * Makes the missing parts of a file, for its owner alone. Returns the real path of the file: links are followed here, once.
+ */
 function prepared(named: string): string {
   createPrivately(named)
   const path = realpathSync(named)

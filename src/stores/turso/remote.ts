@@ -87,7 +87,7 @@ class Remote {
       try {
         return this.once(request)
       } catch (error) {
-        // Most often a stream that the server forgot because nobody used it.
+        // Most often a stream that the server dropped because it was idle.
         if (this.broken === null) throw error
       }
     }
@@ -106,7 +106,7 @@ class Remote {
     }
   }
 
-  /** What the database said gets SQLite's code; everything else is about the way to it. */
+  /** An error of the database gets SQLite's code; every other is about the connection. */
   private translated(error: unknown): Error {
     const text = this.withoutToken(error instanceof Error ? error.message : String(error))
     const code =

@@ -1,5 +1,5 @@
-// What a case of the contract works with: the store under test, its clock, and short ways to bring a run to where the case
-// begins. Nothing here asserts more than that these ways were open.
+// The tools of a contract case: the store under test, its clock, and helpers that bring a run to where the case begins. They
+// assert only that they succeed.
 
 import assert from 'node:assert/strict'
 import type { Draft, Entry } from '../../core/model/entry.ts'
@@ -7,7 +7,7 @@ import { createRunIds } from '../../core/model/run-id.ts'
 import { shardForNew } from '../../core/rules/shard-routing.ts'
 import type { Random } from '../../core/runtime/ports.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
-import type { CrashRule } from '../../core/rules/takeover.ts'
+import type { CrashRule } from '../../core/rules/claims/takeover.ts'
 import type { Control } from '../../core/rules/control.ts'
 import type { TopicRules } from '../../core/model/topic.ts'
 import type { ChildStart, Transition } from '../../core/model/transition.ts'
@@ -33,7 +33,7 @@ import type {
 import { createSeededRandom } from '../seeded-random.ts'
 import { started, step } from './drafts.ts'
 
-/** What the bench's `rescue` writes into runs that it fails. */
+/** The failures that the bench's `rescue` writes. */
 export const failures = { crashed: '"crashed"', 'timed-out': '"timed out"', expired: '"expired"' } as const
 
 /** A topic that delivers to every subscriber and retains nothing. */
@@ -42,21 +42,21 @@ export const prices: TopicRules = { name: 'prices', delivery: 'all', retainMs: 0
 const plainMessage = { kind: 'signal', name: 'approved', data: '{"by":"Ada"}', policy: null } as const
 const plainBroadcast = { topic: prices, data: '{"price":12}', policy: null, expiresInMs: null } as const
 
-/** The store's own time. It stands still but for `advance`. */
+/** The store's own time. It moves only by `advance`. */
 export interface ContractClock {
   now(): number
   advance(ms: number): void | Promise<void>
 }
 
-/** What a case needs: a store that is empty and migrated, and the clock that it reads. */
+/** The requirements of a case: a store that is empty and migrated, and the clock that it reads. */
 export interface ContractSubject {
   readonly store: Store & StoreAdmin
   readonly clock: ContractClock
-  /** Runs without keys live in one shard: for cases in which the order of claims counts. @default false */
+  /** Runs without keys live in one shard: for cases in which the order of claims matters. @default false */
   readonly near?: boolean
 }
 
-/** A run that the case holds, and where its journal stands as far as the holder knows. */
+/** A run that the case holds, and the `seq` that its holder knows. */
 export interface Held {
   readonly runId: string
   readonly lease: Lease
@@ -68,19 +68,19 @@ export type Success = Extract<Committed, { readonly outcome: 'committed' }>
 export interface ContractBench extends ContractSubject {
   /** Runs of the bench have this type and version 1 unless a case says otherwise. */
   readonly selector: Selector
-  /** Repeats itself: the same cases do the same on every store. */
+  /** Deterministic: the same cases do the same on every store. */
   readonly random: Random
-  /** A text that no other call gives. */
+  /** A unique text. */
   readonly unique: (what: string) => string
   readonly newRun: (changes?: Partial<NewRun>) => NewRun
-  /** Starts a run that anybody may claim. */
+  /** Starts a run without a lease. */
   readonly start: (changes?: Partial<NewRun>) => Promise<Run>
   /** Starts a run that is leased to the case. */
   readonly hold: (changes?: Partial<NewRun>) => Promise<Held>
   readonly claim: (request?: Partial<ClaimRequest>) => Promise<Claimed>
   /** Claims, and expects exactly this run. */
   readonly take: (runId: string, session?: string) => Promise<Held>
-  /** A checkpoint of a held run, but for the changes. */
+  /** A checkpoint of a held run, with these changes. */
   readonly transition: (held: Held, changes?: Partial<Transition>) => Transition
   /** Commits for a held run, and expects success. */
   readonly commit: (held: Held, changes?: Partial<Transition>) => Promise<Success>
@@ -89,25 +89,25 @@ export interface ContractBench extends ContractSubject {
   /** Parks a held run without a due time, and expects success. */
   readonly park: (held: Held, changes?: Partial<Transition>) => Promise<Success>
   readonly message: (runId: string, changes?: Partial<NewMessage>) => NewMessage
-  /** Something to send to a topic; without rules, to one that delivers to every subscriber and retains nothing. */
+  /** A broadcast; without rules, to a topic that delivers to every subscriber and retains nothing. */
   readonly broadcast: (changes?: Partial<NewBroadcast>) => NewBroadcast
   /** A child that the run awaits, and that is cancelled with it, unless the case says otherwise. */
   readonly child: (parentId: string, changes?: Partial<NewRun>, bond?: Partial<ChildStart>) => ChildStart
   readonly deliver: (message: NewMessage | NewBroadcast) => Promise<Delivered>
-  /** Asks one thing of a run. */
+  /** Sends one control request. */
   readonly control: (runId: string, request: Control, id?: string) => Promise<ControlResult>
-  /** Beats for a session, which lives for 30 s unless the case says otherwise. */
+  /** Sends the heartbeat of a session, which lives for 30 s unless the case says otherwise. */
   readonly beat: (session: string, changes?: Partial<BeatRequest>) => Promise<Beat>
   /** Rescues once, with a bound of 5 crashes. */
   readonly rescue: (changes?: Partial<RescueRequest>) => Promise<Rescued>
-  /** Does all that ends and broadcasts have left to do. */
+  /** Does all chores. */
   readonly chores: () => Promise<void>
   readonly run: (runId: string) => Promise<Run>
   readonly journal: (runId: string) => Promise<readonly Entry[]>
   readonly mailbox: (runId: string) => Promise<readonly Message[]>
 }
 
-/** Makes the bench for one case. Every case wants a store of its own. */
+/** Creates the bench for one case. Every case needs its own store. */
 export function createContractBench({ store, clock, near = false }: ContractSubject): ContractBench {
   const random = createSeededRandom(1)
   const now = (): number => clock.now()
@@ -117,7 +117,7 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
   const unique = (what: string): string => `${what}-${(count += 1)}`
 
   const shards = store.capabilities.shards ?? 1
-  /** The runs of which the feed tells: every second one, unless the case says otherwise. */
+  /** The runs that are in the feed: every second one, unless the case says otherwise. */
   const fed = new Set<string>()
   let made = 0
 
@@ -250,8 +250,8 @@ export function createContractBench({ store, clock, near = false }: ContractSubj
 }
 
 /**
- * Commits one transition. While somebody else has a row of it, nothing is done: it goes again, apart from others, as the
- * engine sends it.
+ * Commits one transition. If another transaction has locked one of its rows, the answer is busy, and it is sent again
+ * separately, as the engine does.
  */
 export async function commitOne(
   store: Pick<Store, 'commit'>,
@@ -278,7 +278,7 @@ export async function deliverOne(
   }
 }
 
-/** The rule of a workflow whose runs fail after so many crashes. */
+/** The rule of a workflow whose runs fail after this many crashes. */
 export function failsAfter(selector: Selector, maxCrashes: number): CrashRule {
   return { ...selector, maxCrashes, onCrashes: 'fail' }
 }
@@ -293,12 +293,12 @@ export function succeeded(answer: Committed | undefined): Success {
   return answer
 }
 
-/** What a draft became, without its place and time. */
+/** The entry of a draft, without its place and time. */
 export function draftOf({ kind, name, meta, data }: Entry): Draft {
   return { kind, name, meta, data } as Draft
 }
 
-/** Changes everything in a value that lets itself be changed. */
+/** Mutates every mutable part of a value. */
 export function spoil(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   for (const key of Object.keys(value)) {
@@ -313,7 +313,7 @@ export function atOnce<Result>(count: number, make: (index: number) => Promise<R
   return Promise.all(Array.from({ length: count }, (_, index) => make(index)))
 }
 
-/** Waits, in the machine's time, until something that may come late has come. */
+/** Waits, in the machine's time, for an event that may be late. */
 export async function eventually<Result>(
   look: () => Promise<Result | null> | Result | null,
   what: string,

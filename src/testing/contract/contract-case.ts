@@ -1,4 +1,4 @@
-// One promise of a store, and how to find out whether a store keeps it.
+// One promise of a store, and its test.
 
 import type { Capabilities } from '../../store.ts'
 import type { ContractBench } from './bench.ts'
@@ -6,9 +6,9 @@ import type { ContractBench } from './bench.ts'
 export interface ContractCase {
   /** The hazard that it guards against. */
   readonly name: string
-  /** It means something only for a store that has this capability; skip it visibly for others. */
+  /** It applies only to a store that has this capability; skip it visibly for others. */
   readonly needs?: keyof Capabilities
-  /** The order of claims counts in it: give the bench `near`, so that its runs live in one shard. @default false */
+  /** The order of claims matters: give the bench `near`, so that its runs live in one shard. @default false */
   readonly near?: boolean
   /** It needs more than a thousand runs: give it a minute. @default false */
   readonly slow?: boolean

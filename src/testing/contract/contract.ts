@@ -1,5 +1,5 @@
-// What every store must do, as plain data: run each case on a store of its own, under any test runner. A store that passes
-// may take the place of any other, and no workflow will notice.
+// The contract of stores, as plain data: run each case on its own store, under any test runner. A store that passes can
+// replace any other without a difference for workflows.
 
 import type { ContractCase } from './contract-case.ts'
 import { heartbeatCases } from './claims/heartbeat.ts'

@@ -1,4 +1,4 @@
-// Entries for the cases of the contract: what a store keeps without looking in.
+// Entries for the cases of the contract, which a store keeps without interpreting them.
 
 import type { Draft } from '../../core/model/entry.ts'
 import type { TerminalStatus } from '../../core/model/run.ts'
@@ -31,7 +31,7 @@ export function ending(status: TerminalStatus): Draft {
 
 const error = '{"name":"Error","message":"no"}'
 
-/** What calls and holders came to. */
+/** The outcomes of calls and holders. */
 const everyOutcome: readonly Draft[] = [
   step(),
   { kind: 'step-succeeded', name: 'reserve', meta: { attempt: 1, ms: 2, undo: true }, data: '1' },
@@ -99,7 +99,7 @@ const everyOutcome: readonly Draft[] = [
   { kind: 'crashed', name: null, meta: { session: 'gone', crashes: 2 }, data: null },
 ]
 
-/** What was made of the run as a whole. */
+/** Entries about the run as a whole. */
 const everyTurn: readonly Draft[] = [
   started(),
   { kind: 'continued', name: null, meta: { type: 'shop.checkout', version: 2 }, data: '{"order":43}' },
@@ -129,7 +129,7 @@ const everyTurn: readonly Draft[] = [
 /** One of every kind, with every kind of meta. */
 export const everyKind: readonly Draft[] = [...everyOutcome, ...everyTurn]
 
-/** Payloads on which stores have stumbled: what escapes, what looks like SQL, what is not ASCII, what is long. */
+/** Payloads that have broken stores: escapes, texts that look like SQL, non-ASCII texts, long texts. */
 export const oddPayloads: readonly string[] = [
   '"\\u0000"',
   '"\\ud800"',

@@ -1,4 +1,4 @@
-// Every way in which a run that somebody holds comes to its end. What an end brings about for others must not depend on it.
+// Every way in which a held run ends. The effects of an end on other runs must not depend on the way.
 
 import type { TerminalStatus } from '../../core/model/run.ts'
 import type { NewRun } from '../../store.ts'
@@ -7,7 +7,7 @@ import { ending } from './drafts.ts'
 import * as ask from './requests.ts'
 
 export interface WayToEnd {
-  /** What happens to the run, as the end of a sentence about it. */
+  /** The way, as the end of a sentence about the run. */
   readonly name: string
   /** How it must have been started. */
   readonly changes?: Partial<NewRun>
@@ -15,7 +15,7 @@ export interface WayToEnd {
   readonly status: TerminalStatus
   /** The payload of its last entry. */
   readonly data: string | null
-  /** Why it was cancelled, if somebody said so. */
+  /** Why it was cancelled, if the request gave a reason. */
   readonly reason: string | null
 }
 
@@ -52,7 +52,7 @@ export const endPaths: readonly WayToEnd[] = [
     reason: 'enough',
   },
   {
-    name: 'is cancelled while nobody holds it',
+    name: 'is cancelled without a holder',
     async end(bench, held) {
       await parkAgain(bench, held)
       return bench.control(held.runId, ask.cancel)
@@ -62,7 +62,7 @@ export const endPaths: readonly WayToEnd[] = [
     reason: 'enough',
   },
   {
-    name: 'is cancelled at once, whoever holds it',
+    name: 'is cancelled at once, although it is held',
     end: ({ control }, held) => control(held.runId, ask.cancelNow),
     status: 'cancelled',
     data: null,
@@ -70,7 +70,7 @@ export const endPaths: readonly WayToEnd[] = [
   },
   {
     name: 'has cost too many holders their lives',
-    // A session that never beat counts as dead.
+    // A session without any heartbeat counts as dead.
     end: ({ rescue, selector }) => rescue({ workflows: [failsAfter(selector, 1)] }),
     status: 'failed',
     data: failures.crashed,
@@ -110,7 +110,7 @@ export const endPaths: readonly WayToEnd[] = [
   },
 ]
 
-/** Parks a run whatever has come for it. */
+/** Parks a run, regardless of its messages. */
 async function parkAgain({ park, run }: ContractBench, held: Held): Promise<void> {
   const { inbox } = await run(held.runId)
   await park(held, { parkIf: { inbox } })

@@ -1,4 +1,4 @@
-// Short ways for the cases of the contract to let runs watch and start others, and to see what came of that.
+// Helpers for the cases of the contract that let runs watch and start others, and read the results.
 
 import assert from 'node:assert/strict'
 import type { WaitTarget } from '../../core/model/wait-target.ts'
@@ -9,7 +9,7 @@ import type { Delivered, NewBroadcast } from '../../store.ts'
 import type { ContractBench, Held } from './bench.ts'
 import { waiting } from './drafts.ts'
 
-/** What a transition does beyond its own run: nothing but what is named. */
+/** The outbound effects of a transition: only the named ones. */
 export function outbound(changes: Partial<Outbound>): Outbound {
   return { starts: [], watches: [], unwatches: [], ...changes }
 }
@@ -22,7 +22,7 @@ export function on(topic: TopicRules): WaitTarget {
   return { kind: 'topic', ...topic }
 }
 
-/** Parks a run, a new one unless the case has one, that watches this from here on. It sees all that has come so far. */
+/** Parks a run, a new one unless the case has one, that watches this from here on. It has read all messages so far. */
 export async function parkWatching(bench: ContractBench, watches: readonly WaitTarget[], given?: Held): Promise<Held> {
   const held = given ?? (await bench.hold())
   const { inbox } = await bench.run(held.runId)
@@ -31,38 +31,38 @@ export async function parkWatching(bench: ContractBench, watches: readonly WaitT
   return held
 }
 
-/** The names of what lies in a mailbox, and what it says. */
+/** The names and payloads of the messages in a mailbox. */
 export async function mail({ mailbox }: ContractBench, runId: string): Promise<readonly (readonly unknown[])[]> {
   return (await mailbox(runId)).map(({ kind, name, data }) => [kind, name, JSON.parse(data) as unknown])
 }
 
-/** The ids of what was sent that lie in a mailbox: a broadcast has the one that it has in its topic. */
+/** The ids with which the messages in a mailbox were sent: of a broadcast, its id in the topic. */
 export async function sentIds({ mailbox }: ContractBench, runId: string): Promise<readonly string[]> {
   return (await mailbox(runId)).map(sentId)
 }
 
-/** What a message about the end of a run says, or about a child that could not be started. */
+/** The content of a message about the end of a run, or about a child that could not be started. */
 export function saidBy({ data }: Message): Ended | Refused {
   return JSON.parse(data) as Ended | Refused
 }
 
-/** Expects a run that waits to be ready to be claimed now. */
+/** Expects that a waiting run is ready to be claimed now. */
 export async function expectWoken({ run, clock }: ContractBench, runId: string, inbox: number): Promise<void> {
   const row = await run(runId)
   const expected = ['waiting', 'ready', clock.now(), null, inbox]
   assert.deepEqual([row.status, row.readiness, row.due, row.session, row.inbox], expected)
 }
 
-/** Expects a run that waits to go on waiting, and to have got nothing more. */
+/** Expects that a waiting run still waits, and has got no further message. */
 export async function expectAsleep({ run }: ContractBench, runId: string, inbox = 0): Promise<void> {
   const row = await run(runId)
   assert.deepEqual([row.status, row.readiness, row.due, row.inbox], ['waiting', 'idle', null, inbox])
 }
 
-/** Those who come within a minute still get what was sent to it. */
+/** Runs that subscribe within a minute still get its broadcasts. */
 export const news: TopicRules = { name: 'news', delivery: 'all', retainMs: 60_000 }
 
-/** What is sent to it goes to one. */
+/** Each of its broadcasts goes to one run. */
 export const jobs: TopicRules = { name: 'jobs', delivery: 'one', retainMs: 0 }
 
 /** Sends to a topic. */
@@ -75,14 +75,14 @@ export async function publish(
   return deliver(broadcast({ id, topic, ...more }))
 }
 
-/** What a run gets at once that begins to watch this now. */
+/** The messages that a run gets at once when it begins to watch this now. */
 export async function subscribed(bench: ContractBench, topic: TopicRules): Promise<readonly string[]> {
   const held = await bench.hold()
   await bench.commit(held, { append: [waiting()], outbound: outbound({ watches: [on(topic)] }) })
   return sentIds(bench, held.runId)
 }
 
-/** Expects what must be true of every row, mailbox and feed, whatever the entries of a case say. */
+/** Checks the invariants of every row, mailbox and feed that do not depend on the entries of a case. */
 export async function expectSound({ store }: ContractBench): Promise<void> {
   const wrong = (await store.doctor()).filter(({ name, offenders }) => isAlwaysTrue.has(name) && offenders.length > 0)
   assert.deepEqual(wrong, [])

@@ -1,4 +1,4 @@
-// Everything that tests of a store import from 'holdfast/testing/store'. It is an entry of its own because the cases weigh more
+// Everything that tests of a store import from 'holdfast/testing/store'. It is a separate entry because the cases are larger
 // than the rest of the kit, which tests of workflows load without them.
 
 export { storeContract } from './contract.ts'

@@ -1,4 +1,4 @@
-// What the cases of the contract ask of runs from outside, and short ways to look at what came of it.
+// The control requests of the contract's cases, and helpers that read the results.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../core/model/entry.ts'
@@ -17,7 +17,7 @@ export const remove: Control = { kind: 'remove', reason: 'by mistake' }
 
 export const everyRequest: readonly Control[] = [cancel, cancelNow, pause, resume, retry, remove]
 
-/** What lies on a row that somebody wants cancelled. */
+/** The control request on the row of a run that is to be cancelled. */
 export function cancelControlRequest(at: number): ControlRequest {
   return { kind: 'cancel', reason: 'enough', at }
 }
@@ -26,7 +26,7 @@ export function pauseControlRequest(at: number): ControlRequest {
   return { kind: 'pause', reason: 'operator', note: 'wait', at }
 }
 
-/** A step that says how it is undone. */
+/** A step with an undo. */
 export const undoable: Draft = {
   kind: 'step-succeeded',
   name: 'charge',
@@ -43,7 +43,7 @@ export function controlled(answer: ControlResult, outcome: 'done' | 'requested')
   return answer.run
 }
 
-/** Asks, expects to be refused for this reason, and sees that nothing has changed. */
+/** Sends a request, expects that it is refused for this reason, and checks that nothing has changed. */
 export async function expectControlRefused(
   { control, run, journal }: ContractBench,
   runId: string,
@@ -55,7 +55,7 @@ export async function expectControlRefused(
   assert.deepEqual([await run(runId), await journal(runId)], before, 'nothing has changed')
 }
 
-/** A run that the case holds and that has something to undo. */
+/** A run that the case holds, with a step to undo. */
 export async function holdUndoable(
   { hold, commit }: ContractBench,
   changes?: Parameters<typeof hold>[0],
@@ -65,7 +65,7 @@ export async function holdUndoable(
   return held
 }
 
-/** A run that has failed, with a step behind it. */
+/** A failed run with one recorded step. */
 export async function failedRun(
   { hold, commit }: ContractBench,
   changes?: Parameters<typeof hold>[0],

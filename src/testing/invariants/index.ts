@@ -1,5 +1,5 @@
 // The invariants of the engine by name, and how a test checks them: states with `checkRun` and `checkAll`, steps between two
-// states with `checkStep`, the feed with `checkFeed`, what lies between runs with `checkExchange`.
+// states with `checkStep`, the feed with `checkFeed`, waits, broadcasts and chores with `checkExchange`.
 
 import type { RunState, Violation } from '../../core/invariants/invariant.ts'
 import {
@@ -50,10 +50,10 @@ export const stepInvariants: readonly StepInvariant[] = [
 export const bornByStart = {
   name: 'born_by_start',
   kind: 'T',
-  about: 'A run comes into being by a start or a commit, with one entry, and is leased to nobody but who started it.',
+  about: 'A start or a commit creates a run, with one entry, and leases it to no session but the one that starts it.',
 } as const
 
-/** What is wrong with a step. A run that was not there before must have been born by a start. */
+/** The violations of a step. A run that did not exist before must have been created by a start. */
 export function checkStep(before: RunState | null, after: RunState, cause: Cause): readonly Violation[] {
   const runId = after.run.id
   if (before === null)
@@ -74,7 +74,7 @@ function bornWell({ run, entries, messages }: RunState, { method, session }: Cau
   return method === 'start' && entries.length === 1 && (isFree || isLeased)
 }
 
-/** The commit that started it ended the run that it is bound to. */
+/** The commit that started it also ended its parent. */
 function isCancelledAtOnce(entries: RunState['entries']): boolean {
   return entries.length === 2 && entries[1]?.kind === 'cancelling'
 }

@@ -1,4 +1,4 @@
-// What no step may do to a journal or a mailbox: change what is there.
+// The invariants of steps on journals and mailboxes: no step changes existing entries or messages.
 
 import type { Entry } from '../../core/model/entry.ts'
 import { outcomesOf, sinceBase } from '../../core/invariants/invariant.ts'
@@ -9,7 +9,7 @@ import { appended, changedFields, isChanged, isExchange, isSame, type StepInvari
 export const historyAppendOnly: StepInvariant = {
   name: 'history_append_only',
   kind: 'T',
-  about: 'No entry of a journal ever changes or goes.',
+  about: 'No entry of a journal is ever changed or deleted.',
   check(before, after) {
     const at = before.entries.findIndex((entry, index) => !isSameEntry(entry, after.entries[index]))
     return at === -1 ? null : `entry ${at + 1} changed or is gone`
@@ -33,7 +33,7 @@ function isSameEntry(a: Entry, b: Entry | undefined): boolean {
 export const checkpointImmutable: StepInvariant = {
   name: 'checkpoint_immutable',
   kind: 'T',
-  about: 'The outcome that a step has stays its outcome, unless somebody repairs the journal or the run begins anew.',
+  about: 'The outcome of a step never changes, unless a repair changes the journal or the run continues as new.',
   check(before, after) {
     if (before.run.base !== after.run.base || appended(before, after).some(({ kind }) => kind === 'amended'))
       return null
@@ -49,13 +49,12 @@ export const checkpointImmutable: StepInvariant = {
 export const terminalIsFinal: StepInvariant = {
   name: 'terminal_is_final',
   kind: 'T',
-  about:
-    'A run that is over stays as it is, but for its removal, what comes too late for it and, if it failed, a retry.',
+  about: 'A run that is over does not change, except by its removal, by late messages and, if it failed, by a retry.',
   check(before, after, { method }) {
     if (!isTerminal(before.run.status)) return null
     const added = appended(before, after)
     const isRetried = method === 'control' && before.run.status === 'failed' && added.at(-1)?.kind === 'retried'
-    if (isRetried) return before.run.undo === 'due' ? 'it was let go on although its steps were undone' : null
+    if (isRetried) return before.run.undo === 'due' ? 'it was retried although its steps were undone' : null
     if (added.length > 0) return `${added[0]?.kind} was appended after ${before.run.status}`
     const allowed: readonly (keyof Run)[] = method === 'deliver' ? ['inbox'] : ['deletedAt', 'deleteReason']
     const changed = changedFields(before.run, after.run).filter((one) => !allowed.includes(one))
@@ -80,10 +79,10 @@ export const messagesStay: StepInvariant = {
     const back = fresh.find(({ position }) => position <= before.run.inbox)
     if (back !== undefined) return `message ${back.id} came back`
     const count = after.run.inbox - before.run.inbox
-    // What comes for a run that is over is given up at once. What came with the end itself may be left to a chore.
+    // A message to a run that is over is settled at once. One that came with the end itself may be left to a chore.
     if (isOver && count >= 0) {
       const isLeft = fresh.length === 0 || !isTerminal(before.run.status)
-      return isLeft ? null : `${fresh.length} messages lie with a run that is over`
+      return isLeft ? null : `${fresh.length} messages are left with a run that is over`
     }
     const isDense = fresh.every(({ position }, index) => position === before.run.inbox + index + 1)
     return isDense && fresh.length === count ? null : `${fresh.length} messages came, and the inbox grew by ${count}`
@@ -93,7 +92,7 @@ export const messagesStay: StepInvariant = {
 export const undoNotForgotten: StepInvariant = {
   name: 'undo_not_forgotten',
   kind: 'T',
-  about: 'What a run has to undo never becomes less, unless it begins anew.',
+  about: 'The `undo` state of a run never goes back, unless the run continues as new.',
   check(before, after) {
     if (before.run.base !== after.run.base) return null
     const grades = ['none', 'possible', 'due']
@@ -105,7 +104,7 @@ export const undoNotForgotten: StepInvariant = {
 export const commitMovesOn: StepInvariant = {
   name: 'commit_moves_on',
   kind: 'T',
-  about: 'A commit appends something, or parks the run again.',
+  about: 'A commit appends an entry, or parks the run again.',
   check(before, after, { method }) {
     if (method !== 'commit' || !isChanged(before, after) || appended(before, after).length > 0) return null
     if (isExchange(before, after, method)) return null
@@ -116,7 +115,7 @@ export const commitMovesOn: StepInvariant = {
 export const transitionBounded: StepInvariant = {
   name: 'transition_bounded',
   kind: 'T',
-  about: 'A commit appends at most 500 entries and 4 MiB to a run, unless a single entry weighs more.',
+  about: 'A commit appends at most 500 entries and 4 MiB to a run, unless a single entry is larger.',
   check(before, after, { method }) {
     if (method !== 'commit') return null
     const added = appended(before, after).filter((entry) => entry.kind !== 'damaged')

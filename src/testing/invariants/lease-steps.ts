@@ -1,7 +1,7 @@
-// Who may move a run, and how: the fence, the token, and what each call of the store may make of a row.
+// Which call may change a run, and how: the fence, the token, and the fields and statuses that each call may write.
 
 import { isTerminal, type Run, type RunStatus } from '../../core/model/run.ts'
-import { isSuspect } from '../../core/rules/suspect.ts'
+import { isSuspect } from '../../core/rules/claims/suspect.ts'
 import type { Store } from '../../store.ts'
 import { appended, changedFields, isChanged, isExchange, type StepInvariant } from './step.ts'
 
@@ -23,15 +23,14 @@ export const fence: StepInvariant = {
   name: 'fence',
   kind: 'T',
   about:
-    'Commits, give-backs and heartbeats change only what their session holds, under the token that they show; of other ' +
-    'runs only what ends and messages change.',
+    'Commits, releases and heartbeats change only runs that their session holds, under the token that they show; in other runs they change only what ends and messages change.',
   check(before, after, { method, session, token }) {
     if (method !== 'commit' && method !== 'release' && method !== 'beat') return null
     if (!isChanged(before, after) || isExchange(before, after, method)) return null
     const { run } = before
     const isHeld = run.status === 'running' || run.status === 'cancelling'
     if (!isHeld || run.session !== session)
-      return `${session ?? 'nobody'} wrote, and ${run.session ?? 'nobody'} holds it`
+      return `${session ?? 'no session'} wrote, and ${run.session ?? 'no session'} holds it`
     return token === undefined || token === run.token
       ? null
       : `it was written under ${token}, and the token is ${run.token}`
@@ -61,7 +60,7 @@ export const leaseNotStolen: StepInvariant = {
 export const claimNeverEarly: StepInvariant = {
   name: 'claim_never_early',
   kind: 'T',
-  about: 'Nothing is claimed before it is due, nor what nobody may claim.',
+  about: 'No run is claimed before it is due, or while it may not be claimed.',
   check({ run: before }, { run: after }, { method, now }) {
     if (method !== 'claim' || after.token === before.token) return null
     const isIsolated = before.readiness === 'isolated'
@@ -76,7 +75,7 @@ export const claimNeverEarly: StepInvariant = {
 export const claimInTime: StepInvariant = {
   name: 'claim_in_time',
   kind: 'T',
-  about: 'A run whose time is over is not handed out.',
+  about: 'A run past its deadline is not claimed.',
   check({ run: before }, { run: after }, { method, now }) {
     if (method !== 'claim' || after.token === before.token) return null
     const isOver = [before.timeoutAt, before.expiresAt].some((time) => time !== null && time <= now)
@@ -88,8 +87,7 @@ export const crashesAreCounted: StepInvariant = {
   name: 'crashes_are_counted',
   kind: 'T',
   about:
-    'A claim counts as a crash until its holder commits something; that of a suspect once it has begun, unless its process ' +
-    'lives and says so.',
+    'A claim counts as a crash until its holder commits; the claim of a suspect counts once it has begun, unless its process lives and takes the crash back.',
   check(before, after, { method }) {
     const { crashes } = after.run
     const went = `crashes went from ${before.run.crashes} to ${crashes} with ${method}`
@@ -98,7 +96,7 @@ export const crashesAreCounted: StepInvariant = {
     }
     if (method === 'beat') return crashes === before.run.crashes || isSuspect(after.run) ? null : went
     if (method === 'control') {
-      // While nobody holds it, people clear the count, and a process that lives takes one back.
+      // Without a holder, an operator may clear the count, and a live process may take one crash back.
       const less = before.run.crashes - crashes
       const isHeld = before.run.session !== null
       return less === 0 || (!isHeld && (crashes === 0 || (less === 1 && isSuspect(after.run)))) ? null : went
@@ -112,7 +110,7 @@ type Moves = Readonly<Partial<Record<RunStatus, readonly RunStatus[]>>>
 
 const nothing: Moves = {}
 
-/** What becomes of runs that are bound to one that ends. */
+/** The moves of children that are cancelled when their parent ends. */
 const bound: Moves = {
   pending: ['cancelling'],
   waiting: ['cancelling'],
@@ -120,7 +118,7 @@ const bound: Moves = {
   running: ['cancelling'],
 }
 
-/** What a call may make of a status, besides leaving it as it is. */
+/** The statuses that a call may set, besides leaving the status unchanged. */
 const movesBy: Readonly<Record<keyof Store, Moves>> = {
   claim: { pending: ['running'], waiting: ['running'] },
   commit: {
@@ -155,10 +153,10 @@ const movesBy: Readonly<Record<keyof Store, Moves>> = {
   capabilities: nothing,
 }
 
-/** Calls that end runs, or go on with an end, and so cancel those that are bound to them. */
+/** Calls that end runs, or continue an end, and so cancel their children. */
 const ending: ReadonlySet<keyof Store> = new Set(['commit', 'control', 'rescue', 'release', 'doChores'])
 
-/** Whoever is cancelled with its parent may come to its own end by the same call. */
+/** A child that is cancelled with its parent may reach its own end in the same call. */
 function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean {
   const first = bound[from] ?? []
   return first.includes(to) || (first.includes('cancelling') && movesBy[method].cancelling?.includes(to) === true)
@@ -167,7 +165,7 @@ function isBoundTo(from: RunStatus, to: RunStatus, method: keyof Store): boolean
 export const statusMachine: StepInvariant = {
   name: 'status_machine',
   kind: 'T',
-  about: 'A run goes from one status to another only where the status machine says so, and by the call that may do it.',
+  about: 'A run changes its status only along the status machine, and only by a call that may do it.',
   check({ run: before }, { run: after }, { method }) {
     if (before.status === after.status || movesBy[method][before.status]?.includes(after.status) === true) return null
     if (ending.has(method) && isBoundTo(before.status, after.status, method)) return null
@@ -177,7 +175,7 @@ export const statusMachine: StepInvariant = {
 
 const lease = ['status', 'readiness', 'due', 'session', 'deadline', 'crashes'] as const
 const others = ['inbox', 'watched'] as const
-/** What changes besides of a child that is cancelled because who started it has ended. */
+/** The further fields that change in a child that is cancelled because its parent has ended. */
 const cancelling = ['status', 'seq', 'controlRequest', 'undo', 'timeoutAt', 'expiresAt', 'updatedAt'] as const
 const writing = [
   ...lease,
@@ -214,20 +212,20 @@ const fieldsBy: Readonly<Record<keyof Store, readonly (keyof Run)[]>> = {
 export const callWritesItsFields: StepInvariant = {
   name: 'call_writes_its_fields',
   kind: 'T',
-  about: 'A call changes no field that is not its business; what a run is called never changes.',
+  about: 'A call changes only the fields that it may write; the id and the keys of a run never change.',
   check(before, after, { method }) {
     const wrong = changedFields(before.run, after.run).filter((field) => !fieldsBy[method].includes(field))
     if (wrong.length > 0) return `${method} changed ${wrong.join(', ')}`
     const { type, version, base } = before.run
     const isSame = type === after.run.type && version === after.run.version
-    return isSame || base !== after.run.base ? null : 'it became another type without beginning anew'
+    return isSame || base !== after.run.base ? null : 'it became another type without continuing as new'
   },
 }
 
 export const endedByEntry: StepInvariant = {
   name: 'ends_once',
   kind: 'T',
-  about: 'The step that ends a run appends its end, once and last.',
+  about: 'The call that ends a run appends its end, once and last.',
   check(before, after) {
     if (!isTerminal(after.run.status) || isTerminal(before.run.status)) return null
     const ends = appended(before, after).filter(({ kind }) => isTerminal(kind as RunStatus))

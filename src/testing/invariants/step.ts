@@ -1,14 +1,14 @@
-// Two states of one run that follow each other, and the call of the store that lies between them. A step is what one request
-// of one call made of the run: of a batch with two requests for one run, the state between them must be seen, too.
+// Two consecutive states of one run, and the store call between them. A step is the effect of one request of one call: of a
+// batch with two requests for one run, the state between them must be captured, too.
 
 import type { InvariantKind, RunState } from '../../core/invariants/invariant.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Store } from '../../store.ts'
 
-/** Which call made the step. */
+/** The call that made the step. */
 export interface Cause {
   readonly method: keyof Store
-  /** The session that called; null if it was nobody's. */
+  /** The session that called; null if the call has no session. */
   readonly session: string | null
   /** Store time of the call. */
   readonly now: number
@@ -22,7 +22,7 @@ export interface StepInvariant {
   readonly name: string
   readonly kind: Extract<InvariantKind, 'T'>
   readonly about: string
-  /** Says what is wrong, or null. It is asked only about steps of a run that was there before. */
+  /** Describes a violation, or returns null. Called only for steps of a run that existed before. */
   readonly check: (before: RunState, after: RunState, cause: Cause) => string | null
 }
 
@@ -39,17 +39,17 @@ export function isChanged(before: RunState, after: RunState): boolean {
   return after.entries.length !== before.entries.length || changedFields(before.run, after.run).length > 0
 }
 
-/** Calls in which something may pass from one run to others. */
+/** Calls in which one run may affect others. */
 const exchanging: ReadonlySet<keyof Store> = new Set(['commit', 'deliver', 'control', 'rescue', 'release', 'doChores'])
 
-/** What a message, and somebody who waits for its end, change of a row. */
+/** The fields of a row that a message, or a run that begins to wait for its end, changes. */
 const message = ['inbox', 'watched', 'readiness', 'due'] as const
-/** What the end of the run that started it changes of a row, besides. */
+/** The further fields of a row that the end of its parent changes. */
 const bound = ['status', 'controlRequest', 'undo', 'timeoutAt', 'expiresAt', 'seq', 'updatedAt'] as const
 
 /**
- * What the step made of the run is what others may do to it: they put messages into its mailbox, which wakes it if it
- * waits; they wait for its end; and they end, so that it is cancelled.
+ * Whether the step is an effect that other runs may have on it: they put messages into its mailbox, which wakes it if it
+ * waits; they wait for its end; and its parent ends, so that it is cancelled.
  */
 export function isExchange(before: RunState, after: RunState, method: keyof Store): boolean {
   if (!exchanging.has(method)) return false

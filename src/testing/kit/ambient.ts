@@ -1,8 +1,10 @@
-// The machine as code of a test finds it: its clock, its chance, its timers and its network. While a test is open, code that it
-// follows, that of bodies and steps, sees the time of the test as `Date`, and whoever watches a body hears what it uses and where.
+// The machine as the code under test sees it: its clock, its randomness, its timers and its network. While a test is open,
+// code of bodies and steps sees the time of the test as `Date`, and the watcher of a body is notified of what it uses and
+// where.
 //
-// Only code inside a scope sees anything unusual, with all that it awaits: the rest of the process, other tests and the engine
-// among it, goes by the machine. So any number of tests may be open at once. What is replaced is put back when the last one closes.
+// Only code inside a scope, and all that it awaits, is affected: the rest of the process, including other tests and the
+// engine, uses the machine. So any number of tests may be open at once. Replaced functions are restored when the last one
+// closes.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import nodeCrypto from 'node:crypto'
@@ -10,7 +12,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import nodeTimers from 'node:timers'
 import timersPromises from 'node:timers/promises'
 
-/** What a body must not use, as a person would write it. */
+/** The functions that a body must not use, as code writes them. */
 export type AmbientName =
   | 'Date.now()'
   | 'new Date()'
@@ -30,13 +32,13 @@ export interface AmbientUse {
   readonly place: string | null
 }
 
-/** What code finds the machine to be. */
+/** The machine that code in a scope sees. */
 export interface AmbientScope {
-  /** What `Date` says. */
+  /** The time of `Date`. */
   now(): number
-  /** What `Math.random()` says; null for the machine's own. */
+  /** The value of `Math.random()`; null for the machine's own. */
   readonly random: (() => number) | null
-  /** Told of every use; null if all of them are fine. */
+  /** Called for every use; null if all of them are allowed. */
   readonly onUse: ((use: AmbientUse) => void) | null
 }
 
@@ -44,7 +46,7 @@ const scopes = new AsyncLocalStorage<AmbientScope | undefined>()
 let users = 0
 let restore = (): void => undefined
 
-/** Lets scopes have their effect until the function that it returns is called. */
+/** Enables scopes until the returned function is called. */
 export function holdAmbient(): () => void {
   users += 1
   if (users === 1) restore = install()
@@ -57,12 +59,12 @@ export function holdAmbient(): () => void {
   }
 }
 
-/** Calls code that finds the machine to be this, also after it has awaited something. */
+/** Calls code in this scope, also after an `await`. */
 export function withAmbient<Result>(scope: AmbientScope, work: () => Result): Result {
   return scopes.run(scope, work)
 }
 
-/** Calls code that finds the machine as it is. */
+/** Calls code outside of any scope. */
 export function withoutAmbient<Result>(work: () => Result): Result {
   return scopes.run(undefined, work)
 }
@@ -82,7 +84,7 @@ function install(): () => void {
       replace(timers, 'setImmediate', 'setImmediate()'),
     ]),
   ]
-  // Modules that have imported a function by its name get the other one.
+  // Modules that have imported a function by its name get the replacement, too.
   syncBuiltinESMExports()
   return () => {
     for (const one of undo.toReversed()) one()
@@ -99,7 +101,7 @@ function installDate(): readonly (() => void)[] {
     const time = isRead && scopes.getStore() !== undefined ? [now()] : given
     return Reflect.construct(target, time, newTarget) as object
   }
-  // Without `new` it is the time as a text, whatever is given.
+  // Without `new`, `Date` returns the time as a text and ignores its arguments.
   const apply = (): string => {
     reportUse('new Date()', apply)
     return new RealDate(now()).toString()
@@ -107,7 +109,7 @@ function installDate(): readonly (() => void)[] {
   const undoNow = replace(RealDate, 'now', 'Date.now()', (scope) => scope.now())
   const ours = new Proxy(RealDate, { construct, apply })
   globalThis.Date = ours
-  // Some tell dates by their constructor.
+  // Some libraries recognise dates by their constructor.
   RealDate.prototype.constructor = ours
   const undoDate = (): void => {
     RealDate.prototype.constructor = RealDate
@@ -116,7 +118,10 @@ function installDate(): readonly (() => void)[] {
   return [undoNow, undoDate]
 }
 
-/** Lets a function of the machine tell that it is called, and give back what the scope says. Returns what puts it back. */
+/**
+ * Replaces a function of the machine: a call is reported, and returns the value of the scope. Returns the function that
+ * restores it.
+ */
 function replace(
   owner: object,
   name: string,
@@ -136,7 +141,7 @@ function replace(
   const enumerable = before?.enumerable ?? false
   Object.defineProperty(owner, name, { value, writable: true, configurable: true, enumerable })
   return () => {
-    // Whoever has put something of their own in its place meanwhile keeps it.
+    // If other code has replaced it meanwhile, that replacement stays.
     if (Reflect.get(owner, name) !== value) return
     if (before === undefined) Reflect.deleteProperty(owner, name)
     else Object.defineProperty(owner, name, before)
@@ -147,10 +152,10 @@ function reportUse(what: AmbientName, by: unknown): void {
   const onUse = scopes.getStore()?.onUse ?? null
   if (onUse === null) return
   const lines = stackAbove(by)
-  // What the machine does for a call of theirs, `fetch()` for example, is no call of theirs.
+  // Calls that the machine makes inside a call of the body, such as inside `fetch()`, are not calls of the body.
   if (lines[0] !== undefined && ofMachine.test(lines[0])) return
   const line = lines.find((one) => !ofOthers.test(one)) ?? lines[0]
-  // Who is told may use the machine, too.
+  // The listener may use the machine, too.
   withoutAmbient(() => onUse({ what, place: line === undefined ? null : readable(line) }))
 }
 

@@ -1,12 +1,12 @@
-// What the functions of steps do in a test: every attempt is noted, some fail or take long because the test says so, and
-// what has finished may be held back until somebody chooses what the engine gets to know next.
+// The attempts of steps in a test: every attempt is recorded, some fail or take long because the test says so, and the
+// result of a finished one may be held back until the test chooses which one the engine gets next.
 //
 //   running   the function is under way, in real time
-//   resting   it has settled, and takes a while longer in the time of the test
+//   resting   it has settled, and takes longer in the time of the test
 //   held      it is done, and waits to be chosen
 //   told      the engine knows
 //
-// An attempt of a process that has died is never told, whatever its function does.
+// The result of an attempt of a dead process never reaches the engine.
 
 import { patienceBounds, toMs, type Duration } from '../../core/definition/duration.ts'
 import type { StepTools } from '../../core/runtime/attempt.ts'
@@ -17,19 +17,19 @@ import { isMisspelt, Scripts, unknownSteps } from './scripts.ts'
 /** An attempt that was made. */
 export interface StepAttempt extends Performance {
   readonly startedAt: Date
-  /** When the engine was told, or the attempt was over without that. */
+  /** When the engine got the result, or the attempt was over without that. */
   readonly endedAt: Date | null
   /** `died`: its process did before its result could be recorded. */
   readonly outcome: 'running' | 'succeeded' | 'failed' | 'timed-out' | 'died'
-  /** What its function returned. */
+  /** The return value of its function. */
   readonly result?: unknown
-  /** What its function threw. */
+  /** The error of its function. */
   readonly error?: unknown
-  /** Whether its function has looked at its idempotency key. */
+  /** Whether its function has read its idempotency key. */
   readonly hasReadKey: boolean
 }
 
-/** Which of the attempts that are done the engine is told of next. */
+/** Chooses the finished attempt whose result the engine gets next. */
 export type Choose = (done: readonly StepAttempt[]) => number
 
 /** Calls the function of a step as such a function is called in a test. */
@@ -45,9 +45,9 @@ type Changing<Type> = { -readonly [Key in keyof Type]: Type[Key] }
 interface Live {
   readonly note: Changing<StepAttempt>
   readonly by: Doer
-  /** The how-manieth it was. */
+  /** Its number, from 1. */
   readonly order: number
-  /** It has run for longer than anybody waits in real time. */
+  /** It has run for longer than `patience` in real time. */
   isOutlasted: boolean
   release: (() => void) | null
 }
@@ -63,13 +63,13 @@ export class Attempts {
   private readonly choose: Choose | null
   private readonly within: Within
   private readonly notes: StepAttempt[] = []
-  /** Those that are not over. */
+  /** The attempts that are not over. */
   private readonly open = new Set<Live>()
   private readonly running = new Set<Live>()
   private readonly held = new Set<Live>()
   private readonly onChange = new Set<() => void>()
 
-  /** With `choose`, nothing that is done is told before it is chosen. */
+  /** With `choose`, no result reaches the engine before it is chosen. */
   constructor(clock: Clock, patience: Duration, choose: Choose | null, within: Within = (work) => work()) {
     this.clock = clock
     this.patienceMs = toMs(patience, 'createTest({ patience })', patienceBounds)
@@ -77,12 +77,12 @@ export class Attempts {
     this.within = within
   }
 
-  /** The test has decided something about a step that did not run, while one of nearly that name did. */
+  /** The test has scripted a step that did not run, while one of a similar name did. */
   get hasMisspelt(): boolean {
     return this.scripts.unknown(this.steps).some(isMisspelt)
   }
 
-  /** Throws, once, if the test has decided something about a step that no run has reached; or only if it is misspelt. */
+  /** Throws, once, if the test has scripted a step that no run has reached; or only if its name is misspelt. */
   assertReached({ onlyMisspelt = false } = {}): void {
     const { steps, scripts } = this
     const unknown = scripts.unknown(steps).filter((one) => !onlyMisspelt || isMisspelt(one))
@@ -104,12 +104,12 @@ export class Attempts {
     return { perform: (attempt, tools, work) => this.perform(by, attempt, tools, work) }
   }
 
-  /** Everything that the process was doing is lost. */
+  /** All attempts of the process are lost. */
   died(by: Doer): void {
     for (const live of this.open) if (live.by === by) this.over(live, 'died')
   }
 
-  /** Waits for a function that is under way in real time; false if there is none, or none that is worth waiting for. */
+  /** Waits for a function that is under way in real time; false if there is none, or none within `patience`. */
   async outlast(): Promise<boolean> {
     const awaited = [...this.running].filter((live) => !live.isOutlasted)
     if (awaited.length === 0) return false
@@ -128,9 +128,9 @@ export class Attempts {
     return true
   }
 
-  /** Tells of one attempt that was held back; false if there is none. */
+  /** Releases one result that was held back; false if there is none. */
   release(): boolean {
-    // By when they began: who finishes first in real time is no choice of anybody's.
+    // By when they began: the order in which they finish in real time is arbitrary.
     const done = [...this.held].sort((one, other) => one.order - other.order)
     if (done.length === 0 || this.choose === null) return false
     const chosen = done[done.length === 1 ? 0 : this.choose(done.map(({ note }) => note))] ?? done[0]
@@ -178,7 +178,7 @@ export class Attempts {
     else live.note.error = settled.error
     if (script.slowMs > 0) await new Promise<void>((resolve) => this.clock.after(script.slowMs, resolve))
     if (this.choose !== null && live.by.isAlive && live.note.outcome === 'running') await this.hold(live)
-    // Nobody is told of what came too late, and nothing is ever rejected for it.
+    // A late result is dropped, and nothing is rejected for it.
     if (!live.by.isAlive) return new Promise(() => undefined)
     if (live.note.outcome === 'running') this.over(live, settled.ok ? 'succeeded' : 'failed')
     if (settled.ok) return settled.value
@@ -220,7 +220,7 @@ async function begin<Tools>(work: (tools: Tools) => unknown, tools: Tools): Prom
   return work(tools)
 }
 
-/** The same tools, and it is noted when somebody looks at the key. */
+/** The same tools, which record that the key was read. */
 function watched<Tools extends object>(tools: Tools, note: Live['note']): Tools {
   return new Proxy(tools, {
     get(target, name): unknown {

@@ -1,6 +1,6 @@
-// What a body does that a replay could not repeat: it uses the clock, the chance, the timers or the network of the machine outside
-// of a step, or leaves a step behind that nobody awaits. Each is found once, with its file and line, when it happens, and not only
-// when a replay goes another way.
+// Finds what a body does that a replay could not repeat: it uses the clock, the randomness, the timers or the network of the
+// machine outside of a step, or does not await a step. Each is reported once, with its file and line, when it happens, and
+// not only when a replay takes another path.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import type { Bodies, Clock, Logger } from '../../core/runtime/ports.ts'
@@ -15,15 +15,15 @@ import {
   type AmbientUse,
 } from './ambient.ts'
 
-/** What becomes of a body that does what a replay could not repeat. */
+/** The reaction to a body that does something that a replay could not repeat. */
 export type BodyChecks = 'error' | 'warn' | 'off'
 
-/** Something that a body must not do. */
+/** A violation in a body. */
 export interface BodyFinding {
   /** The workflow. */
   readonly type: string
   readonly kind: 'ambient' | 'floating'
-  /** What it uses, `Date.now()`, or what it leaves behind, `step "charge"`. */
+  /** The function that it uses, `Date.now()`, or the call that it does not await, `step "charge"`. */
   readonly what: string
   /** The file, line and column; null if they are not known. */
   readonly place: string | null
@@ -47,7 +47,7 @@ const advice: Record<AmbientName, string> = {
 
 const floatingAdvice = 'Await it, alone or in Promise.all().'
 
-/** One finding, in a sentence, and what to do about it in another. */
+/** One finding, in a sentence, and its remedy in another. */
 export function findingText({ type, kind, what, place }: BodyFinding): string {
   const where = place === null ? '' : `, at ${place}`
   return kind === 'floating'
@@ -55,19 +55,19 @@ export function findingText({ type, kind, what, place }: BodyFinding): string {
     : `The body of "${type}" calls ${what} outside of a step${where}. ${advice[what as AmbientName]}`
 }
 
-/** A loop would find the same without end. */
+/** The most findings: a loop would find the same one endlessly. */
 const mostFindings = 100
 
 export interface BodyWatchOptions {
   readonly clock: Pick<Clock, 'now'>
-  /** `keep`: what is found is kept for who looks at it. */
+  /** `keep`: findings are kept for the caller. */
   readonly checks: BodyChecks | 'keep'
-  /** Told of what is found, if that is to be a warning. @default the console, so that it is seen */
+  /** Logs findings that are warnings. @default the console */
   readonly logger: Logger | undefined
 }
 
 export class BodyWatch {
-  /** Everything that was found, each once. */
+  /** All findings, each once. */
   readonly findings: BodyFinding[] = []
   private readonly checks: BodyWatchOptions['checks']
   private readonly logger: Logger | undefined
@@ -81,23 +81,23 @@ export class BodyWatch {
     this.virtual = { now: () => clock.now(), random: null, onUse: null }
   }
 
-  /** Lets `Date` follow the time of the test until what this returns is called. */
+  /** Lets `Date` follow the time of the test until the returned function is called. */
   hold(): () => void {
     return this.checks === 'off' ? () => undefined : holdAmbient()
   }
 
-  /** The port of a process; null if nobody wants to know what bodies do. */
+  /** The port of a process; null if bodies are not checked. */
   get bodies(): Bodies | null {
     if (this.checks === 'off') return null
     return bodiesIn((type) => ({ ...this.virtual, onUse: (use) => this.used(type, use) }))
   }
 
-  /** Calls code that goes by the time of the test and may use the machine: that of a step. */
+  /** Calls code of a step, which sees the time of the test and may use the machine. */
   inVirtualTime<Result>(work: () => Result): Result {
     return this.checks === 'off' ? work() : withAmbient(this.virtual, work)
   }
 
-  /** Throws what was found since the last time. */
+  /** Throws the findings since the last call. */
   assertSafe(): void {
     if (this.checks !== 'error' || this.reportedFindings === this.findings.length) return
     const undelivered = this.findings.slice(this.reportedFindings)
@@ -105,7 +105,7 @@ export class BodyWatch {
     throw unsafeBody(undelivered)
   }
 
-  /** The same logger, and what it says of calls that nobody awaits is noted. */
+  /** The same logger, which also records the warnings about calls that were not awaited. */
   listening(logger: Logger): Logger {
     return {
       debug: (message, details) => logger.debug(message, details),
@@ -122,7 +122,7 @@ export class BodyWatch {
     if (typeof type !== 'string' || this.checks === 'off') return
     const calls = (forgotten ?? []) as readonly { kind: string; name: string; place: string | null }[]
     const failed = (swallowed ?? []) as readonly { what: string; place: string | null }[]
-    // A wait that was made and is of no use any more, as a deadline, does no harm.
+    // A wait that was made and is no longer needed, such as a deadline, is harmless.
     for (const { kind, name, place } of calls) {
       if (kind === 'step') this.found({ type, kind: 'floating', what: `step "${name}"`, place })
     }
@@ -142,13 +142,13 @@ export class BodyWatch {
   }
 }
 
-/** Says what was found. Whoever asks for warnings sees them, also without a logger. */
+/** Logs the findings. Warnings are visible also without a logger. */
 export function warnOf(finding: BodyFinding, logger: Logger | undefined): void {
   const { logger: seen } = systemPorts(logger)
   seen.warn(findingText(finding), { ...finding })
 }
 
-/** A port that lets bodies find the machine to be what `scopeOf` says. */
+/** A port that runs bodies in the scope that `scopeOf` returns. */
 export function bodiesIn(scopeOf: (type: string) => AmbientScope): Bodies {
   return {
     enter: (type, work) => withAmbient(scopeOf(type), work),
@@ -164,12 +164,12 @@ export function checkBodyChecks(checks: unknown, where: string): void {
   )
 }
 
-/** The error for who tests a workflow whose body does this. */
+/** The error for the test of a workflow with these findings. */
 function unsafeBody(findings: readonly BodyFinding[]): HoldfastError {
   const lines = [
     ...findings.map(findingText),
-    'After a crash a body is called again, and must go the same way: it may depend on its input and on what its calls of ctx ' +
-      "returned, and on nothing else. createTest({ bodyChecks: 'warn' }) only logs this.",
+    'After a crash a body is called again, and must take the same path: it may depend on its input and on the results of its ' +
+      "calls of ctx, and on nothing else. createTest({ bodyChecks: 'warn' }) only logs this.",
   ]
   return new HoldfastError('BODY_UNSAFE', lines.join('\n'), { details: { findings } })
 }

@@ -1,8 +1,8 @@
-// The turns of everybody in the world of a test, counted: as long as one is asked for, the world is not at rest.
+// Counts the turns of all processes in the world of a test: as long as one is pending, the world is not at rest.
 
 import type { Turns } from '../../core/runtime/ports.ts'
 
-/** A body may ask for one turn after the other without end; then time goes on all the same. */
+/** The bound for a body that asks for one turn after the other endlessly; then time goes on all the same. */
 const mostTurns = 10_000
 
 export class CountedTurns implements Turns {
@@ -21,7 +21,7 @@ export class CountedTurns implements Turns {
     })
   }
 
-  /** Settles when no turn is asked for any more, and everything that the last one caused has happened. */
+  /** Settles when no turn is pending, and everything that the last one caused has happened. */
   async over(): Promise<void> {
     for (let turn = 0; turn === 0 || (this.pending > 0 && turn < mostTurns); turn += 1) {
       await new Promise((resolve) => setImmediate(resolve))

@@ -1,7 +1,7 @@
-// `createTest`: what a test of a workflow holds in its hands. Runs live in memory, time moves when the test says so, steps
-// fail when it wants them to, and the process that performs them can be killed. It needs no test runner.
+// `createTest`: the API for testing a workflow. Runs live in memory, the test moves time, makes steps fail, and can kill the
+// process that performs them. It needs no test runner.
 
-// Whoever compiles against this may not have the symbol of `await using` in their libraries.
+// A user's libraries may not have the symbol of `await using`.
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import type { Duration } from '../../core/definition/duration.ts'
@@ -16,23 +16,23 @@ import { World } from './world.ts'
 
 export type TestOptions = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports'> & {
   /**
-   * Where runs live: `ctx.transaction` needs a database. It must be empty and go by the time of the test: an address such as
-   * `'sqlite::memory:'` or `'sqlite:test.db'`, or a function that gives the clock on to the store.
+   * Where runs live: `ctx.transaction` needs a database. It must be empty and use the time of the test: an address such as
+   * `'sqlite::memory:'` or `'sqlite:test.db'`, or a function that passes the clock on to the store.
    * @default in memory
    */
   readonly store?: TestStore
   /**
-   * What becomes of a body that does what a replay could not repeat: it uses the clock, chance, timers or network of the machine
-   * outside of a step, or leaves a step that nobody awaits. `error`: the next call that lets something happen, or `close()`, rejects
-   * with BODY_UNSAFE, which tells the file and line. `warn` only logs it. `off` leaves the process alone: then `Date` is that of the
-   * machine, too. @default 'error'
+   * The reaction to a body that does something that a replay could not repeat: it uses the clock, randomness, timers or
+   * network of the machine outside of a step, or does not await a step. `error`: the next call that moves the world, or
+   * `close()`, rejects with BODY_UNSAFE, which names the file and line. `warn` only logs it. `off` replaces no global: then
+   * `Date` is that of the machine, too. @default 'error'
    */
   readonly bodyChecks?: BodyChecks
-  /** What chance makes of it: ids, `ctx.random()`, the spread of delays. @default 1 */
+  /** The random seed: of ids, `ctx.random()`, the jitter of delays. @default 1 */
   readonly seed?: number
-  /** How many waiting runs stay in memory; with 0 every run is replayed whenever it goes on. @default 10,000 */
+  /** How many waiting runs stay in memory; with 0 every run is replayed whenever it continues. @default 10,000 */
   readonly cachedRuns?: number
-  /** How long the function of a step is waited for in real time, before the time of the test goes on all the same. @default '2s' */
+  /** How long the function of a step is awaited in real time, before the time of the test moves on. @default '2s' */
   readonly patience?: Duration
 }
 
@@ -44,24 +44,24 @@ export interface DrainOptions {
 }
 
 export interface CrashOptions {
-  /** How long nobody performs anything before the next process begins. @default no time at all */
+  /** How long there is no process before the next one begins. @default no time */
   readonly away?: Duration
 }
 
-/** What is done from outside, `start`, `signal` and the like, is done by a Holdfast of its own, which never dies. */
+/** Calls from outside, such as `start` and `signal`, go through a separate Holdfast, which never dies. */
 export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
-  /** That Holdfast, for code that wants one. */
+  /** That Holdfast, for code that needs one. */
   readonly holdfast: Holdfast
   /** The time of the test. */
   readonly now: Date
   /**
-   * Lets time pass: everything that comes due on the way happens, in order, what is due at the last moment included. Two months
+   * Lets time pass: everything that comes due on the way happens, in order, up to and including the last moment. Two months
    * take a moment. Two calls at once let the time of both pass, one after the other.
    */
   advance(duration: Duration): Promise<void>
   /**
    * Lets everything happen that needs no time; with `time`, lets time pass as well, until every run has ended or waits for
-   * somebody outside. Gives back the runs that have not ended, and what each waits for.
+   * an outside call. Returns the runs that have not ended, and what each waits for.
    *
    * @example
    * const [run] = await t.drain({ time: true })
@@ -69,26 +69,26 @@ export interface WorkflowTest extends Omit<Holdfast, 'work' | 'close'> {
    */
   drain(options?: DrainOptions): Promise<readonly WaitingRun[]>
   /**
-   * Lets the next attempts of a step fail. A step is named by its identity: `charge`, `charge#2`, `eu/charge`. If no run ever
-   * reaches a step of that name, `close()` rejects with STEP_UNKNOWN; so does whatever let all runs end, if a step of nearly that
-   * name ran.
+   * Lets the next attempts of a step fail. A step is named by its identity: `charge`, `charge#2`, `eu/charge`. If no run
+   * ever reaches a step of that name, `close()` rejects with STEP_UNKNOWN; if a step of a similar name ran, so does the call
+   * in which all runs have ended.
    *
    * @example
    * t.fail('charge', { times: 2, error: new Error('The bank is away') })
    */
   fail(step: string, options?: FailOptions): void
-  /** Lets the attempts of a step take so long: their functions do what they do, and the result comes after that time. */
+  /** Delays the results of a step's attempts by this long: their functions are called at once. */
   slow(step: string, duration: Duration, options?: SlowOptions): void
   /** Every attempt that was made, in order; of one step, if it is named. */
   attempts(step?: string): readonly StepAttempt[]
   /**
-   * The process that performs runs dies as by `kill -9`, and another one begins: what was not committed is lost. The new one
-   * takes over at once, as if the lease of the old one had just run out.
+   * The process that performs runs dies as by `kill -9`, and another one begins: uncommitted work is lost. The new one takes
+   * over at once, as if the lease of the old one had just expired.
    */
   crash(options?: CrashOptions): Promise<void>
   /**
-   * Ends the world. Rejects with BODY_UNSAFE if a body did what a replay could not repeat, and with STEP_UNKNOWN if the test let a
-   * step fail or be slow that no run has reached, unless the test was told before.
+   * Ends the world. Rejects with BODY_UNSAFE if a body did something that a replay could not repeat, and with STEP_UNKNOWN
+   * if the test let a step fail or be slow that no run has reached, unless an earlier call has rejected with it.
    */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -112,7 +112,7 @@ const optionNames = [
 ]
 
 /**
- * Makes a world for one test: a Holdfast in memory, on a clock that the test moves.
+ * Creates a world for one test: a Holdfast in memory, on a clock that the test moves.
  *
  * @example
  * const t = await createTest({ workflows: [checkout], services: { bank } })
@@ -127,7 +127,7 @@ export async function createTest(options: TestOptions): Promise<WorkflowTest> {
   return testOf(await World.open(options))
 }
 
-/** The hands of a test on a world. */
+/** The API of a test over a world. */
 export function testOf(world: World): WorkflowTest {
   const { driver, attempts } = world
   const close = async (): Promise<void> => {

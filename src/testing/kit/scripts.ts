@@ -1,4 +1,4 @@
-// What a test has decided about attempts that are still to come: which fail, and which take long.
+// The scripted outcomes of attempts to come: which fail, and which take long.
 
 import { toMs, type Duration } from '../../core/definition/duration.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
@@ -7,15 +7,15 @@ import { checkOptions, closest, shown } from '../../core/text/suggest.ts'
 import { idOf, type RunReference } from '../../client/run-reference.ts'
 
 export interface FailOptions {
-  /** How many attempts fail; those after them go on as usual. @default 1 */
+  /** How many attempts fail; later ones are performed as usual. @default 1 */
   readonly times?: number
-  /** What they fail with. @default an `Error` that says that the test wanted it */
+  /** Their error. @default an `Error` that names the test as the cause */
   readonly error?: unknown
   /** Only in this run. @default in any */
   readonly run?: RunReference
   /**
-   * `before`: the function is not called. `after`: it is called, does what it does, and then the attempt fails all the same,
-   * as when an answer is lost. @default 'before'
+   * `before`: the function is not called. `after`: it is called, does its work, and then the attempt fails all the same, as
+   * when an answer is lost. @default 'before'
    */
   readonly when?: 'before' | 'after'
   /** The attempts to undo the step, and not those to perform it. @default false */
@@ -49,7 +49,7 @@ interface Slowing extends Script {
   readonly ms: number
 }
 
-/** What was decided about one attempt. */
+/** The scripted outcome of one attempt. */
 export interface Scripted {
   readonly failsBefore: { readonly error: unknown } | null
   readonly failsAfter: { readonly error: unknown } | null
@@ -76,7 +76,7 @@ export class Scripts {
     this.slowing.push({ ...scriptOf('slow', step, times, options), ms: toMs(duration, 'slow()') })
   }
 
-  /** What becomes of this attempt; the next one of the step may fare otherwise. */
+  /** The scripted outcome of this attempt; the next one of the step may differ. */
   take(attempt: Performance): Scripted {
     const failure = takeFrom(this.failing, attempt)
     return {
@@ -86,33 +86,33 @@ export class Scripts {
     }
   }
 
-  /** Nothing is decided about these steps any more. */
+  /** Removes the scripts of these steps. */
   forget(steps: ReadonlySet<string>): void {
     this.failing = this.failing.filter(({ step }) => !steps.has(step))
     this.slowing = this.slowing.filter(({ step }) => !steps.has(step))
   }
 
-  /** What was decided about steps that are not among those that ran: most likely a name that is misspelt. */
+  /** Scripts for steps that did not run: most likely their names are misspelt. */
   unknown(ran: ReadonlySet<string>): readonly UnknownStep[] {
     const all: readonly Script[] = [...this.failing, ...this.slowing]
     return all.filter(({ step }) => !ran.has(step)).map(({ call, step }) => ({ call, step, meant: closest(step, ran) }))
   }
 }
 
-/** A step that a test has decided something about, and that no run has reached. */
+/** A scripted step that no run has reached. */
 export interface UnknownStep {
   readonly call: string
   readonly step: string
-  /** A step that ran, of nearly that name. */
+  /** A step of a similar name that ran. */
   readonly meant: string | undefined
 }
 
-/** A step of nearly that name ran. */
+/** Whether a step of a similar name ran. */
 export function isMisspelt({ meant }: UnknownStep): boolean {
   return meant !== undefined
 }
 
-/** The error for a test that lets steps fail which there are not. */
+/** The error for a test that scripts steps that do not exist. */
 export function unknownSteps(unknown: readonly UnknownStep[], ran: ReadonlySet<string>): HoldfastError {
   const text = unknown.map(({ call, step, meant }) => {
     const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`

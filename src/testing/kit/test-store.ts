@@ -1,5 +1,5 @@
-// Where the runs of a test live. The store must go by the time of the test, or no wait would ever come due, and must be empty: ids
-// are repeated from one test to the next.
+// The store of a test. It must use the time of the test, or no wait would ever come due, and must be empty: ids are repeated
+// from one test to the next.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { shown } from '../../core/text/suggest.ts'
@@ -30,19 +30,19 @@ export async function openTestStore(
   throw new HoldfastError(
     'INVALID_OPTION',
     "createTest({ store }) needs an address such as 'sqlite::memory:', or a function: (clock) => openSqliteStore({ path, " +
-      `clock }). A store that is open already goes by a time of its own. Got ${shown(store)}.`,
+      `clock }). A store that is already open uses its own time. Got ${shown(store)}.`,
   )
 }
 
-/** A store answers within this in the time of a test, which stands still meanwhile. */
+/** A store answers within this time of the test, which stands still meanwhile. */
 const mostMs = 1_000
 
 export function assertSameTime(storeMs: number, testMs: number): void {
   if (Math.abs(storeMs - testMs) <= mostMs) return
   throw new HoldfastError(
     'INVALID_OPTION',
-    `The store of this test says that it is ${new Date(storeMs).toISOString()}, but the test is at ` +
-      `${new Date(testMs).toISOString()}. Give the clock on to the store: store: (clock) => openSqliteStore({ path, clock }).`,
+    `The time of the store of this test is ${new Date(storeMs).toISOString()}, but the test is at ` +
+      `${new Date(testMs).toISOString()}. Pass the clock on to the store: store: (clock) => openSqliteStore({ path, clock }).`,
   )
 }
 
@@ -52,6 +52,6 @@ export async function assertEmpty(store: StoreAdmin): Promise<void> {
   throw new HoldfastError(
     'INVALID_OPTION',
     `The store of this test holds runs already, of "${run.type}" for example. Every test, and every trial of crashEverywhere, ` +
-      "needs an empty one: 'sqlite::memory:', or a function that makes a new file each time.",
+      "needs an empty one: 'sqlite::memory:', or a function that creates a new file each time.",
   )
 }

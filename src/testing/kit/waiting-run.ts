@@ -1,5 +1,5 @@
-// What a run that has not ended waits for, read from its row and its journal, and in words: for a test that wants to know why
-// nothing happens.
+// The conditions for which a run waits, read from its row and its journal, and in words: for a test in which nothing
+// happens.
 
 import { formatMs } from '../../core/definition/duration.ts'
 import type { Entry } from '../../core/model/entry.ts'
@@ -7,7 +7,7 @@ import type { Payloads } from '../../core/payload/payload.ts'
 import type { Run, RunStatus } from '../../core/model/run.ts'
 import { derivedSecret, isHashOfSecret, tokenPrefix, tokenText } from '../../core/model/token.ts'
 import { dueOf, type RecordedCondition } from '../../core/model/wait-condition.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { loadEntries } from '../../engine/store/journal-pages.ts'
 import type { Store, StoreAdmin } from '../../store.ts'
 import { systemDigest } from '../../system.ts'
 
@@ -31,7 +31,7 @@ export type WaitCondition =
   /** It is paused: `reason` says why, and for a drift what differs. */
   | { readonly kind: 'resume'; readonly reason: string }
 
-/** What somebody who looks at runs knows besides the store. */
+/** Facts about runs that are not in the store. */
 export interface Onlooker {
   readonly store: Store & StoreAdmin
   readonly payloads: Payloads
@@ -44,7 +44,7 @@ export interface Onlooker {
 const atOnce = 200
 const live = ['pending', 'running', 'waiting', 'paused', 'cancelling'] as const
 
-/** All runs that have not ended; what began in the same millisecond has no order. */
+/** All runs that have not ended; runs of the same millisecond have no order. */
 export async function unended(store: StoreAdmin): Promise<readonly Run[]> {
   const runs: Run[] = []
   for (;;) {
@@ -55,7 +55,7 @@ export async function unended(store: StoreAdmin): Promise<readonly Run[]> {
   }
 }
 
-/** Tells whether only somebody outside can move the run on. */
+/** Tells whether only an outside call can move the run. */
 export function isUpToOthers({ status, due, timeoutAt }: Run): boolean {
   return status === 'paused' || (status === 'waiting' && due === null && timeoutAt === null)
 }
@@ -67,7 +67,7 @@ export async function describeWaiting(run: Run, onlooker: Onlooker): Promise<Wai
 
 async function waitsOf(run: Run, onlooker: Onlooker): Promise<readonly WaitCondition[]> {
   const { id, status, due } = run
-  const entries = await journalOf(onlooker.store, run)
+  const entries = await loadEntries(onlooker.store, id, run.base - 1)
   if (status === 'paused') return [{ kind: 'resume', reason: pauseReason(entries) }]
   const steps = onlooker.stepsOf(id).map((name): WaitCondition => ({ kind: 'step', name }))
   if (steps.length > 0) return steps
@@ -117,17 +117,6 @@ function pauseReason(entries: readonly Entry[]): string {
   if (last?.kind !== 'paused') return 'it is paused'
   const { meta } = last
   return 'message' in meta ? meta.message : `${meta.reason}${meta.note === null ? '' : `: ${meta.note}`}`
-}
-
-/** The whole journal of a run from its base on. */
-export async function journalOf(store: Store, run: Run): Promise<readonly Entry[]> {
-  const entries: Entry[] = []
-  for (;;) {
-    const after = run.base - 1 + entries.length
-    const [page] = await store.load([{ runId: run.id, after, limit: 1_000, mail: noMessages }])
-    if (page === undefined || page.entries.length === 0) return entries
-    entries.push(...page.entries)
-  }
 }
 
 /** In words: `signal "approved"`. */

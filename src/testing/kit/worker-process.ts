@@ -1,8 +1,8 @@
-// A worker process inside a test, which can die as by `kill -9`: from then on nothing that it waits for ever comes, its
-// timers, its turns, what its steps do, or an answer of the store. Nothing is rejected either, because no `finally` runs after a
-// kill. What was on its way to the store has arrived, or has not: whoever kills it says which.
+// A worker process inside a test, which can die as by `kill -9`: from then on nothing that it awaits ever settles: no timer,
+// no turn, no result of a step and no answer of the store. Nothing is rejected either, because no `finally` runs after a
+// kill. The caller that kills it decides whether a request in flight has reached the store.
 //
-//   booting → working   its session is open and what others left behind was taken over
+//   booting → working   its session is open, and it has taken over the runs of dead processes
 //   any     → dead      killed; the next process is another object, and shares nothing with it but the store
 
 import type { Bodies, Cancel, Clock, Ports, Turns } from '../../core/runtime/ports.ts'
@@ -12,40 +12,40 @@ import type { RunningWorker } from '../../holdfast.ts'
 import type { Hint, RescueRequest, Store, StoreTransactions, TransactOptions, TransactionStore } from '../../store.ts'
 import type { Attempts, Doer } from './attempts.ts'
 
-/** Whether, and when, a process dies of a commit: before it takes effect, or after that and before it is answered. */
+/** Whether, and when, a process dies at a commit: before it takes effect, or after that and before it is answered. */
 export type Death = 'before' | 'after' | null
 
-/** What a process is told of the world that it lives in. */
+/** The surroundings of a process. */
 export interface Surroundings {
   readonly store: Store
   readonly clock: Clock
   readonly turns: Turns
   readonly attempts: Attempts
-  /** Knows what bodies do; null if nobody wants to know. */
+  /** Watches bodies; null if they are not checked. */
   readonly bodies: Bodies | null
   /** A process is about to commit. */
   readonly onCommit: (transitions: readonly Transition[]) => Death
   readonly onDeath: () => void
-  /** Something was written that may bound the time of a run. */
+  /** A write may have changed the timeout of a run. */
   readonly onWrite: () => void
 }
 
 export class WorkerProcess implements Doer {
   isAlive = true
-  /** How it looks for what others left behind. */
+  /** Its takeover of dead processes. */
   rescueRequest: RescueRequest | null = null
   private worker: RunningWorker | null = null
   private readonly around: Surroundings
   private readonly timers = new Set<Cancel>()
   private readonly sessions = new Set<string>()
-  /** What is to be committed in the transactions of the user's own library, by what that calls a transaction. */
+  /** The pending transitions in transactions of the user's own library, by its transaction object. */
   private readonly lent = new Map<unknown, Transition[]>()
-  /** Give back places in the line of transactions. */
+  /** Give back places in the queue of transactions. */
   private readonly reserved = new Set<() => void>()
   private unlisten: Cancel = () => undefined
   private settleUp: () => void = () => undefined
   private settleDead: () => void = () => undefined
-  /** Settles when it works, or is buried. */
+  /** Settles when it works, or is dead. */
   readonly up = new Promise<void>((resolve) => (this.settleUp = resolve))
   private readonly dead = new Promise<void>((resolve) => (this.settleDead = resolve))
 
@@ -53,7 +53,7 @@ export class WorkerProcess implements Doer {
     this.around = around
   }
 
-  /** Opens a Holdfast with ports and a way to the store that end with this process. */
+  /** Opens a Holdfast with ports and a store connection that are cut off when this process dies. */
   async boot(
     open: (store: Store, ports: Omit<Ports, 'random' | 'digest' | 'logger'>) => Promise<RunningWorker>,
   ): Promise<void> {
@@ -64,7 +64,7 @@ export class WorkerProcess implements Doer {
     }
   }
 
-  /** The user's own way to begin a transaction, for as long as this process lives. */
+  /** The user's function that begins a transaction, for as long as this process lives. */
   transactionBy(own: TransactionRunner): TransactionRunner {
     return (work, options) =>
       this.mortal((guarded) =>
@@ -80,12 +80,12 @@ export class WorkerProcess implements Doer {
       )
   }
 
-  /** Hears at once what others want of its runs. */
+  /** Fetches control requests for its runs at once. */
   beat(): void {
     if (this.isAlive) this.worker?.beat()
   }
 
-  /** Ends it, and what others know of it. */
+  /** Ends it, and its sessions. */
   async kill(): Promise<void> {
     if (this.die()) await this.bury()
   }
@@ -103,7 +103,7 @@ export class WorkerProcess implements Doer {
     return true
   }
 
-  /** Its sessions end: others see at once what they would see when its lease has run out. */
+  /** Its sessions end at once, as if its lease had expired. */
   private async bury(): Promise<void> {
     for (const session of this.sessions) await this.around.store.beat({ session, leaseMs: 1, end: true })
     this.settleUp()
@@ -115,7 +115,7 @@ export class WorkerProcess implements Doer {
     return {
       ...(bodies === null ? {} : { bodies }),
       clock: {
-        // The store of the world goes by this clock, so that nothing is a little late.
+        // The store of the world uses the same clock, so there is no drift.
         drift: 0,
         now: () => clock.now(),
         monotonic: () => clock.monotonic(),
@@ -136,7 +136,7 @@ export class WorkerProcess implements Doer {
     }
   }
 
-  /** The way to the store. */
+  /** The connection to the store. */
   private line(): Store {
     const { store, onWrite } = this.around
     const own: Partial<Store & StoreTransactions> = {
@@ -153,7 +153,7 @@ export class WorkerProcess implements Doer {
         return this.answered(store.rescue(request))
       },
       listen: (onHint) => this.listen(onHint),
-      // It goes with the process, and others still need it.
+      // Closing it would affect other processes, which still need it.
       close: () => Promise.resolve(),
     }
     if (isTransactional(store)) {
@@ -167,7 +167,7 @@ export class WorkerProcess implements Doer {
         if (mine !== undefined) return mine
         const theirs: unknown = Reflect.get(target, name, target)
         if (typeof theirs !== 'function') return theirs
-        // How long calls may take is said to the store of all, and not asked.
+        // All processes share the store, so the limit of one is not set on it.
         if (name === 'limit') return theirs.bind(target) as unknown
         return (...request: unknown[]): unknown =>
           this.answered(Reflect.apply(theirs, target, request) as Promise<unknown>)
@@ -175,7 +175,7 @@ export class WorkerProcess implements Doer {
     })
   }
 
-  /** What others answer, as long as somebody is there to hear it. */
+  /** An answer, unless the process has died. */
   private answered<Answer>(answer: Promise<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       answer.then(
@@ -221,7 +221,7 @@ export class WorkerProcess implements Doer {
       return result as Awaited<typeof work>
     }
     const done = (async () => begin(guarded))()
-    // Only when the transaction is over can the store be asked for anything else.
+    // The store accepts another call only when the transaction is over.
     await done.catch(() => undefined)
     if (death === 'before') await this.bury()
     if (death === 'after') await this.kill()
@@ -246,10 +246,10 @@ export class WorkerProcess implements Doer {
   }
 }
 
-/** Lets the work of a transaction take place, and decides whether the process lives to see its COMMIT. */
+/** Performs the work of a transaction, and decides whether the process dies before its COMMIT. */
 type Guarded = <Result>(transitions: readonly Transition[], work: Promise<Result>) => Promise<Result>
 
-/** The same, and what is to be committed is noted. */
+/** The same, which also records the transition to be committed. */
 function noting(within: TransactionStore, transitions: Transition[]): TransactionStore {
   return {
     start: (runs) => within.start(runs),

@@ -1,8 +1,8 @@
 // The world of one test: a store, a clock that the test moves, a process that performs runs and may die, and a Holdfast
 // beside it that starts, signals and reads, and never dies.
 //
-// The world is at rest when nothing can happen without time passing or somebody outside acting. Time moves only then, so
-// steps that do real work are waited for, and everything happens in the same order each time.
+// The world is at rest when nothing can happen without time passing or an outside call. Time moves only then, so steps that
+// do real work are awaited, and everything happens in the same order each time.
 
 import { jsonCodec } from '../../core/payload/codec.ts'
 import { toMs, type Duration } from '../../core/definition/duration.ts'
@@ -24,14 +24,14 @@ import { describeWaiting, isUpToOthers, unended, type WaitingRun } from './waiti
 import { WorkerProcess, type Death } from './worker-process.ts'
 
 /**
- * Long, so that a month of beats takes no time: nobody here needs a lease to find out that a process died, or a beat to hear
- * what others want. Measured: a year takes a second of a processor; with the 30 s of a real worker a month takes five.
+ * Long, so that the heartbeats of a month take no time: here no process needs a lease to detect a crash, or a heartbeat to
+ * receive control requests. Measured: a year takes a second of CPU; with the 30 s of a real worker a month takes five.
  */
 const lease = '1 day'
-/** The store tells of everything, and nothing that it tells is lost. */
+/** The store sends every hint, and no hint is lost. */
 const poll = '1 day'
 
-/** The same in every world: what a body returns must not depend on chance. */
+/** The same in every world: the output of a body must not depend on randomness. */
 const tokenKey = 'the key of tokens that complete nothing outside of a test'
 
 type Shared = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports' | 'services'>
@@ -39,14 +39,14 @@ type Shared = Omit<HoldfastOptions, 'store' | 'migrate' | 'poll' | 'ports' | 'se
 export interface WorldOptions extends Shared {
   readonly services?: unknown
   readonly store?: TestStore
-  /** `keep`: what bodies do that they must not is kept for who looks at it. @default 'error' */
+  /** `keep`: findings in bodies are kept for the caller. @default 'error' */
   readonly bodyChecks?: BodyChecks | 'keep'
   readonly seed?: number
   readonly patience?: Duration
   readonly cachedRuns?: number
-  /** Holds back what is done until it is chosen. */
+  /** Holds back results until they are chosen. */
   readonly choose?: Choose
-  /** Decides whether a process dies of a commit. */
+  /** Decides whether a process dies at a commit. */
   readonly onCommit?: (transitions: readonly Transition[]) => Death
 }
 
@@ -69,11 +69,11 @@ export class World {
   private process: WorkerProcess | null = null
   private staysDown = false
   private isClosed = false
-  /** A boot that failed, for whoever waits for the world to come to rest. */
+  /** The error of a failed boot, for the call that waits for the world to come to rest. */
   private failure: { readonly error: unknown } | null = null
-  /** Something was written since the bounds of runs were looked at. */
+  /** A write happened since the timeouts of runs were read. */
   private isWritten = true
-  /** Somebody outside wants something of a run. */
+  /** An outside call has made a control request. */
   private isSteered = false
   private cancelBound: Cancel = () => undefined
 
@@ -142,19 +142,22 @@ export class World {
     return this.waiting()
   }
 
-  /** Lets so much time pass. */
+  /** Lets this much time pass. */
   async advance(duration: Duration): Promise<void> {
     await this.clock.advance(duration)
     await this.rested()
   }
 
-  /** Nothing happens any more without time or somebody outside: says so if the test has misspelt a step. */
+  /** The world is at rest: throws if the test has misspelt a step. */
   private async rested(): Promise<void> {
     const { hasMisspelt } = this.attempts
     if (hasMisspelt && (await unended(this.store)).length === 0) this.attempts.assertReached({ onlyMisspelt: true })
   }
 
-  /** Lets time pass until every run has ended or waits for somebody outside; at most for so long, or until it is enough. */
+  /**
+   * Lets time pass until every run has ended or waits for an outside call; at most for this long, or until the condition
+   * holds.
+   */
   async drainTime(atMost: Duration, isEnough = (): boolean => false): Promise<readonly WaitingRun[]> {
     const until = this.clock.now() + toMs(atMost, 'drain({ atMost })')
     for (;;) {
@@ -166,7 +169,7 @@ export class World {
         return this.waiting()
       }
       let asked = 0
-      // It is asked before the next timer fires, and again after that.
+      // The condition is checked before the next timer fires, and again after that.
       const hasFired = (): boolean => (asked += 1) > 1
       await this.clock.runUntil(hasFired, until - this.clock.now())
     }
@@ -208,7 +211,7 @@ export class World {
     await this.store.close()
   }
 
-  /** A process that begins now takes over what others left behind. */
+  /** A new process takes over the runs of dead ones. */
   private boot(): void {
     if (this.staysDown || this.isClosed) return
     this.incarnations += 1
@@ -240,7 +243,7 @@ export class World {
     return 1_000 * (this.options.seed ?? 1) + incarnation
   }
 
-  /** The store as the driver sees it. */
+  /** The store as the driver of the test sees it. */
   private noticing(store: Store & StoreAdmin): Store & StoreAdmin {
     return new Proxy(store, {
       get: (target, name): unknown => {
@@ -255,7 +258,7 @@ export class World {
     })
   }
 
-  /** A worker looks now and then for runs whose time is over. Here somebody looks at that very moment. */
+  /** A worker polls for runs past their timeout. Here the world triggers that at the exact time. */
   private async lookAtBounds(): Promise<void> {
     this.isWritten = false
     this.cancelBound()

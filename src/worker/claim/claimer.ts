@@ -3,20 +3,21 @@
 //
 //   idle      asks nothing. A hint, a start here or a timer wakes it; a freed slot does if it knows of work that waits.
 //   woken     asks in the next turn, once, however often it was woken; with no free slot it is idle again, and starved.
-//   claiming  waits for the answer, with as many slots taken as it asked for. What wakes it now makes it ask again.
-//   stopped   asks no more. What the last claim brought is given back.
+//   claiming  waits for the answer, with as many slots taken as it asked for. A wake-up now makes it ask again.
+//   stopped   asks no more. The runs of the last claim are given back.
 //
-// Types of equal priority take turns, in a claim and from claim to claim (`type-rotation.ts`): a backlog of one keeps no other waiting for its end.
+// Types of equal priority take turns, in a claim and from claim to claim (`type-rotation.ts`): a backlog of one type does not
+// block another.
 //
-// While it is backlogged it also asks for runs that no slot is free for yet (`prefetch.ts`): those begin as soon as slots are freed,
-// whatever it does meanwhile.
+// While it is backlogged it also claims runs ahead, for which no slot is free yet (`prefetch.ts`): those begin as soon as slots
+// are freed, regardless of the state of the claimer.
 //
-// What an answer says about the next question:
+// The answer of a claim decides when the next one is made:
 //
 //   runs, and more are left    backlogged: it asks again as soon as a slot is free
-//   no runs, but some are left contended (`contention.ts`): others hold the rows of all that are ready or have come due. It asks
-//                              again after a pause, longer each time, and no freed slot shortens that; a hint does, for it
-//                              tells of something new
+//   no runs, but some are left contended (`contention.ts`): other transactions hold the rows of all that are ready or have come
+//                              due. It asks again after a pause, longer each time, and no freed slot shortens that; a hint
+//                              does, because it reports new work
 //   runs or none, none left    it rests until it is woken or until the next run comes due
 //   an error                   it asks again after a pause, longer each time
 
@@ -41,7 +42,7 @@ export interface ClaimerOptions {
   readonly keys: KnownKeys
   /** The store does not work with this code any more. */
   readonly refused: (reason: HoldfastError) => void
-  /** A claim failed, which may have leased something all the same. */
+  /** A claim failed, and may have leased runs all the same. */
   readonly unanswered: () => void
   /** Called when nothing more was found to claim. */
   readonly rested: () => void
@@ -68,7 +69,7 @@ export class Claimer {
   /** The last claim left some that were ready. */
   private backlogged = false
   private readonly contention: Contention
-  /** There may be something to claim, but no slot was free. */
+  /** There may be a run to claim, but no slot was free. */
   private starved = false
   private cancelTimer: Cancel | null = null
   private backOff: (() => Promise<void>) | null = null
@@ -90,7 +91,7 @@ export class Claimer {
     this.pollMs = this.firstPollMs
   }
 
-  /** Others have waited longer than a run that is started now. */
+  /** Other runs have waited longer than a run that is started now. */
   get hasBacklog(): boolean {
     return this.backlogged || this.contention.isMet
   }
@@ -163,7 +164,7 @@ export class Claimer {
       this.state = 'idle'
       return
     }
-    // Half of the free slots, so that runs that are started here meanwhile find one, too; but while others wait longer,
+    // Half of the free slots, so that runs that are started here meanwhile find one, too; but while other runs wait longer,
     // none is begun at its start.
     const reserved = this.hasBacklog ? slots.free : Math.ceil(slots.free / 2)
     const limit = reserved + room
@@ -184,7 +185,7 @@ export class Claimer {
       if (runs.length > 0) this.pollMs = this.firstPollMs
       this.backlogged = more && runs.length > 0
       const dueInMs = nextDue === null ? null : nextDue - now
-      // What has come due and was not had is in somebody's hands, whichever way a store says so.
+      // A run that is due and was not leased is locked by another transaction; stores report that in either way.
       const isLeft = more || (dueInMs !== null && dueInMs <= 0)
       restMs = dueInMs
       if (isLeft && runs.length === 0) {
@@ -212,7 +213,7 @@ export class Claimer {
     else this.fill()
   }
 
-  /** Begins what was claimed ahead, in all slots that are free. */
+  /** Begins runs that were claimed ahead, in all slots that are free. */
   private readonly fill = (): void => {
     this.isFilling = false
     const count = Math.min(this.slots.free, this.prefetch.size)
@@ -224,7 +225,7 @@ export class Claimer {
     if (this.backlogged && this.state === 'idle') this.wake()
   }
 
-  /** Those that this worker can read. The others are given back, and are not claimed here again. */
+  /** The runs that this worker can read. The others are given back, and are not claimed here again. */
   private readable(claimed: readonly Run[]): readonly Run[] {
     const readable = claimed.filter((run) => this.keys.admits(run))
     if (readable.length === claimed.length) return claimed
@@ -255,7 +256,7 @@ export class Claimer {
     return jittered
   }
 
-  /** A store that tells of new work is asked seldom; any other often at first, and less and less while nothing comes. */
+  /** A store with hints is asked seldom; any other often at first, and less and less while nothing comes. */
   private get firstPollMs(): number {
     return this.engine.store.capabilities.notifies ? this.longestPollMs : Math.min(shortestPollMs, this.longestPollMs)
   }

@@ -1,16 +1,17 @@
-// Runs that this process was given and cannot perform, because it lacks something that another one may have. Each is given back,
-// but not at once: this worker asks for work as soon as there is some, and would get it again, without end. So it keeps the
-// claim for a while, longer each time that the run comes back, and no slot. It says so once for each run.
+// Runs that this process has claimed and cannot perform, because it lacks code or a key that another process may have. Each is
+// given back, but not at once: this worker asks for work as soon as there is some, and would get it again, without end. So it
+// keeps the claim for a while, longer each time that the run comes back, and no slot. It logs that once for each run.
 //
-// A run whose journal the store does not show is kept in the same way, and for longer in the end: most likely no other worker is
-// shown it, either. Its workflow has nothing to do with that, so no turns are taken for it.
+// A run whose journal the store does not show is kept in the same way, and for longer in the end: most likely no other worker
+// can read it, either. Its workflow has nothing to do with that, so no turns are taken for it.
 //
-// Of each workflow of which something is lacking here, worker and others have turns:
+// For each workflow with such runs, this worker and the others take turns:
 //
 //   ours    → others'  a run has been kept for long enough, and our turn has lasted for long enough: it is given back, and so is
-//                      every other that comes to that in the next second. Nothing of the workflow is claimed here
-//   others' → ours     every other worker has had the time to look. Whoever can be performed here is claimed, and nothing is
-//                      given back meanwhile: it would come at once. However many cannot be performed, that is half of the time
+//                      every other run that reaches that point in the next second. No run of the workflow is claimed here
+//   others' → ours     every other worker has had the time to look. Runs that can be performed here are claimed, and none is
+//                      given back meanwhile: it would be claimed again at once. So they have half of the time, however many
+//                      cannot be performed
 
 import type { HoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
@@ -21,9 +22,9 @@ import type { ClaimSelector } from '../../store.ts'
 const firstMs = 100
 const longestMs = 10_000
 const longestUnreadableMs = 60_000
-/** For so long after others' turn has begun runs are given back in it. */
+/** For so long after the turn of the other workers has begun runs are given back in it. */
 const givingBackMs = 1_000
-/** What is left of it is over the longest time between two looks of an idle worker, 3 s and a quarter of that. */
+/** The rest of the turn is longer than the longest time between two looks of an idle worker, 3 s and a quarter of that. */
 const othersTurnMs = givingBackMs + 4_000
 /** Those that can be performed here have at least as long. */
 const ourTurnMs = othersTurnMs
@@ -33,12 +34,12 @@ const mostKnown = 1_000
 interface Deferred {
   readonly run: Run
   readonly lease: Lease
-  /** Its workflow is left to others when it is given back. */
+  /** Its workflow is left to other workers when it is given back. */
   readonly takesTurns: boolean
   cancel: Cancel
 }
 
-/** The last turn of others, in the time of this process. */
+/** The last turn of the other workers, in the time of this process. */
 interface Turn {
   readonly beganAt: number
   readonly cancel: Cancel
@@ -50,7 +51,7 @@ export class DeferredReleases {
   private readonly release: (run: Run, lease: Lease) => void
   private readonly waiting = new Map<string, Deferred>()
   private readonly pauses = new Map<string, number>()
-  /** Of each workflow of which something was given back, by type and version. */
+  /** Of each workflow with runs that were given back, by type and version. */
   private readonly turns = new Map<string, Turn>()
 
   constructor(engine: Engine, release: (run: Run, lease: Lease) => void) {
@@ -85,7 +86,7 @@ export class DeferredReleases {
     this.keep(deferred, Math.round(ms * (0.5 + randomFraction(random))))
   }
 
-  /** Those of them that are not left to others now. */
+  /** Those of them that are not left to other workers now. */
   claimable(selectors: readonly ClaimSelector[]): readonly ClaimSelector[] {
     return this.turns.size === 0 ? selectors : selectors.filter((one) => this.turns.get(nameOf(one))?.isOver ?? true)
   }
@@ -120,7 +121,7 @@ export class DeferredReleases {
     this.turns.set(name, turn)
   }
 
-  /** Gives nothing back any more, and says what is still held. */
+  /** Gives nothing back any more, and returns the leases that are still held. */
   clear(): readonly (Lease & { readonly runId: string })[] {
     const left = Array.from(this.waiting, ([runId, { lease, cancel }]) => {
       cancel()

@@ -1,10 +1,10 @@
 // The keys with which this worker can read. Its claims name them, so that runs which need another key are left to workers that
 // have it: in a rolling deployment the old build leaves the runs of the new key alone.
 //
-// A worker without any key names none as long as it has met no run that needs one: then a claim costs what it did before there
-// were keys. When it starts it looks once for live runs that it could not read, and says so.
+// A worker without any key names none as long as it has met no run that needs one: then a claim costs what it did before
+// there were keys. When it starts it looks once for live runs that it could not read, and logs them.
 
-import { isReadable } from '../../core/rules/readable.ts'
+import { isReadable } from '../../core/rules/claims/readable.ts'
 import type { Run } from '../../core/model/run.ts'
 import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -15,9 +15,9 @@ const countedAtMost = 1_000
 
 export class KnownKeys {
   private readonly engine: Engine
-  /** Null if nobody knows what it can read: then it is given everything. */
+  /** Null if the codec does not name its keys: then the worker gets every run. */
   private readonly keys: readonly string[] | null
-  /** What its claims name. */
+  /** The keys that its claims name. */
   named: readonly string[] | undefined
 
   constructor(engine: Engine) {

@@ -12,12 +12,15 @@ import type { Cancel, Clock } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
 import type { Fresh } from '../../store.ts'
 
-/** So many times what a worker got through in so long may be claimed ahead; and so many runs at most. */
+/**
+ * At most this many times the number of runs that ended within `windowMs` are claimed ahead, and at most `mostPrefetched`
+ * runs.
+ */
 const windows = 3
 const windowMs = 100
 const mostPrefetched = 500
 
-/** A run that waits for longer is given back: what was quick has become slow. */
+/** A run that waits for longer is given back: runs that were quick have become slow. */
 const patienceMs = 1_000
 
 /** Runs that were claimed, and the first entries that came with them. */
@@ -26,11 +29,16 @@ export interface Batch {
   readonly fresh: readonly Fresh[]
 }
 
+interface WaitingRun {
+  readonly run: Run
+  readonly fresh: Fresh | null
+}
+
 export class Prefetch {
   private readonly clock: Clock
   private readonly giveBack: (run: Run) => void
-  private runs: Run[] = []
-  private readonly fresh = new Map<string, Fresh>()
+  /** Each with the first entry that came with its claim: kept apart from its run, it would meet a later claim of the same run. */
+  private waiting: WaitingRun[] = []
   /** How many left their slots since when, and how many that was in a window before. */
   private left = 0
   private since: number
@@ -44,18 +52,18 @@ export class Prefetch {
   }
 
   get size(): number {
-    return this.runs.length
+    return this.waiting.length
   }
 
   /** How many may be claimed ahead now: none as long as half of them are still there, so that claims are few and large. */
   get room(): number {
     this.roll()
     const most = Math.min(mostPrefetched, Math.floor(windows * this.pace))
-    return this.runs.length > most / 2 ? 0 : most - this.runs.length
+    return this.waiting.length > most / 2 ? 0 : most - this.waiting.length
   }
 
   has(runId: string): boolean {
-    return this.runs.some(({ id }) => id === runId)
+    return this.waiting.some(({ run }) => run.id === runId)
   }
 
   /** A run has left its slot. */
@@ -66,28 +74,25 @@ export class Prefetch {
 
   put({ runs, fresh }: Batch): void {
     if (runs.length === 0) return
-    this.runs.push(...runs)
-    for (const one of fresh) this.fresh.set(one.runId, one)
+    const firsts = new Map(fresh.map((one) => [one.runId, one]))
+    for (const run of runs) this.waiting.push({ run, fresh: firsts.get(run.id) ?? null })
     this.cancelPatience()
     this.cancelPatience = this.clock.after(patienceMs, () => this.clear())
   }
 
   /** The first of them, in the order of their claims. */
   take(count: number): Batch {
-    const runs = this.runs.splice(0, count)
-    const fresh = runs.flatMap(({ id }) => this.fresh.get(id) ?? [])
-    for (const { id } of runs) this.fresh.delete(id)
-    if (this.runs.length === 0) this.cancelPatience()
-    return { runs, fresh }
+    const taken = this.waiting.splice(0, count)
+    if (this.waiting.length === 0) this.cancelPatience()
+    return { runs: taken.map(({ run }) => run), fresh: taken.flatMap(({ fresh }) => fresh ?? []) }
   }
 
   /** Gives all of them back. */
   clear(): void {
     this.cancelPatience()
-    const { runs } = this
-    this.runs = []
-    this.fresh.clear()
-    for (const run of runs) this.giveBack(run)
+    const { waiting } = this
+    this.waiting = []
+    for (const { run } of waiting) this.giveBack(run)
   }
 
   private roll(): void {

@@ -1,20 +1,19 @@
-// How this process gives runs back that it does not go on with. Nobody waits for that: not who gives a run back, and no run for
-// another one.
+// How this process gives runs back that it does not go on with. No caller waits for that, and no run waits for another one.
 //
-//   left → sent   in the next turn, together with those that are left in the same one, whatever became of others before
+//   left → sent   in the next turn, together with those that are left in the same one, regardless of earlier ones
 //   sent → gone   the store took it back
-//   sent → kept   the store failed, or somebody has locked the row: it is sent again, after a pause that grows, with the others
-//                 that are kept. One that is not answered holds up none of those that are kept later
+//   sent → kept   the store failed, or another transaction has locked the row: it is sent again, after a pause that grows, with
+//                 the others that are kept. One that is not answered does not delay those that are kept later
 //   kept → gone   the store took it back; or the session is over, and others take the run over; or the store has failed too
 //                 often, and the next look for unknown leases finds it
-//   any  → gone   the worker stops or has lost its leases: whoever sees to that takes what is left
+//   any  → gone   the worker stops or has lost its leases: that code takes over the remaining leases (`takeLeft`)
 
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ReleasedLease } from '../../store.ts'
 
-/** A lock may last as long as its owner likes; a store that fails so often is away, and others notice that, too. */
+/** A lock may last for any time; a store that fails so often is unavailable, and other workers notice that, too. */
 const mostFailures = 20
 
 /** Between two tries, each about twice as long as the one before. */
@@ -24,11 +23,11 @@ export class Releases {
   /** The last claim that was made in isolation, as it was before it began. */
   isolatedRun: Run | null = null
   private readonly engine: Engine
-  /** What was left in this turn. */
+  /** The leases that were given back in this turn. */
   private left: ReleasedLease[] = []
-  /** What is not known to be given back, and how often the store has failed at that. */
+  /** Leases whose release is not confirmed, and how often the store has failed at that. */
   private readonly open = new Map<ReleasedLease, number>()
-  /** Of that, what is sent again with the next retry. */
+  /** Those of them that are sent again with the next retry. */
   private readonly kept = new Set<ReleasedLease>()
   private readonly firstTries = new Set<Promise<void>>()
   /** Of the next retry; null if nothing is kept. */
@@ -39,7 +38,10 @@ export class Releases {
     this.engine = engine
   }
 
-  /** A suspect says how many crashes it had before this claim: who gives it back need not know whether it had begun. */
+  /**
+   * The lease of a suspect carries the number of crashes before this claim: the code that gives it back need not know whether
+   * it had begun.
+   */
   of({ id }: Run, lease: Lease): ReleasedLease {
     const isIsolated = this.isolatedRun?.id === id && this.isolatedRun.token === lease.token
     return { ...lease, runId: id, ...(isIsolated ? { crashes: this.isolatedRun?.crashes ?? 0 } : {}) }
@@ -61,7 +63,7 @@ export class Releases {
     await Promise.all(this.firstTries)
   }
 
-  /** What is not known to be given back. It is not sent again. */
+  /** Takes out the leases whose release is not confirmed. They are not sent again. */
   takeLeft(): readonly ReleasedLease[] {
     const left = [...this.open.keys()]
     this.open.clear()
@@ -80,7 +82,7 @@ export class Releases {
     } catch (error) {
       for (const lease of leases) this.failed(lease, error)
     }
-    // What was taken from here meanwhile is not kept.
+    // A lease that was taken out meanwhile is not kept.
     for (const lease of leases) if (this.open.has(lease)) this.kept.add(lease)
     this.retryLater()
   }
@@ -103,7 +105,7 @@ export class Releases {
     this.pauseMs = Math.min(2 * this.pauseMs, pause.longestMs)
     this.cancelRetry = clock.after(ms, () => {
       this.cancelRetry = null
-      // What a session held that is over, others take over.
+      // Other workers take over the runs of a session that is over.
       for (const lease of this.kept) if (lease.session !== this.engine.session) this.open.delete(lease)
       const leases = [...this.kept].filter((lease) => this.open.has(lease))
       this.kept.clear()

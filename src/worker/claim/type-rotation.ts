@@ -1,7 +1,7 @@
-// Whose turn it is. A store lets the types of a claim take turns in the order in which the claim names them (`core/rules/claim-order.ts`).
-// This list lets them take turns from claim to claim: a type that was served goes to its end, so that the type that has waited
-// longest is named first, also by a worker that claims one run at a time. Types that have nothing ready wait in front and cost nobody
-// a turn.
+// The order of the types. A store lets the types of a claim take turns in the order in which the claim names them
+// (`core/rules/claims/claim-order.ts`). This list lets them take turns from claim to claim: a type that was served goes to its end,
+// so that the type that has waited longest is named first, also by a worker that claims one run at a time. Types that have
+// nothing ready stay in front and delay no other type.
 
 import type { Run } from '../../core/model/run.ts'
 import type { ClaimSelector } from '../../store.ts'
@@ -20,7 +20,7 @@ export class Rotation {
     this.list = selectors
   }
 
-  /** All of them, in the order of their turns; the same list as long as nobody was served. */
+  /** All of them, in the order of their turns; the same list as long as no type was served. */
   get selectors(): readonly ClaimSelector[] {
     return this.list
   }

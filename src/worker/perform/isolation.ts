@@ -1,30 +1,33 @@
-// Suspects (`core/rules/suspect.ts`) may end the process that performs them. So each of them is performed in a process that does
-// nothing else: poison harms only itself, and a death says who caused it. Nobody else waits for that: a suspect has its turn
-// when there is nothing else to do.
+// Suspects (`core/rules/claims/suspect.ts`) may end the process that performs them. So each of them is performed in a process
+// that does nothing else: a poisonous run harms only itself, and a death shows which run caused it. Ordinary runs do not wait
+// for that: a suspect has its turn when there is nothing else to do. It begins when the runs that left for its sake are given
+// back.
 //
 //   open     → asking    a suspect is due and nothing moves here, nor waits to: one is claimed in isolation
 //   open     → draining  a suspect has been due for long, and something always moved: nothing new is taken for a moment
 //   draining → asking    everything has left
-//   draining → open      something stays: others go on, and suspects wait on. The next attempt may take twice as long
+//   draining → open      a run stays: ordinary runs go on, and suspects wait on. The next attempt may take twice as long
 //   asking   → alone     a suspect was claimed, and the mark that it begins is written: a death counts from here on.
 //                        A process that has lived for only a moment leaves suspects alone: where processes die young, by a
 //                        bad deployment, a death says nothing about a run
-//   asking   → open      there was none, or the mark could not be written: it goes back, for which nobody waits, and nothing was
-//                        counted. If others hold the rows of all that are due, it is asked again after a pause, longer each time
+//   asking   → open      there was none, or the mark could not be written: it is given back in the background, and nothing was
+//                        counted. If other transactions hold the rows of all that are due, the worker asks again after a pause,
+//                        longer each time
 //   alone    → open      it has committed something and so is innocent, or has left; or it has been alone for long, and then
-//                        others go on beside it
-//   alone    → draining  the same, but the next suspect has been due for long, too: those of one death do not wait for each
-//                        other's patience. Who is innocent is given back at its next checkpoint, and goes on elsewhere.
-//                        Whoever is no suspect has its turn when this has lasted for long
+//                        ordinary runs go on beside it
+//   alone    → draining  the same, but the next suspect has been due for long, too: the suspects of one death do not each wait
+//                        for the whole patience. An innocent run is given back at its next checkpoint, and goes on elsewhere.
+//                        Ordinary runs have their turn when this has lasted for long
 //
-// In every state but `open` nothing else is taken. So whenever it is open again, for whatever reason, it stays so for four times
-// as long as it was closed, and a process that is never idle does other work for at least four fifths of its time. That holds
-// up no suspect where there is nothing else to do: an idle process asks at once, whoever had a turn before.
+// In every state but `open` no ordinary run is taken. So whenever it is open again, for any reason, it stays so for four times
+// as long as it was closed, and a process that is never idle does other work for at least four fifths of its time. That delays
+// no suspect where there is nothing else to do: an idle process asks at once, regardless of earlier turns.
 //
 // A suspect has its turn as soon as one process is idle, or has no step that outlasts the longest drain. Where every process
-// always has such a step, it waits until one is idle: it would take the others' time, and no drain would ever be long enough.
+// always has such a step, it waits until one is idle: it would take the time of ordinary runs, and no drain would ever be long
+// enough.
 //
-// Whoever looks after dead holders tells when a suspect is due.
+// The rescuer reports when a suspect is due.
 
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
@@ -43,26 +46,26 @@ import type { Slots } from './slots.ts'
 const patienceMs = 30_000
 /**
  * How long that may last the first time, or a lease; twice as long each time that it was not enough, up to the longest. Where
- * steps take minutes, who waits for one of them has to wait for minutes anyway.
+ * steps take minutes, a suspect that waits for one of them has to wait for minutes anyway.
  */
 const drainMs = 5_000
 const longestDrainMs = 300_000
 /**
- * For how many times as long as nothing else was taken others have their turn then. Without it a step of an hour kept a
+ * How many times as long as the process was closed ordinary runs have their turn then. Without it a step of an hour kept a
  * process closed for 74 % of its first ten minutes and for 90 % of the hour, for one suspect.
  */
 const othersTurns = 4
-/** How long a suspect is alone at most: its first step may take an hour, and others have waited for it long enough. */
+/** How long a suspect is alone at most: its first step may take an hour, and ordinary runs have waited for it long enough. */
 const aloneMs = 30_000
-/** How long suspects may be performed one after the other before others have a turn. */
+/** How long suspects may be performed one after the other before ordinary runs have a turn. */
 const closedMs = 30_000
 /** A process is young for so long, or for two leases if that is less. Restarts of a bad deployment come sooner. */
 const youngMs = 10_000
 
 export interface IsolationDeps {
-  /** Whoever is no suspect has what it wants: nobody waits to be claimed, and something may be taken. */
+  /** Ordinary runs have all the slots they want: none waits to be claimed, and leases may be taken. */
   readonly isFree: boolean
-  /** The session is known to be alive. A lease under a session that has not opened yet is anybody's. */
+  /** The session is known to be alive. Any worker may take over a lease under a session that has not opened yet. */
   readonly mayLease: boolean
   /** A suspect is about to be marked: if it is lost, that counts, unless this process lives to say otherwise. */
   watch(run: Run): void
@@ -79,7 +82,7 @@ export interface IsolationOptions {
 export class Isolation {
   private readonly engine: Engine
   private readonly slots: Slots
-  private readonly performer: Pick<Performer, 'beginIsolated' | 'giveBack' | 'leave'>
+  private readonly performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>
   private readonly deps: IsolationDeps
   private readonly options: IsolationOptions
   /** Until when this process is young, in its own time. */
@@ -88,10 +91,10 @@ export class Isolation {
   private readonly patienceMs: number
   private readonly firstDrainMs: number
   private drainMs: number
-  /** Since when nothing else is taken, and until when others have their turn, in the time of this process. */
+  /** Since when no ordinary run is taken, and until when ordinary runs have their turn, in the time of this process. */
   private closedAt = 0
   private openUntil = 0
-  /** Until when an idle process leaves suspects alone whose rows others hold, in its own time. */
+  /** Until when an idle process leaves suspects alone whose rows other transactions hold, in its own time. */
   private contendedUntil = Number.NEGATIVE_INFINITY
   private readonly contention: Contention
   /** When the next suspect is due, in the time of this process; null if none is known. */
@@ -109,7 +112,7 @@ export class Isolation {
   constructor(
     engine: Engine,
     slots: Slots,
-    performer: Pick<Performer, 'beginIsolated' | 'giveBack' | 'leave'>,
+    performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>,
     deps: IsolationDeps,
     options: IsolationOptions,
   ) {
@@ -135,7 +138,7 @@ export class Isolation {
     else if (this.state === 'open') this.bound(null)
   }
 
-  /** Something has left, nothing was found to claim, or leases may be taken again. */
+  /** A run has left, nothing was found to claim, or leases may be taken again. */
   look(): void {
     if (this.state === 'alone' && this.slots.inUse === 0) return this.openOrGoOn()
     if (this.stopped || !this.isDue || this.state === 'asking' || this.state === 'alone') return
@@ -154,7 +157,7 @@ export class Isolation {
     }
   }
 
-  /** A run commits something: once it has, it is no suspect any more. */
+  /** A run commits something: once that has succeeded, it is no suspect any more. */
   sent(runId: string, committed: Promise<unknown>): void {
     if (runId !== this.suspect) return
     this.commits += 1
@@ -183,7 +186,10 @@ export class Isolation {
     return this.dueAt !== null && this.dueAt <= this.now
   }
 
-  /** How long others go on: who is due is waited with, they have their turn, or this process is young. */
+  /**
+   * How long ordinary runs go on: the suspect that is due waits for its patience, ordinary runs have their turn, or this
+   * process is young.
+   */
   private get leftMs(): number {
     const { now } = this
     return Math.max(this.restMs, (this.dueAt ?? now) + this.patienceMs - now, this.openUntil - now)
@@ -200,7 +206,9 @@ export class Isolation {
     this.cancelDue = this.engine.ports.clock.after(Math.ceil(Math.max(0, ms)), () => this.look())
   }
 
-  /** Something always moved here. If what waits is for this process at all, nothing new is taken for a moment. */
+  /**
+   * A run was always moving here. If the suspect that waits can be performed here at all, nothing new is taken for a moment.
+   */
   private drain(): void {
     this.bound(null)
     this.asked = this.claim(0).then(
@@ -209,12 +217,15 @@ export class Isolation {
         this.close()
         this.wait()
       },
-      // Whoever looks after dead holders tells again.
+      // The rescuer reports again.
       () => undefined,
     )
   }
 
-  /** Nothing new is taken until everything has left; if something stays, others go on, and it may take longer next time. */
+  /**
+   * Nothing new is taken until every run has left; if one stays, ordinary runs go on, and the drain may take longer next
+   * time.
+   */
   private wait(): void {
     this.state = 'draining'
     this.bound(this.drainMs, () => {
@@ -262,11 +273,13 @@ export class Isolation {
     try {
       if (this.stopped || session === null) throw new Error('The worker is shutting down.')
       const { leaseMs } = this.options
+      // The lease of a run that was given back for its sake may still be ours: a death would count against that run.
+      await this.performer.gaveBack()
       this.deps.watch(run)
       const { alive, lost, busy = [] } = await engine.store.beat({ session, leaseMs, held, seeksUnknownLeases: false })
-      // What is lost, others begin.
+      // A lost run is begun by its next holder.
       if (!alive || lost.length > 0) return this.leave()
-      // Whoever begins without the mark would crash uncounted.
+      // A run that begins without the mark would crash uncounted.
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
       engine.ports.logger.warn(`Run ${runId} could not begin alone; it is given back.`, { run: runId, error })
@@ -285,8 +298,8 @@ export class Isolation {
   }
 
   /**
-   * It is alone no longer: from here on a death says nothing about it. A commit of it that is on its way says so by itself, and
-   * if it landed first, this would make a suspect again of who is innocent.
+   * The run is no longer alone: from here on a death says nothing about it. If a commit of the run is on its way, that commit
+   * clears the mark by itself; were it to land first, this would make a suspect again of an innocent run.
    */
   private async unmark(claim: { session: string; runId: string; token: number; crashes: number }): Promise<void> {
     if (this.commits > 0) return this.open()
@@ -306,9 +319,9 @@ export class Isolation {
     if (this.suspect === runId && this.state === 'alone') this.open()
   }
 
-  /** Nobody is performed alone after all. */
+  /** No run is performed alone after all. */
   private leave(): void {
-    // Before the slot is free, so that nobody asks again at once.
+    // Before the slot is free, so that no claim follows at once.
     this.letOthersIn()
     this.slots.give(1)
     this.deps.resume()
@@ -332,7 +345,7 @@ export class Isolation {
     this.bound(null)
   }
 
-  /** Who was alone is so no longer. If others like it have waited for long, they are next, unless that lasts too long. */
+  /** The suspect is no longer alone. If other suspects have waited for long, they are next, unless that lasts too long. */
   private openOrGoOn(): void {
     const isOverdue = this.isDue && (this.dueAt ?? 0) + this.patienceMs <= this.now
     if (!isOverdue || this.stopped || this.now - this.closedAt > closedMs) return this.open()

@@ -1,6 +1,6 @@
-// The end of a run that the engine cannot move on: it fails by itself, or is cancelled if that was asked for, and harms no
-// other. Nothing is undone, because whoever would do that is what failed; but its last entry names the steps of its journal that
-// stay as they are. What was done and never recorded, nobody knows.
+// The end of a run that the engine cannot move on: it fails, or is cancelled if that was requested, and affects no other run.
+// Nothing is undone, because the frame that would do that is what failed; but its last entry names the steps of its journal
+// that are not undone. Work that was done and never recorded stays unknown.
 
 import type { Draft } from '../../core/model/entry.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
@@ -8,7 +8,7 @@ import type { Lease, Run, TerminalStatus } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { stepsNotUndone } from './not-undone.ts'
 
-/** Never rejects: what cannot even be failed is logged, and left to the lease. */
+/** Never rejects: a run that cannot even be failed is logged, and left to the lease. */
 export async function endWithoutFrame(engine: Engine, run: Run, lease: Lease, error: unknown): Promise<void> {
   engine.ports.logger.error(`Run ${run.id} cannot be performed and fails.`, { run: run.id, type: run.type, error })
   try {
@@ -40,8 +40,8 @@ async function commitEnd(engine: Engine, runId: string, lease: Lease, error: unk
       const reason = entry.kind === 'cancelled' ? entry.meta.reason : null
       return engine.runEnds.ended({ runId, status, seq, data: entry.data, reason })
     } catch (refusal) {
-      // What the run had sent before it was aborted landed in between, or somebody cancelled it: look again. It sends no
-      // more and is cancelled once, so this ends.
+      // A commit that the run had sent before it was aborted landed in between, or a client cancelled it: look again. The run
+      // sends no more and is cancelled once, so this ends.
       if (!isHoldfastError(refusal, 'STALE_WRITE') && !isHoldfastError(refusal, 'RUN_CANCELLING')) throw refusal
     }
   }

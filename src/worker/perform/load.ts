@@ -14,17 +14,17 @@ const entriesAtOnce = 1_000
 
 const nothing: Loaded = { entries: [], messages: [], cut: true }
 
-/** A claimed run about which something has to be read; its frame, if that is kept here. */
+/** A claimed run with the part of its journal or mailbox that is still to be read; its frame, if that is kept here. */
 export interface Unread {
   readonly run: Run
   readonly frame: Frame | null
   readonly request: LoadRequest
-  /** What was read of its journal; of its mailbox, or null if that is left to the frame. */
+  /** The entries read so far, and the messages; null if the mailbox is left to the frame. */
   readonly entries: Entry[]
   readonly messages: Claim['messages']
 }
 
-/** Who goes on with what was read. */
+/** Continues the runs whose journals were read. */
 export interface Reader {
   /** The whole journal is there. */
   open(claim: Claim): void
@@ -40,7 +40,7 @@ export function unreadMail(run: Run, frame: Frame): Unread {
   return { run, frame, entries: [], messages: null, request: mailRequest(run.id, frame.wakeNames) }
 }
 
-/** Its journal from the base on and, if anybody ever wrote to it, the first of its mailbox. */
+/** Its journal from the base on and, if a message was ever sent to it, the first page of its mailbox. */
 export function unreadJournal(run: Run): Unread {
   const { id, base, inbox } = run
   const request = { runId: id, after: base - 1, limit: entriesAtOnce, ...(inbox === 0 ? { mail: noMessages } : {}) }
@@ -48,8 +48,8 @@ export function unreadJournal(run: Run): Unread {
 }
 
 /**
- * Reads what these need, in as many loads as it takes, and begins each as soon as all of it is there. Who has got a part of
- * its journal stands behind those who have got nothing.
+ * Reads the journals of these runs, in as many loads as it takes, and begins each run as soon as all of its journal is there.
+ * A run that has got a part of its journal goes behind those that have got nothing.
  */
 export async function loadAll(store: Pick<Store, 'load'>, unread: readonly Unread[], reader: Reader): Promise<void> {
   let left = unread
@@ -75,10 +75,10 @@ export async function loadAll(store: Pick<Store, 'load'>, unread: readonly Unrea
   }
 }
 
-/** Begins a run if all of it was read; otherwise says what is left to read. */
+/** Begins a run if all of it was read; otherwise returns the rest to read. */
 function learn(one: Unread, page: Loaded, isFirst: boolean, reader: Reader): Unread | null {
   const { run, frame, request } = one
-  // What is cut is not known to be all, so the frame reads it by its names when a wait asks for it.
+  // A mailbox that was cut may have more messages, so the frame reads them by name when a wait asks for them.
   const mail = page.cut === true ? null : page.messages
   if (frame !== null) {
     reader.resume(run, frame, mail)
@@ -100,7 +100,7 @@ function learn(one: Unread, page: Loaded, isFirst: boolean, reader: Reader): Unr
   return { ...one, messages, request: { ...request, after: run.base - 1 + one.entries.length, mail: noMessages } }
 }
 
-/** Somebody deleted entries, or the database hides them from this process. */
+/** Entries were deleted, or the database hides them from this process. */
 function shorter({ id: runId, seq, base }: Run, found: number): HoldfastError {
   const entries = seq - base + 1
   return new HoldfastError(

@@ -1,32 +1,24 @@
-// What a run leaves behind that ends without undoing anything: the steps of its journal that a frame would have undone. By the
-// same rules as the history of a frame, which nobody has who gives a run up.
+// The steps that stay undone when a run ends without a frame: those of its journal that a frame would have undone, by the
+// same rules as the history of a frame, which does not exist when a run is given up.
 
 import type { Entry } from '../../core/model/entry.ts'
 import type { Run } from '../../core/model/run.ts'
-import { bytesAtOnce } from '../../engine/batch/message-reader.ts'
-import { noMessages } from '../../engine/batch/mailer.ts'
+import { loadJournal } from '../../engine/store/journal-pages.ts'
 import type { Store } from '../../store.ts'
-
-const entriesAtOnce = 1_000
 
 /** The names of its steps that may have happened and are not undone. Those whose undo has failed come first. */
 export async function stepsNotUndone(store: Pick<Store, 'load'>, run: Run): Promise<readonly string[]> {
   if (run.undo === 'none') return []
   const steps = new Steps()
-  for (let after = run.base - 1; after < run.seq;) {
-    const request = { runId: run.id, after, limit: entriesAtOnce, mail: noMessages }
-    const [page] = await store.load([request], bytesAtOnce)
-    const last = page?.entries.at(-1)
-    if (last === undefined) break
-    for (const entry of page?.entries ?? []) steps.add(entry)
-    after = last.seq
+  for await (const { entries } of loadJournal(store, run.id, { after: run.base - 1 })) {
+    for (const entry of entries) steps.add(entry)
   }
   return steps.notUndone
 }
 
 class Steps {
   private readonly failed: string[] = []
-  /** By name: the entry that says so. */
+  /** By name: the entry of the step. */
   private readonly toUndo = new Map<string, number>()
   private readonly begun = new Set<string>()
 

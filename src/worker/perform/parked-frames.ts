@@ -2,10 +2,11 @@
 // goes first. Losing a frame costs a replay, never correctness. One that can never be resumed is not kept.
 
 import type { Frame } from '../../core/definition/definition.ts'
+import { ChurningMap } from '../../core/runtime/churning-map.ts'
 
 export class Parked {
   private readonly limit: number
-  private readonly frames = new Map<string, Frame>()
+  private readonly frames = new ChurningMap<Frame>()
 
   constructor(limit: number) {
     this.limit = limit
@@ -29,9 +30,7 @@ export class Parked {
   }
 
   take(runId: string): Frame | undefined {
-    const frame = this.frames.get(runId)
-    this.frames.delete(runId)
-    return frame
+    return this.frames.take(runId)
   }
 
   clear(): void {

@@ -1,25 +1,23 @@
-// Moves leased runs on: finds or opens the frame of each, and sees to what is left when the frame departs.
-// Whatever a run does, it cannot harm another one or the worker itself.
+// Moves leased runs on: finds or opens the frame of each, and handles its departure. No run can harm another one or the
+// worker itself.
 
 import type { Acknowledged, Claim, Departure, Frame, Host } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import { isPortMissing } from '../../core/payload/payload.ts'
-import type { Cancel } from '../../core/runtime/ports.ts'
+import { ChurningMap } from '../../core/runtime/churning-map.ts'
 import type { Lease, Run, ControlRequest } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store.ts'
 import { DeferredReleases } from '../claim/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
+import { HeldRun } from './held-run.ts'
 import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
 import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
 
-/** The departure of what is about to begin. */
-const notYet = Promise.resolve()
-
-/** How soon a run that is over time is told so again. */
+/** How soon the timeout of a run that is over time is reported to its frame again. */
 const tellAgainMs = 1_000
 
 export interface PerformerOptions {
@@ -27,20 +25,6 @@ export interface PerformerOptions {
   readonly parked: number
   /** Called when the time for a run that is moving here is over, and again while it goes on all the same. */
   readonly timedOut: (runId: string) => void
-}
-
-interface Held {
-  readonly run: Run
-  readonly lease: Lease
-  readonly frame: Frame
-  /** Settles when what is left of it has been seen to. */
-  departed: Promise<void>
-  /** When it was last known to be alive, for workflows whose claims have a deadline. */
-  aliveAt: number
-  /** Of the time for the whole run; null if that has no bound. */
-  cancelTimeout: Cancel | null
-  /** Its slot is free already, because the commit with which it leaves is on its way. */
-  hasVacated: boolean
 }
 
 export interface Claims {
@@ -55,11 +39,13 @@ export class Performer implements Reader {
   private readonly slots: Slots
   private readonly parked: Parked
   private readonly timedOut: PerformerOptions['timedOut']
-  private readonly held = new Map<string, Held>()
+  private readonly held = new ChurningMap<HeldRun>()
   private readonly releases: Releases
   private readonly deferred: DeferredReleases
   /** Claims that were given back without having begun, and whose run may still be on its way here. */
   private readonly disowned = new Set<string>()
+  /** With the async context of the worker: a departure comes in that of the body that left, which the next body must not see. */
+  private readonly inContext: (work: () => void) => void
   /** Nothing may begin any more, and what moves is to be given back. */
   private isGivingBack = false
 
@@ -71,9 +57,10 @@ export class Performer implements Reader {
     this.releases = new Releases(engine)
     this.deferred = new DeferredReleases(engine, (run, lease) => this.releases.release(run, lease))
     this.timedOut = options.timedOut
+    this.inContext = engine.ports.scopes?.snapshot() ?? ((work) => work())
   }
 
-  /** Begins a suspect, in a slot that is already taken. What it counts was written before. */
+  /** Begins a suspect, in a slot that is already taken. Its crash count was written before. */
   beginIsolated(run: Run): Promise<void> {
     this.releases.isolatedRun = run
     return this.beginAll([run])
@@ -91,8 +78,8 @@ export class Performer implements Reader {
   }
 
   /**
-   * Begins runs that were just claimed, each in a slot that is already taken. Whatever they need to know is read at once: the
-   * journals of those that are not known here, and the mail of those that are.
+   * Begins runs that were just claimed, each in a slot that is already taken. One call reads all they need: the journals of
+   * runs that are not known here, and the messages of those that are.
    */
   async beginAll(claimed: readonly Run[], fresh: readonly Fresh[] = []): Promise<void> {
     const unread: Unread[] = []
@@ -103,9 +90,11 @@ export class Performer implements Reader {
       const parked = this.parked.take(run.id)
       const frame = parked !== undefined && parked.seq === run.seq ? parked : null
       const first = firsts.get(run.id)
+      // Only the whole journal opens a frame: with less, recorded steps would be performed again.
+      const isWhole = first?.seq === run.seq
       if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
       else if (frame !== null) unread.push(unreadMail(run, frame))
-      else if (first !== undefined) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
+      else if (first !== undefined && isWhole) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
       else unread.push(unreadJournal(run))
     }
     await loadAll(this.engine.store, unread, this)
@@ -116,7 +105,7 @@ export class Performer implements Reader {
     this.open({ run, lease, entries, messages: run.inbox === 0 ? [] : null })
   }
 
-  /** A claim that nobody here knew of is given back: should its run be about to begin after all, it must not. */
+  /** A claim that was unknown here is given back: if its run is about to begin after all, it must not. */
   disown(runId: string, token: number): void {
     this.disowned.add(`${runId} ${token}`)
   }
@@ -125,14 +114,27 @@ export class Performer implements Reader {
     const { run, lease } = claim
     if (this.isVoid(run, lease)) return
     const definition = this.engine.registry.find(run.type, run.version)
+    let held: HeldRun | null = null
     try {
       if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
       const frame = definition.open(this.host, claim)
-      this.follow(this.hold(run, lease, frame), frame.start())
+      held = this.newHeld(run, lease, frame)
+      frame.start(held)
+      this.hold(held)
     } catch (error) {
+      this.forget(held, error)
       void endWithoutFrame(this.engine, run, lease, error)
-      this.slots.give(1)
     }
+  }
+
+  /** A frame that could not begin: its run is not held here, and its slot is free. */
+  private forget(held: HeldRun | null, error: unknown): void {
+    this.slots.give(1)
+    if (held === null) return
+    held.isForgotten = true
+    held.cancelTimeout?.()
+    if (this.held.get(held.run.id) === held) this.held.delete(held.run.id)
+    held.frame.abort(error)
   }
 
   /** True if a claim was given back, or lost with its session, before it could begin: then its slot is free again. */
@@ -158,7 +160,7 @@ export class Performer implements Reader {
     for (const { frame } of this.held.values()) frame.giveBack()
   }
 
-  /** What is still under way is not waited for any longer. Tells how many runs that is of. */
+  /** Stops waiting for attempts under way. Returns the number of runs concerned. */
   abandonAll(): number {
     const held = [...this.held.values()]
     for (const { frame } of held) frame.abandon()
@@ -170,7 +172,7 @@ export class Performer implements Reader {
     return this.releases.settled()
   }
 
-  /** What may be claimed of these now. */
+  /** Those of the selectors that may be claimed now. */
   claimable(selectors: readonly ClaimSelector[]): readonly ClaimSelector[] {
     return this.deferred.claimable(selectors)
   }
@@ -185,7 +187,7 @@ export class Performer implements Reader {
     return this.parked.has(runId)
   }
 
-  /** What is moving here. The deadlines of the lively move on. */
+  /** The claims of runs that are moving here. The deadlines of the lively ones are extended. */
   claims(lively: ReadonlyMap<string, number>): Claims {
     const now = this.engine.ports.clock.monotonic()
     const [claims, overdue]: [HeldClaim[], HeldClaim[]] = [[], []]
@@ -209,12 +211,12 @@ export class Performer implements Reader {
     if (token === null || held?.lease.token === token) held?.frame.abort(reason)
   }
 
-  /** Somebody wants a run that may be moving here cancelled or paused, or nothing of it any more. */
+  /** A run that may be moving here has a control request, or null: it was withdrawn. */
   applyControl(runId: string, controlRequest: ControlRequest | null): void {
     this.held.get(runId)?.frame.applyControl(controlRequest)
   }
 
-  /** More messages have arrived for a run that may be moving here: so many, null if nobody has counted. */
+  /** More messages have arrived for a run that may be moving here: `inbox` is their number, null if they were not counted. */
   messageArrived(runId: string, inbox: number | null): void {
     this.held.get(runId)?.frame.mail(inbox)
   }
@@ -237,7 +239,7 @@ export class Performer implements Reader {
     this.held.get(runId)?.frame.fail(error)
   }
 
-  /** Stops everything at once and says what was held. */
+  /** Stops everything at once and returns the leases that were held. */
   abort(reason: unknown): readonly ReleasedLease[] {
     const held = [...this.held.values()]
     this.held.clear()
@@ -254,13 +256,17 @@ export class Performer implements Reader {
   private isStillLeaving(run: Run, fresh: readonly Fresh[]): boolean {
     const held = this.held.get(run.id)
     if (held?.frame.isLeaving !== true) return false
-    void held.departed.then(() => this.beginAll([run], fresh))
+    const before = held.next
+    held.next = () => {
+      before?.()
+      void this.beginAll([run], fresh)
+    }
     return true
   }
 
   /**
-   * A claim that lasted too long may come back to the worker that was too slow. The old one is nobody's any more, and what
-   * waits until nothing moves here must not wait for it.
+   * A run whose claim lasted too long may be claimed again by the worker that was too slow. The old claim is void, and work
+   * that waits until nothing moves here must not wait for it.
    */
   private supersede(runId: string): void {
     const held = this.held.get(runId)
@@ -277,7 +283,7 @@ export class Performer implements Reader {
     this.releases.release(run, leaseOf(run))
   }
 
-  /** It stays so until somebody acts: given back at once, it would come again at once. */
+  /** Its journal stays incomplete until an operator acts: given back at once, the run would be claimed again at once. */
   incomplete(run: Run, error: HoldfastError): void {
     this.slots.give(1)
     this.deferred.addUnreadable(run, leaseOf(run), error)
@@ -286,16 +292,22 @@ export class Performer implements Reader {
   resume(run: Run, frame: Frame, messages: Claim['messages']): void {
     const lease = leaseOf(run)
     if (this.isVoid(run, lease)) return
-    this.follow(this.hold(run, lease, frame), frame.resume({ run, lease, entries: [], messages }))
+    const held = this.newHeld(run, lease, frame)
+    try {
+      frame.resume({ run, lease, entries: [], messages }, held)
+      this.hold(held)
+    } catch (error) {
+      this.forget(held, error)
+      this.lost(run, lease, error)
+    }
   }
 
-  private hold(run: Run, lease: Lease, frame: Frame): Held {
-    const aliveAt = this.engine.ports.clock.monotonic()
-    return { run, lease, frame, departed: notYet, aliveAt, cancelTimeout: null, hasVacated: false }
+  private newHeld(run: Run, lease: Lease, frame: Frame): HeldRun {
+    return new HeldRun(this, run, lease, frame, this.engine.ports.clock.monotonic())
   }
 
   /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
-  private watchTimeout(held: Held): void {
+  private watchTimeout(held: HeldRun): void {
     const { timeoutAt, id } = held.run
     if (timeoutAt === null) return
     const { clock, ports } = this.engine
@@ -306,36 +318,45 @@ export class Performer implements Reader {
     held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
   }
 
-  private follow(held: Held, departure: Promise<Departure>): void {
-    const { id } = held.run
-    this.held.set(id, held)
+  private hold(held: HeldRun): void {
+    this.held.set(held.run.id, held)
     this.watchTimeout(held)
-    held.departed = departure.then((how) => {
-      held.cancelTimeout?.()
-      const wasHeld = this.held.get(id) === held && this.held.delete(id)
-      if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
-      if (held.hasVacated) this.slots.left()
-      else this.slots.give(1)
-      // What was aborted is given back by whoever aborted it.
-      if (wasHeld) this.depart(held, how)
-      // Nobody holds it any more, and its time goes on.
-      if (held.run.timeoutAt !== null && how.kind !== 'ended') this.engine.onDeadline(held.run.timeoutAt)
+  }
+
+  /** The frame of a run has left. Only that held run says so. */
+  departed(held: HeldRun, how: Departure): void {
+    this.inContext(() => {
+      this.settle(held, how)
+      held.next?.()
     })
   }
 
-  /** Goes on in the same slot and under the same lease, if this process knows what the run has become. */
-  private beginAnew({ run, lease }: Held, { as, input, inbox }: Extract<Departure, { kind: 'continued' }>): void {
+  private settle(held: HeldRun, how: Departure): void {
+    const { id, timeoutAt } = held.run
+    held.cancelTimeout?.()
+    const wasHeld = this.held.get(id) === held && this.held.delete(id)
+    if (wasHeld && how.kind === 'continued') return this.beginAnew(held, how)
+    if (held.hasVacated) this.slots.left()
+    else this.slots.give(1)
+    // The code that aborts a run also gives it back.
+    if (wasHeld) this.depart(held, how)
+    // The run has no holder any more, and its timeout still counts.
+    if (timeoutAt !== null && how.kind !== 'ended') this.engine.onDeadline(timeoutAt)
+  }
+
+  /** Goes on in the same slot and under the same lease, if this process knows the workflow that the run has become. */
+  private beginAnew({ run, lease }: HeldRun, { as, input, inbox }: Extract<Departure, { kind: 'continued' }>): void {
     const anew: Run = { ...run, ...as, seq: input.seq, base: input.seq, inbox, undo: 'none', crashes: 0 }
     if (this.engine.registry.find(as.type, as.version) === undefined) {
       this.slots.give(1)
       this.engine.unclaimedWarning.expect(as.type, run.id)
       return this.releases.release(anew, lease)
     }
-    // At once, without a look at the mailbox: between two frames the run would be known to nobody here.
+    // At once, without reading the mailbox: between two frames the run would be unknown here.
     this.open({ run: anew, lease, entries: [input], messages: inbox === 0 ? [] : null })
   }
 
-  private depart({ run, lease, frame }: Held, departure: Departure): void {
+  private depart({ run, lease, frame }: HeldRun, departure: Departure): void {
     switch (departure.kind) {
       case 'ended': {
         const { status, seq, data, reason } = departure
@@ -345,7 +366,7 @@ export class Performer implements Reader {
         this.parked.put(run.id, frame)
         return this.engine.onReady()
       case 'released':
-      // The run was aborted while it began anew: whoever aborted it has given it back.
+      // The run was aborted while it began anew: the code that aborted it has given it back.
       case 'continued':
         return this.engine.onReady()
       case 'given-back':
@@ -373,7 +394,7 @@ export class Performer implements Reader {
   }
 }
 
-/** Something has come that the frame may wait for. */
+/** A message has arrived that the frame may wait for. */
 function hasMail({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
   return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }

@@ -5,12 +5,12 @@
 //   taken   → leaving   the commit with which the run leaves is on its way. No code of the run executes any more, so the next run
 //                       may begin: a worker with few slots sends as many ends together as one with many
 //   leaving → free      the answer has come: the run has left
-//   leaving → taken     the store answered otherwise, because somebody cancelled the run, say: it goes on here. For that moment
-//                       one run more than the limit may be moving
+//   leaving → taken     the store refused, for example because a client cancelled the run: it goes on here. For that moment one
+//                       run more than the limit may be moving
 //
 // How many are leaving is bounded: should the process die, they are performed again.
 
-/** Two flushes of the committer, which is what can be on its way. */
+/** Two flushes of the committer, the most that can be on its way. */
 const mostLeaving = 1_000
 
 export interface SlotListener {

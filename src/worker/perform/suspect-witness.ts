@@ -1,28 +1,32 @@
-// Says of a suspect that was performed in isolation here, and was lost, that its process lives: it had stood still, or could not reach
-// the store, and others took it for dead. Nobody else can know that. A process that has died says nothing, and its death counts.
+// Takes back the crash of a suspect that was performed in isolation here, and was lost, although this process lives: it was
+// suspended, or could not reach the store, and another worker declared it dead. Only this process can know that. A process that
+// has died takes nothing back, and its death counts.
 //
-// The witness looks at each such run from its mark on, every so often and for as long as the process lives:
+// The witness looks at each such run from its mark on, at intervals and for as long as the process lives:
 //
-//   held          by this process or by another one: it is looked at again. Whoever holds it may commit something, and then
-//                 nothing counts any more; or lose it, too, and then both counts are false
-//   given back    nobody's, and nothing was written since the claim: no loss was counted, and there is nothing to say
-//   nobody's      and its journal says that the loss of this very claim counts → one crash is taken back, once: the request has
-//                 an id, and names the end of the journal that was read. If that has moved on, it is looked at again
-//   anything else nothing is left to say: no loss was counted, it counts no more, people have paused the run, or it is over
+//   held          by this process or by another one: it is looked at again. The holder may commit something, and then nothing
+//                 counts any more; or lose it, too, and then both counts are false
+//   given back    it has no holder, and nothing was written since the claim: no loss was counted, and nothing is taken back
+//   no holder     and its journal says that the loss of this very claim counts → one crash is taken back, once: the request has
+//                 an id, and names the end of the journal that was read. If the journal has grown, it is looked at again
+//   anything else nothing is left to do: no loss was counted, it counts no more, an operator has paused the run, or it is over
 //
-// A run may also be taken from a process that is awake, at the deadline of its workflow, because its step has fallen silent. That
-// is its own doing, and counts, unless the process was silent for as long.
+// A run may also be taken from a process that is awake, at the deadline of its workflow, because its step has stopped its
+// heartbeats. That is the run's own fault, and counts, unless the process was silent for as long.
 
 import type { Entry } from '../../core/model/entry.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
-import { diedIsolated } from '../../core/rules/suspect.ts'
+import { diedIsolated } from '../../core/rules/claims/suspect.ts'
 import type { Engine } from '../../engine/engine.ts'
 
 /** How often it looks, or three times in the shortest lease of the claim. */
 const longestPauseMs = 5_000
 
-/** So many losses may follow on one. Whoever had to read more has waited for a long time, and others have decided. */
+/**
+ * At most so many losses are read after the first. A witness that had to read more has waited so long that the run was
+ * decided elsewhere.
+ */
 const mostEntries = 200
 
 interface Claim {
@@ -74,7 +78,7 @@ export class Witness {
     this.lookLater(claim)
   }
 
-  /** Whoever claims a run where it was claimed before has it given back: an earlier claim of it was not lost. */
+  /** A run that is claimed with the same journal end as before was given back: an earlier claim of it was not lost. */
   private forgetGivenBack({ id, seq }: Run): void {
     for (const claim of this.claims) {
       if (claim.run.id !== id || claim.run.seq !== seq) continue
@@ -83,7 +87,7 @@ export class Witness {
     }
   }
 
-  /** Looks a last time at what is not decided. */
+  /** Looks a last time at the undecided claims. */
   async stop(): Promise<void> {
     this.stopped = true
     for (const { cancel } of this.claims) cancel()
@@ -105,7 +109,7 @@ export class Witness {
     else if (!this.stopped && this.claims.has(claim)) this.lookLater(claim)
   }
 
-  /** Tells whether there is, or may be, something left to say. */
+  /** Tells whether there is, or may be, a crash to take back. */
   private async isOpen(claim: Claim): Promise<boolean> {
     const { store, ports } = this.engine
     const { id: runId, seq } = claim.run
@@ -134,15 +138,19 @@ export class Witness {
     return false
   }
 
-  /** The session was found dead; or the claim was past the deadline of its workflow, and nothing was heard from here for so long. */
+  /**
+   * The session was found dead; or the claim was past the deadline of its workflow, and nothing was heard from here for so
+   * long.
+   */
   private wasSilent({ run, silentMs, leaseMs }: Claim): boolean {
     return run.session !== this.engine.session || silentMs >= leaseMs
   }
 }
 
 /**
- * Tells whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was held,
- * nobody else wrote, so the loss is the first entry after the claim. Whenever crashes are counted anew, the first is number 1.
+ * Tells whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
+ * held, only its holder wrote, so the loss is the first entry after the claim. Whenever crashes are counted anew, the first
+ * is number 1.
  */
 function counts([loss, ...rest]: readonly Entry[], claimed: Run, run: Run): boolean {
   if (loss?.kind !== 'crashed' || loss.meta.session !== claimed.session || !diedIsolated(loss.meta)) return false

@@ -2,7 +2,7 @@
 // them. What a statement reads or writes here, it reads or writes there.
 
 import type { Entry } from '../../../src/core/model/entry.ts'
-import type { MessageDraft, WaitRow } from '../../../src/core/rules/unit-of-work.ts'
+import type { MessageDraft, WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { ChoreRow } from '../../../src/core/model/chore.ts'
 import { uniqueText } from '../../../src/core/model/key.ts'
 import type { Fate, Message, DeliveryOutcome } from '../../../src/core/model/message.ts'

@@ -18,7 +18,7 @@ export class Appends {
   private readonly entries: EntryRow[] = []
   private readonly ranges: FeedRow['ranges'][number][] = []
 
-  /** Entries that come after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  /** Entries that come after `seq`; the transition's id stands on the first. The feed tells of the last `fed` of them. */
   add({ runId, seq, drafts, transition, at, fed }: Appended): void {
     if (drafts.length === 0) return
     for (const [index, { kind, name, meta, data }] of drafts.entries()) {
@@ -28,6 +28,11 @@ export class Appends {
     }
     const last = seq + drafts.length
     if (fed > 0) this.ranges.push([runId, last - fed + 1, last])
+  }
+
+  /** Whether an entry that is appended to a run carries this transition id. */
+  has(runId: string, transition: string): boolean {
+    return this.entries.some((one) => one.runId === runId && one.entry.transition === transition)
   }
 
   /** The last entry that is appended to a run. */

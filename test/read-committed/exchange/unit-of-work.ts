@@ -1,7 +1,7 @@
-// The rows that the rules of `core/rules/exchange.ts` read and write, lent by one transaction: what it locked, what it has seen in the
+// The rows that the rules of `core/rules/messages/exchange.ts` read and write, lent by one transaction: what it locked, what it has seen in the
 // statement after the locks, and what the rules have made of both since. Nothing is written before they are done.
 //
-// Without locks the same rules tell who would have to be locked. With locks, to reach anybody else means to begin again.
+// Without locks the same rules tell who would have to be locked. With locks, to reach any other run means to begin again.
 
 import {
   afterOthers,
@@ -13,9 +13,11 @@ import {
   type WaitPosition,
 } from '../../../src/core/model/chore.ts'
 import type { Entry } from '../../../src/core/model/entry.ts'
-import { conclude, hasParted, firstUnread, firstWaiters, longestFirst } from '../../../src/core/rules/exchange.ts'
-import type { UnitOfWork, MessageDraft, UnreadPage, WaiterPage, WaitRow } from '../../../src/core/rules/unit-of-work.ts'
-import { deliveryOutcomeOf, type Fate, type Message } from '../../../src/core/model/message.ts'
+import type { ChangeWork } from '../../../src/core/rules/change.ts'
+import { withMessage, type DeliveryWork, type NewMessage } from '../../../src/core/rules/messages/deliver.ts'
+import { firstUnread, firstWaiters, longestFirst } from '../../../src/core/rules/messages/exchange.ts'
+import type { MessageDraft, UnreadPage, WaiterPage, WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
+import type { DeliveryOutcome, Fate, Message } from '../../../src/core/model/message.ts'
 import type { Rewrite } from '../../../src/core/rules/rewrite.ts'
 import { isTerminal, type Run } from '../../../src/core/model/run.ts'
 import type { Transition } from '../../../src/core/model/transition.ts'
@@ -44,7 +46,7 @@ export interface TouchedRows {
   readonly topics: ReadonlySet<string>
 }
 
-export class LockedUnitOfWork implements UnitOfWork {
+export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
   readonly now: number
   readonly rewrites: Rewrites
   readonly topics: Topics
@@ -79,7 +81,7 @@ export class LockedUnitOfWork implements UnitOfWork {
   }
 
   get view(): Snapshot {
-    if (this.lent.view === null) throw new Overtaken('Somebody is reached, and nobody has looked')
+    if (this.lent.view === null) throw new Overtaken('A run is reached, and nothing was looked at')
     return this.lent.view
   }
 
@@ -225,15 +227,27 @@ export class LockedUnitOfWork implements UnitOfWork {
   }
 
   put(draft: MessageDraft): void {
+    this.receive(draft)
+  }
+
+  outcomeOf({ runId, id }: NewMessage): DeliveryOutcome | undefined {
+    return this.message(runId, id)?.outcome
+  }
+
+  depth({ id }: Run, most: number): number {
+    return this.unread(id, 0, most).messages.length
+  }
+
+  receive(draft: MessageDraft): DeliveryOutcome {
     const row = this.row(draft.runId)
     if (row === undefined) throw new TypeError(`There is no run ${draft.runId}`)
-    const outcome = deliveryOutcomeOf(row, draft.name)
-    const isWoken = outcome === 'delivered' && row.deletedAt === null
-    const position = row.inbox + 1
-    this.rewrites.patch(row.id, { inbox: position, ...(isWoken ? wokenAt(row, this.now) : {}) })
-    this.news.set(messageText(draft), newMail(row, draft, position, this.now, outcome))
+    const { run, outcome, isWoken } = withMessage(row, draft.name, this.now)
+    const { inbox, readiness, due } = run
+    this.rewrites.patch(row.id, isWoken ? { inbox, readiness, due } : { inbox })
+    this.news.set(messageText(draft), newMail(row, draft, inbox, this.now, outcome))
     if (isWoken) this.x.hints.push({ kind: 'ready', type: row.type })
     else if (row.session !== null) this.x.hints.push({ kind: 'mail', runId: row.id })
+    return outcome
   }
 
   /** What lies in the mailbox of a new run from the beginning. */
@@ -253,8 +267,12 @@ export class LockedUnitOfWork implements UnitOfWork {
   }
 
   rewrite(before: Run, write: Rewrite): void {
+    this.write(before, write, null)
+  }
+
+  write(before: Run, write: Rewrite, transition: string | null): void {
     const row = this.row(before.id)
-    if (row !== undefined) this.rewrites.write(row, write, null)
+    if (row !== undefined) this.rewrites.write(row, write, transition)
   }
 
   markWatched({ id, watched }: Run): void {
@@ -302,19 +320,8 @@ export class LockedUnitOfWork implements UnitOfWork {
 }
 
 /** The unit of work of what looks at nothing of its own. */
-export function lendBooks(x: Execution, lent: Lent): LockedUnitOfWork {
+export function lendUnitOfWork(x: Execution, lent: Lent): LockedUnitOfWork {
   return new LockedUnitOfWork(x, lent)
-}
-
-/** Whatever has ended or removed a run, those who watch it are told, and what it has not read finds its way. */
-export function concludeIfParted(unitOfWork: LockedUnitOfWork, before: RunRow): void {
-  const now = unitOfWork.run(before.id)
-  if (now !== undefined && hasParted(before, now)) conclude(unitOfWork, now)
-}
-
-/** A run that is due already keeps its place: whoever is written to often must not be claimed last. */
-function wokenAt({ due }: RunRow, now: number): Partial<RunRow> {
-  return { readiness: 'ready', due: Math.min(due ?? now, now) }
 }
 
 function messageText({ runId, id }: { readonly runId: string; readonly id: string }): string {

@@ -95,7 +95,7 @@ describe('a body that hangs on something of its own', () => {
     await held.cancel('no more')
     const again = rig.claim(held.runId)
     const frame = flow.open(rig.host, again)
-    const departure = frame.start()
+    const departure = new Promise((resolve) => frame.start({ departed: resolve }))
     await rig.pass(29_999)
     expect(await held.status()).toBe('cancelling')
     await rig.pass(1)

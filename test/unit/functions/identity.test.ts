@@ -19,6 +19,15 @@ describe('the identity of a call', () => {
     expect(names).toEqual(['charge', 'refund', 'charge#2', 'charge#3'])
   })
 
+  it('PQ-A6 is counted the same for many names', async () => {
+    const all = Array.from({ length: 20 }, (_, n) => `charge ${n}`)
+    const names = await namesOf(async (ctx) => {
+      for (const name of all) await ctx.step(name, () => 1)
+      for (const name of all) await ctx.step(name, () => 1)
+    })
+    expect(names).toEqual([...all, ...all.map((name) => `${name}#2`)])
+  })
+
   it('is not shared by a name that looks like the identity of another call', async () => {
     const names = await namesOf(async (ctx) => {
       await ctx.step('charge#2', () => 1)

@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../../src/core/definition/definition.ts'
+import { silentListener } from '../../../src/core/runtime/silent-host.ts'
 import { workflow } from '../../../src/functions/api/workflow.ts'
 import { FunctionRig } from '../../support/function-rig.ts'
 
@@ -28,7 +29,7 @@ async function heapPerFrame(how: 'in memory' | 'replayed'): Promise<number> {
   const ids: string[] = []
   for (let at = 0; at < runs; at += 1) {
     const held = await rig.start(flow)
-    void held.frame.start()
+    held.frame.start(silentListener)
     frames.push(held.frame)
     ids.push(held.runId)
   }
@@ -38,7 +39,8 @@ async function heapPerFrame(how: 'in memory' | 'replayed'): Promise<number> {
   for (const [at, id] of ids.entries()) {
     const claim = rig.claim(id)
     const frame = frames[at] ?? flow.open(rig.host, { ...claim, entries: structuredClone(claim.entries) })
-    void (how === 'replayed' ? frame.start() : frame.resume({ ...claim, entries: [] }))
+    if (how === 'replayed') frame.start(silentListener)
+    else frame.resume({ ...claim, entries: [] }, silentListener)
     frames[at] = frame
   }
   await rig.quiet()

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Chore } from '../../../src/core/model/chore.ts'
-import type { WaitRow } from '../../../src/core/rules/unit-of-work.ts'
+import type { WaitRow } from '../../../src/core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../src/core/model/message.ts'
 import type { Run } from '../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../src/core/model/topic.ts'

@@ -1,5 +1,4 @@
-// The entries of all runs that the feed tells of, in commit order, as two arrays side by side: an object for each would double
-// what an entry costs.
+// The entries of the feed, in commit order, as two arrays side by side: an object for each would double the cost of an entry.
 
 import type { Entry } from '../../../core/model/entry.ts'
 import type { Change } from '../../../store.ts'

@@ -1,6 +1,6 @@
-// A binary heap whose members know where they stand in it, so that any of them can leave at once.
-// A member stands in at most one heap, and what orders it must not change while it does: take it out, change it, put it
-// back. (Members that left lazily and changed meanwhile once hid others beneath them: a timer came due and nobody saw.)
+// A binary heap whose members know their index in it, so that any of them can leave at once. A member is in at most one heap,
+// and its order must not change while it is: take it out, change it, put it back. (Members that left lazily and changed
+// meanwhile once hid others beneath them: a timer came due unnoticed.)
 
 export interface Placed {
   /** Where the member stands in its heap; -1 while it stands in none. Only the heap writes it. */

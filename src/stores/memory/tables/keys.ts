@@ -10,14 +10,9 @@ export class Keys {
   private readonly unique = new Map<string, Row>()
   private readonly idempotent = new Map<string, Row>()
 
-  /** Who is in the way of a new run, and by what. */
-  obstacle(
-    run: Keyed & Pick<NewRun, 'idempotencyKey'>,
-  ): { readonly taken: 'idempotency-key' | 'key'; readonly row: Row } | null {
-    const same = run.idempotencyKey === null ? undefined : this.idempotent.get(pair(run.type, run.idempotencyKey))
-    if (same !== undefined) return { taken: 'idempotency-key', row: same }
-    const row = this.holder(run)
-    return row === undefined ? null : { taken: 'key', row }
+  /** The run that was started as this type with this idempotency key. */
+  sameStart({ type, idempotencyKey }: Pick<NewRun, 'type' | 'idempotencyKey'>): Row | undefined {
+    return idempotencyKey === null ? undefined : this.idempotent.get(pair(type, idempotencyKey))
   }
 
   /** The live run, other than this one, that has the business key which this one has or would have. */
@@ -27,7 +22,7 @@ export class Keys {
     return row === undefined || row.id === run.id ? undefined : row
   }
 
-  /** Gives back what the row has taken, before it changes. */
+  /** Frees the keys of the row, before it changes. */
   free(row: Row): void {
     if (row.key !== null) {
       const text = uniqueText(row)
@@ -39,7 +34,7 @@ export class Keys {
     }
   }
 
-  /** Takes what the row, as it is now, has a claim to. */
+  /** Takes the keys that belong to the row as it is now. */
   take(row: Row): void {
     if (row.deletedAt !== null) return
     if (row.key !== null && row.endedAt === null) {

@@ -1,13 +1,13 @@
-// Who is to be claimed next. Each type and version has a queue of its own: a heap of ready runs in the order in which they
-// are claimed, a heap of timed ones by due time, from which they move over when that comes, and a heap of suspects, due or
-// not, which are claimed in isolation. A row stands in at most one heap; `readiness` says in which.
+// The runs in the order of claims. Each type and version has a queue of its own: a heap of ready runs in the order in which
+// they are claimed, a heap of timed ones by due time, from which they move over when that comes, and a heap of suspects, due
+// or not, which are claimed in isolation. A row is in at most one heap; `readiness` says in which.
 
-import { placesOf } from '../../../core/rules/claim-order.ts'
+import { placesOf } from '../../../core/rules/claims/claim-order.ts'
 import type { Selector } from '../../../store.ts'
 import { Heap } from './heap.ts'
 import type { Row } from './row.ts'
 
-/** The runs of one type and version that nobody holds and that time or a worker will move. */
+/** The runs of one type and version that have no holder and that time or a worker will move. */
 export class Queue {
   readonly ready = new Heap<Row>(claimedBefore)
   readonly timed = new Heap<Row>(dueBefore)
@@ -149,7 +149,7 @@ function dueBefore(a: Row, b: Row): boolean {
   return dueA === dueB ? a.id < b.id : dueA < dueB
 }
 
-/** Whoever stands in a queue is due at some time. */
+/** Every row in a queue has a due time. */
 function dueOf(row: Row): number {
   return row.due ?? 0
 }

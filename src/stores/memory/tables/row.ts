@@ -5,24 +5,17 @@ import type { KeyScope } from '../../../core/model/key.ts'
 import type { TakenMessage } from '../../../core/invariants/invariant.ts'
 import type { Fate, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Readiness, Run, RunStatus, UndoState, ControlRequest } from '../../../core/model/run.ts'
-import { bytesOf, cutBy, type LoadBudgets } from '../../load-budget.ts'
-import {
-  messagesAtOnce,
-  type Loaded,
-  type LoadRequest,
-  type MailboxRequest,
-  type Message,
-  type NewRun,
-  type PayloadRewrite,
-} from '../../../store.ts'
+import { loadPage, type Loaded, type LoadRequest } from '../../../core/rules/claims/load.ts'
+import type { LoadBudgets } from '../../../core/rules/claims/load-budget.ts'
+import type { DeadLetter, Message, NewRun, PayloadRewrite } from '../../../store.ts'
 
-/** A message, and what its sender was told: it is told the same again if it repeats itself. */
+/** A message, and the answer to its sender: a repeated message gets the same answer. */
 export interface Kept {
   readonly message: Message
   readonly outcome: DeliveryOutcome
   /** The entry with which the run took it; it stays known, so that delivering it again changes nothing. */
   takenBy: number | null
-  /** What became of it, if nobody read it. */
+  /** Its fate, if its run left it unread. */
   fate: Fate | null
 }
 
@@ -31,7 +24,7 @@ export class Row {
   readonly shard: number
   type: string
   version: number
-  /** What it was when it was started: its idempotency key belongs to that. */
+  /** The type as which it was started: its idempotency key belongs to that. */
   readonly startedAs: string
   readonly key: string | null
   readonly keyScope: KeyScope
@@ -93,11 +86,6 @@ export class Row {
     return this.entries.length
   }
 
-  /** A page of the journal, copied: nobody who gets it can change what is kept. */
-  page(after: number, limit: number): Entry[] {
-    return this.entries.slice(after, after + limit).map(copied)
-  }
-
   /** Takes messages out of the mailbox, with this entry. */
   take(ids: readonly string[], seq: number): void {
     for (const id of ids) {
@@ -106,13 +94,13 @@ export class Row {
     }
   }
 
-  /** What nobody has taken out of the mailbox, copied. */
+  /** The messages that no transition has taken out of the mailbox, copied. */
   messages(): Message[] {
     if (this.mailbox === null) return []
     return [...this.mailbox.values()].filter(({ takenBy }) => takenBy === null).map(({ message }) => ({ ...message }))
   }
 
-  /** How many messages nobody has taken, counted up to that many. */
+  /** How many messages no transition has taken, counted up to that many. */
   unread(most: number): number {
     let count = 0
     for (const { takenBy } of this.mailbox?.values() ?? []) {
@@ -122,7 +110,7 @@ export class Row {
     return count
   }
 
-  /** A message of one of these names came after a position, and nobody has taken it. */
+  /** A message of one of these names came after a position, and no transition has taken it. */
   hasMail(after: number, names: readonly string[]): boolean {
     for (const { message, takenBy } of this.mailbox?.values() ?? []) {
       if (takenBy === null && message.position > after && names.includes(message.name)) return true
@@ -130,7 +118,15 @@ export class Row {
     return false
   }
 
-  /** What was taken out of it, and when. */
+  /** Messages that were given up, and that are kept for people. */
+  deadLetters(): DeadLetter[] {
+    const { status, endedAt } = this
+    return [...(this.mailbox?.values() ?? [])].flatMap(({ message, fate }) =>
+      fate === 'dead' ? [{ ...message, status, endedAt }] : [],
+    )
+  }
+
+  /** The messages that were taken out of it, and when. */
   taken(): TakenMessage[] {
     if (this.mailbox === null) return []
     return [...this.mailbox.values()].flatMap(({ message: { id, position }, takenBy }) =>
@@ -138,27 +134,10 @@ export class Row {
     )
   }
 
-  load({ after, limit, latest, mail }: LoadRequest, bounds: LoadBudgets): Loaded {
-    const entries =
-      latest === undefined
-        ? bounds.entries.take(this.page(after, limit), bytesOf)
-        : this.latest(latest.kind, latest.name)
-    const found = mail === undefined ? this.messages().slice(0, messagesAtOnce) : this.mail(mail)
-    return { entries, messages: bounds.messages.take(found, bytesOf), ...cutBy(bounds) }
-  }
-
-  private latest(kind: Entry['kind'], name: string): Entry[] {
-    const entry = this.entries.findLast((one) => one.kind === kind && one.name === name)
-    return entry === undefined ? [] : [copied(entry)]
-  }
-
-  private mail({ names, limit }: MailboxRequest): Message[] {
-    const left = new Map(names.map((name) => [name, limit]))
-    return this.messages().filter(({ name }) => {
-      const more = left.get(name) ?? 0
-      left.set(name, more - 1)
-      return more > 0
-    })
+  /** The page that a holder asked for, copied. */
+  load(request: LoadRequest, bounds: LoadBudgets): Loaded {
+    const { entries, ...rest } = loadPage(this.entries, this.messages(), request, bounds)
+    return { entries: entries.map(copied), ...rest }
   }
 
   /** The same payloads under another key. */
@@ -174,14 +153,14 @@ export class Row {
     }
   }
 
-  /** Makes the row what a decision says. Its queue is not told, nor is its journal. */
+  /** Copies a decided row into this one. Its queue and its journal are not changed. */
   adopt(run: Run): void {
     this.status = run.status
     this.readiness = run.readiness
     this.due = run.due
     this.controlRequest = run.controlRequest === null ? null : { ...run.controlRequest }
     this.undo = run.undo
-    this.wakeNames = run.wakeNames
+    this.wakeNames = run.wakeNames?.slice() ?? null
     this.crashes = run.crashes
     this.token = run.token
     this.session = run.session

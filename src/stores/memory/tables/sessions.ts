@@ -1,5 +1,5 @@
-// Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
-// ends itself. It never comes back: a process that was thought dead must begin anew, under a new id.
+// The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
+// ends itself. It never comes back: a process that was declared dead must begin anew, under a new id.
 
 import type { BeatRequest } from '../../../store.ts'
 
@@ -39,12 +39,8 @@ export class Sessions {
     return this.sessions.get(id)?.ended === false
   }
 
-  /** When the next of those that live runs out. */
-  nextExpiry(): number | null {
-    let next: number | null = null
-    for (const { ended, aliveUntil } of this.sessions.values()) {
-      if (!ended && (next === null || aliveUntil < next)) next = aliveUntil
-    }
-    return next
+  /** When each of those that live runs out. */
+  expiries(): readonly number[] {
+    return [...this.sessions.values()].filter(({ ended }) => !ended).map(({ aliveUntil }) => aliveUntil)
   }
 }

@@ -2,15 +2,14 @@
 // and leaves rows, queues, keys and bounds in agreement.
 
 import { defaultPageLimits, type PageLimits } from '../../../core/model/chore.ts'
-import { nearDeadline } from '../../../core/rules/deadline.ts'
+import { nearDeadline } from '../../../core/rules/claims/deadline.ts'
 import type { Draft, Entry } from '../../../core/model/entry.ts'
-import { hasParted } from '../../../core/rules/exchange.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import { isTerminal, type Lease, type Run } from '../../../core/model/run.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { Bounds } from './time-bounds.ts'
 import { Feed } from './feed.ts'
-import { Hints } from './hints.ts'
+import { Hints } from '../../../core/rules/messages/hints.ts'
 import { Keys } from './keys.ts'
 import { Queues } from './queues.ts'
 import type { Row } from './row.ts'
@@ -31,7 +30,7 @@ export class Tables {
     this.pages = pages
   }
 
-  /** `after`: what the run is from here on. */
+  /** `after`: the row from here on. */
   append(
     row: Row,
     transition: string | null,
@@ -89,10 +88,9 @@ export class Tables {
     this.hints.give({ kind: 'ended', runId: row.id })
   }
 
-  /** Appends the entries and makes the row what it shall be. Tells whether others have to know of that. */
-  rewrite(row: Row, { run, append }: Rewrite, transition: string | null, now: number): boolean {
+  /** Appends the entries and writes the decided row. */
+  rewrite(row: Row, { run, append }: Rewrite, transition: string | null, now: number): void {
     const ended = isTerminal(run.status) && !isTerminal(row.status)
-    const parted = hasParted(row, run)
     this.append(row, transition, append, now)
     if (row.place !== -1) this.queues.remove(row, 'idle')
     this.keys.free(row)
@@ -104,6 +102,5 @@ export class Tables {
       this.queues.enqueue(row, run.due, now, true)
       this.tellDeadline(row, now)
     } else if (run.due !== null) this.schedule(row, run.due, now)
-    return parted
   }
 }

@@ -1,17 +1,13 @@
-// What time, or the death of a holder, can take from a run: which rows are held, which have a bound on their time, and
-// which of them a rescue must look at now. A row that is over, or that nobody holds and no time bounds, is not in here.
+// The runs that time, or the death of a holder, can take: which rows are held, which have a bound on their time, and which of
+// them a rescue must look at now. A row that is over, or that no session holds and no time bounds, is not in here.
 
-import { isBoundByTime } from '../../../core/rules/deadline.ts'
-import type { Beat } from '../../../store.ts'
+import { isOrphaned, isOverdue, nextRescue } from '../../../core/rules/claims/rescue.ts'
 import { Sessions } from './sessions.ts'
 import type { Row } from './row.ts'
 
-/** What is left over is told with the next beat. */
-const unknownLeasesAtOnce = 100
-
 export class Bounds {
   readonly sessions = new Sessions()
-  /** Rows that somebody holds. */
+  /** Rows that a session holds. */
   private readonly held = new Set<Row>()
   /** Rows that time will end, by their timeout or their expiry. */
   private readonly timed = new Set<Row>()
@@ -26,60 +22,27 @@ export class Bounds {
 
   /** Rows whose holder is dead or past its deadline. */
   orphans(now: number): readonly Row[] {
-    return byId(this.held, ({ status, session, deadline }) => {
-      const late = deadline !== null && deadline <= now
-      return (
-        (status === 'running' || status === 'cancelling') &&
-        (late || (session !== null && !this.sessions.isAlive(session)))
-      )
-    })
+    const isAlive = (session: string): boolean => this.sessions.isAlive(session)
+    return byId(this.held, (row) => isOrphaned(row, isAlive, now))
   }
 
-  /** Rows whose time is over and that nobody holds. */
+  /** Rows whose time is over and that no session holds. */
   over(now: number): readonly Row[] {
-    return byId(this.timed, (row) => isBoundByTime(row) && isOver(row, now))
+    return byId(this.timed, (row) => isOverdue(row, now))
   }
 
-  /** Rows that this session holds and does not know of. */
-  unknownLeases(session: string, known: ReadonlySet<string>): Beat['unknownLeases'] {
-    const rows = byId(this.held, (row) => row.session === session && !known.has(row.id))
-    return rows.slice(0, unknownLeasesAtOnce).map(({ id, token }) => ({ runId: id, token }))
-  }
-
-  /** Rows that this session holds although the time for the whole run is over. */
-  timedOut(session: string, now: number): readonly Row[] {
-    const isHeldBySession = (row: Row): boolean =>
-      row.session === session && row.status === 'running' && row.deletedAt === null && isOver(row, now)
-    return byId(this.timed, isHeldBySession)
-  }
-
-  /** Rows that this session holds and of which somebody wants something. */
-  controlRequests(session: string): readonly Row[] {
-    return byId(this.held, (row) => row.session === session && row.controlRequest !== null)
+  /** Rows that this session holds. */
+  heldBy(session: string): readonly Row[] {
+    return byId(this.held, (row) => row.session === session)
   }
 
   /** When the next session, deadline or timeout runs out. */
   next(): number | null {
-    let next = this.sessions.nextExpiry()
-    const consider = (time: number | null): void => {
-      if (time !== null && (next === null || time < next)) next = time
-    }
-    for (const { deadline } of this.held) consider(deadline)
-    for (const row of this.timed) {
-      if (!isBoundByTime(row)) continue
-      consider(row.timeoutAt)
-      consider(row.expiresAt)
-    }
-    return next
+    return nextRescue([...this.held, ...this.timed], this.sessions.expiries())
   }
 }
 
-/** The time for it is over: to begin it, or for the whole run. */
-export function isOver({ timeoutAt, expiresAt }: Row, now: number): boolean {
-  return (timeoutAt !== null && timeoutAt <= now) || (expiresAt !== null && expiresAt <= now)
-}
-
-/** Everyone takes runs in the same order, so that none is passed over for ever. */
+/** Every rescue takes runs in the same order, so that none is skipped for ever. */
 function byId(rows: Iterable<Row>, chosen: (row: Row) => boolean): readonly Row[] {
   return Array.from(rows)
     .filter(chosen)

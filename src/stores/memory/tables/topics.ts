@@ -1,4 +1,4 @@
-// Who waits on runs and topics, what topics keep, and what is left to do for runs and topics.
+// The waits on runs and topics, the broadcasts that topics keep, and the chores of runs and topics.
 
 import {
   choreOrder,
@@ -9,15 +9,15 @@ import {
   type ChoreRow,
   type WaitPosition,
 } from '../../../core/model/chore.ts'
-import { firstWaiters, longestFirst } from '../../../core/rules/exchange.ts'
-import type { WaiterPage, WaitRow } from '../../../core/rules/unit-of-work.ts'
+import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchange.ts'
+import type { WaiterPage, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Broadcast, Delivery } from '../../../core/model/topic.ts'
 
 /** How many broadcasts are forgotten at once. */
 const forgottenAtOnce = 100
 
 export class Topics {
-  /** By kind and target, then by who waits and what for. */
+  /** By kind and target, then by the waiting run and the effect. */
   private readonly waits = new Map<string, Map<string, WaitRow>>()
   /** By topic, in the order of their positions. */
   private readonly kept = new Map<string, { position: number; broadcasts: Broadcast[] }>()
@@ -41,7 +41,7 @@ export class Topics {
     return firstWaiters(all, most)
   }
 
-  /** Of those who are late, the first so many after that place. */
+  /** The late subscribers: the first so many after that place. */
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage {
     const all = this.waitsOn('topic', topic).filter((one) => one.missed !== null && isAfter(one, after))
     return firstWaiters(all, most)
@@ -138,7 +138,7 @@ export class Topics {
     return first
   }
 
-  /** Lets go of some that were sent before that time and that nobody can get any more. */
+  /** Deletes some broadcasts that were sent before that time and that no run can get any more. */
   forget(topic: string, before: number, now: number): void {
     const kept = this.kept.get(topic)
     if (kept === undefined || (kept.broadcasts[0]?.at ?? before) >= before) return

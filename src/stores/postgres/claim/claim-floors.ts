@@ -1,16 +1,17 @@
-// Where claims begin. The first entries of the index may be dead ones that nothing can clean up while somebody reads an old
-// snapshot. So a claim remembers for each type how far it got, also when it took everything, and the next ones begin there:
+// Where claims begin. The first entries of the index may be dead ones that nothing can clean up while a transaction holds an
+// old snapshot. So a claim remembers for each type how far it got, also when it took everything, and the next ones begin
+// there:
 //
 //   near    at that very place, while others were left behind it; for two seconds at most, and then once from `slack`
-//   slack   five seconds before the time of that look: what is written has a time of now, and is seen by others once it is
-//           committed, so much later at most
-//   front   at the front of the index: when nothing is known, when `walk-pace.ts` says that it is time, and when somebody has told of
-//           a run without saying where it stands
+//   slack   five seconds before the time of that look: a row that is written has a time of now, and is visible to other
+//           transactions once it is committed, so much later at most
+//   front   at the front of the index: when nothing is known, when `walk-pace.ts` says that it is time, and after a hint of a run
+//           without its place
 //
-// A floor never passes a run that was ready and could not be leased, because somebody else had its row: that run would be
-// overlooked as soon as it is free. What comes in before a floor (with a higher priority, or from a transaction that was open for
-// longer than the slack) is found when this process hears of it, or with the next claim from the front: two seconds later as
-// long as such claims are cheap, and a minute later at most.
+// A floor never passes a run that was ready and could not be leased, because another transaction had locked its row: that run
+// would be overlooked as soon as it is free. A run that comes in before a floor (with a higher priority, or from a
+// transaction that was open for longer than the slack) is found when a hint reports it, or with the next claim from the
+// front: two seconds later as long as such claims are cheap, and a minute later at most.
 
 import type { Run } from '../../../core/model/run.ts'
 import type { ClaimSelector } from '../../../store.ts'
@@ -19,7 +20,10 @@ import type { DetailedHint } from '../execution.ts'
 /** For how long claims may begin where the last one ended. */
 const nearMs = 2_000
 
-/** What is written now has a time of now, or later, and is seen by others once it is committed: so much later at most. */
+/**
+ * A row that is written now has a time of now, or later, and is visible to other transactions once it is committed: so much
+ * later at most.
+ */
 export const slackMs = 5_000
 
 /** The front of the index: before every rank and every time. */
@@ -35,7 +39,7 @@ export interface Place {
 export interface WalkStart {
   readonly from: 'front' | 'slack' | 'near'
   readonly place: Place
-  /** What it was told of and looks at, which is forgotten unless the claim comes to nothing. */
+  /** The hinted place that it looks at, which is forgotten unless the claim leases nothing. */
   readonly hinted: Place | null
   readonly wasStale: boolean
 }
@@ -47,17 +51,17 @@ export interface Walking {
   /** It may begin at the front if there is reason to. */
   readonly mayWalk: boolean
   /**
-   * The store's time, if the last one from the front took the database too long: what nothing is known of begins with what is
-   * written now, and what lies before that is found when the next one from the front comes to its end. @default null
+   * The store's time, if the last walk from the front took the database too long: an unknown type begins with rows that are
+   * written now, and earlier rows are found when the next walk from the front comes to its end. @default null
    */
   readonly cutAt?: number | null
 }
 
-/** What a claim saw of the runs of a type that were ready, from where it began. */
+/** The ready runs of a type that a claim saw, from where it began. */
 export interface WalkResult {
-  /** All of them: what is left is held by others. */
+  /** It saw all of them: the remaining ones are locked by other transactions. */
   readonly isAll: boolean
-  /** The first that it had to pass over, because somebody else had it. */
+  /** The first that it had to skip, because another transaction had locked it. */
   readonly passed: Place | null
   /** The last that it leased. */
   readonly leased: Place | null
@@ -66,15 +70,15 @@ export interface WalkResult {
 }
 
 interface Floor {
-  /** Nothing before it was ready when it was last looked at; null if nobody has looked. */
+  /** Nothing before it was ready at the last look; null if there was none. */
   place: Place | null
   /** The store's time of the last look that did not begin near. */
   lookedAt: number
   /** Until when claims may begin at the very place, in the time of this process. */
   nearUntil: number
-  /** The first place of what this process was told of since the last claim began. */
+  /** The first place of all hints since the last claim began. */
   hinted: Place | null
-  /** It was told of something without a place. */
+  /** There was a hint without a place. */
   isStale: boolean
 }
 
@@ -107,7 +111,7 @@ export class ClaimFloors {
     return { from: isNear ? 'near' : 'slack', place: begins, ...news }
   }
 
-  /** Remembers what a claim saw that began there, at that time of the store: what it says of each type, in their order. */
+  /** Remembers the result of a claim that began there, at that time of the store: one for each type, in their order. */
   saw(
     shard: number,
     types: readonly (ClaimSelector & { readonly begin: WalkStart })[],
@@ -119,7 +123,7 @@ export class ClaimFloors {
       const floor = this.floorOf(nameOf(shard, type))
       const { from, place: began } = type.begin
       const last = leased ?? (began.rank === front.rank ? ordinary : began)
-      // If nothing of it is left, it goes on with what comes in now, at the rank that it had last.
+      // If none of them is left, it goes on with rows that come in now, at the rank that it had last.
       floor.place = passed ?? (isAll ? { rank: last.rank, due: now } : (leased ?? head ?? began))
       if (isAll) floor.nearUntil = Number.NEGATIVE_INFINITY
       else if (from !== 'near') floor.nearUntil = this.monotonic() + nearMs
@@ -128,8 +132,8 @@ export class ClaimFloors {
   }
 
   /**
-   * A claim that began there failed or leased nothing. What it was told of counts again: a run of a higher priority stands before
-   * every place that is known, and would wait for the next walk.
+   * A claim that began there failed or leased nothing. Its hinted places count again: a run of a higher priority is before
+   * every known place, and would wait for the next walk.
    */
   failed(shard: number, types: readonly (ClaimSelector & { readonly begin: WalkStart })[]): void {
     for (const type of types) {
@@ -145,7 +149,7 @@ export class ClaimFloors {
     noteHint(this.floorOf(nameOf(shard, type)), place)
   }
 
-  /** Something may have come in before where claims begin. */
+  /** A run may have come in before the place where claims begin. */
   notice(hints: readonly DetailedHint[]): void {
     if (this.floors.size === 0) return
     for (const hint of hints) {
@@ -168,7 +172,7 @@ export class ClaimFloors {
   }
 }
 
-/** The rank of a run of which nobody has said anything. */
+/** The rank of a run without a known one. */
 const ordinary: Place = { rank: 0, due: -1 }
 
 function noteHint(floor: Floor, place: Place): void {

@@ -1,10 +1,10 @@
-// The statements of a claim. A claim is one statement: it picks without locks several times as many runs as it wants, locks them
-// in claim order while it passes over those that somebody else has locked, stops when it has enough, and leases them. The limit
-// stands after the lock: a limit before it made one stranger's lock on the first run stop every claim of one run.
+// The statements of a claim. A claim is one statement: it picks without locks several times as many runs as it wants, locks
+// them in claim order while it skips those that another transaction has locked, stops when it has enough, and leases them.
+// The limit comes after the lock: a limit before it let one foreign lock on the first run stop every claim of one run.
 //
-// Several types take turns: an arm for each type and version reads the first of its runs along the index, and what the arms have
-// read is numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop instead.
-// A claim of one type has one order, that of the index, and counts no rounds.
+// Several types take turns: an arm for each type and version reads the first of its runs along the index, and the rows of all
+// arms are numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop
+// instead. A claim of one type has one order, that of the index, and counts no rounds.
 
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { runColumns } from '../schema/rows.ts'
@@ -24,7 +24,7 @@ const firstArm = 9
 /** How many each of them takes: type, version, place among the types, rank and due time. */
 const armValues = 5
 
-/** What a claim asks for, by type and version. */
+/** The request of a claim, by type and version. */
 export interface Wanted {
   /** Its place in the list. */
   readonly of: number
@@ -41,19 +41,25 @@ export interface Wanted {
 export interface ClaimStatements {
   /** The statement for so many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
   lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
-  /** Makes ready what has come due; answers the first of each type. Takes the shard, the types, since when and the choice, if any. */
+  /**
+   * Makes timed runs ready that have come due; returns the first of each type. Takes the shard, the types, since when and the
+   * choice, if any.
+   */
   promote(isChoosing: boolean): Statement
   /** When the next one comes due that is not due yet, in the next `aheadMs`. Takes the shard and the types. */
   readonly next: Statement
   /** The claim of suspects. Takes the shard, the session, the limit, the window, the types and the choice, if any. */
   isolated(isChoosing: boolean): Statement
-  /** What a claim may come to, and leases nothing. Takes the shard, the types, how many of each, and the choice. */
+  /** The runs that a claim may pick; leases nothing. Takes the shard, the types, how many of each, and the choice. */
   readonly candidates: Readonly<Record<'ready' | 'timed' | 'isolated', Statement>>
-  /** Changes runs as a claim does, so that it is seen whether that may be: it is rolled back. Takes the shard, the session, the ids. */
+  /**
+   * Changes runs as a claim does, so that it is seen whether that may be: it is rolled back. Takes the shard, the session,
+   * the ids.
+   */
   readonly probe: Statement
 }
 
-/** Which runs are meant besides their type. It goes as JSON, and only if there is something to say. */
+/** Conditions on runs besides their type. They go as JSON, and only if there are any. */
 export interface Choice {
   /** The keys that the claimer has; left out if it may get runs of any. */
   readonly keys?: readonly string[]
@@ -76,10 +82,10 @@ export interface LeaseValues {
 
 export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStatements {
   const clock = '(select now from clock)'
-  // Judged anew after a wait, whatever was picked.
+  // Judged anew after a wait for a lock (EvalPlanQual).
   const isInTime = `(run.timeout_at is null or run.timeout_at > ${clock})
         and (run.expires_at is null or run.expires_at > ${clock})`
-  // A row that is looked up by its id must not be looked for in an index of what is ready, which could also answer that.
+  // A row that is looked up by its id must not be searched in an index of ready runs, which could also answer that.
   const isStill = (readiness: string): string => `coalesce(run.readiness, '') = '${readiness}'`
   const hasEnded = `exists (select 1 from ${schema}.sessions where shard = 0 and id = $2::text and ended_at is not null)`
   const wanted = `
@@ -88,7 +94,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select * from json_to_recordset($5::text::json) as wanted (
         "of" integer, type text, version integer, type_at integer, lease_ms bigint, rank integer, due bigint))`
 
-  /** Locks what was picked, in the order of the claim, and passes over what others have: nobody is waited for. */
+  /** Locks the picked rows, in the order of the claim, with SKIP LOCKED: it waits for no other transaction. */
   const lockInTurn = (conditions: string): string => `
     locked as materialized (
       select picked.* from (select * from picked order by nth) as picked cross join lateral (
@@ -115,7 +121,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       from locked inner join wanted on wanted."of" = locked."of"
       where run.shard = $1::smallint and run.id = any(array(select id from locked)) and run.id = locked.id
       returning ${runColumns('run')}, locked.nth, locked.rank as place, locked.due as picked_due)`
-  // Where nothing is leased, one tells whether there is something.
+  // Where nothing is leased, one row shows whether there are any.
   const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
 
   /** Of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */

@@ -1,11 +1,12 @@
-// How far a claim looks: several times as many runs as it wants, because others are picking the same ones at the same time, and
-// strangers may have locked some. What is picked and not needed costs a look at its row, and no lock.
+// How far a claim looks: several times as many runs as it wants, because other claims are picking the same ones at the same
+// time, and foreign transactions may have locked some. A run that is picked and not needed costs a read of its row, and no
+// lock.
 //
 // A claim that found nothing but what others hold looks twice as far, and again, up to a bound: a user's transaction that holds
 // the first 500 runs must not keep a worker from the next one. It keeps that window for as long as claims need it.
 //
-// The types that had something ready when it last looked share that, but one more than is wanted is picked of each: all others may
-// have nothing this time, and then it fills the claim and tells whether there is more.
+// The types that had ready runs at the last look share that, but one more than is wanted is picked of each: all others may
+// have none this time, and then it fills the claim and shows whether there is more.
 
 const windowFactor = 4
 const leastWindow = 32
@@ -15,7 +16,7 @@ const mostWindow = 10_000
 export class ClaimWindow {
   /** By shard: as far as claims have to look. */
   private readonly widened = new Map<number, number>()
-  /** By shard: how many types had something ready. */
+  /** By shard: how many types had ready runs. */
   private readonly types = new Map<number, number>()
 
   of(shard: number, limit: number): number {
@@ -27,7 +28,7 @@ export class ClaimWindow {
     return Math.max(limit + 1, Math.ceil(this.of(shard, limit) / (this.types.get(shard) ?? 1)))
   }
 
-  /** A claim found so many types with something ready. */
+  /** A claim found so many types with ready runs. */
   sawTypes(shard: number, types: number): void {
     this.types.set(shard, Math.max(1, types))
   }
@@ -39,7 +40,7 @@ export class ClaimWindow {
     return true
   }
 
-  /** A claim got something after it had passed over so many, or has seen all. */
+  /** A claim got runs after it had skipped so many, or has seen all. */
   found(shard: number, passed: number): void {
     const widened = this.widened.get(shard)
     if (widened === undefined || 4 * passed > widened) return

@@ -1,8 +1,8 @@
-// Handing out what is due. A claim is one statement (`claim-statements.ts`) that begins where the last one ended
-// (`claim-floors.ts`, `timed-floors.ts`) and looks as far as it has to (`claim-window.ts`). Runs whose time has come are first
-// moved to the ready ones, by whoever finds that there are some.
+// Leases due runs. A claim is one statement (`claim-statements.ts`) that begins where the last one ended (`claim-floors.ts`,
+// `timed-floors.ts`) and looks as far as it has to (`claim-window.ts`). Runs whose time has come are first moved to the ready
+// ones, by the claim that finds them.
 
-import { placesOf } from '../../../core/rules/claim-order.ts'
+import { placesOf } from '../../../core/rules/claims/claim-order.ts'
 import { isOfOneRow } from '../../../core/errors/error.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Fresh } from '../../../store.ts'
@@ -17,16 +17,16 @@ import { entryOf, runOf, timeOf } from '../schema/rows.ts'
 import { rolledBack, withoutRefused } from '../commit/refused-items.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
 
-/** So often a claim looks for what it may not change: behind some that are refused there may be others. */
+/** So many rounds a claim looks for runs that a policy refuses: behind some of them there may be others. */
 const mostRounds = 10
 
-/** Every two seconds a claim begins at the front, unless that is dear: a claim of a hundred runs takes a few milliseconds. */
+/** Every two seconds a claim begins at the front, unless that is slow: a claim of a hundred runs takes a few milliseconds. */
 const walks = { leastMs: 2_000, cheapMs: 10 } as const
 
 export interface ClaimQueries {
   /** Leases runs of one shard; `limit` of them at most. */
   claim(transactions: Transactions, shard: number, request: ClaimRequest): Promise<Claimed>
-  /** Something may have come in before where the last claim ended. */
+  /** A run may have come in before the place where the last claim ended. */
   notice(hints: readonly DetailedHint[]): void
 }
 
@@ -51,14 +51,14 @@ export interface ClaimingOptions {
 }
 
 export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: ClaimingOptions): ClaimQueries {
-  /** By the keys that are named: who has others may find something before where these claims begin. */
+  /** By the keys that are named: a claim with other keys may find runs before the place where these claims begin. */
   const floorsBy = new Map<string, ClaimFloors>()
   const timedFloors = new TimedFloors()
   const windows = { ready: new ClaimWindow(), isolated: new ClaimWindow() }
   const paces = new Map<number, WalkPace>()
   const statements = claimStatements(dialect)
   const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
-  /** Without SKIP LOCKED a claim waits for who holds a run, and so is never short of any. */
+  /** Without SKIP LOCKED a claim waits for the transaction that has locked a run, and so never skips one. */
   const passesOver = dialect.skipLocked !== ''
 
   const refused = new RefusedRuns(monotonic)
@@ -107,7 +107,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     }
   }
 
-  /** `again`: what has come due was moved already; what still has not is in the hands of somebody else. */
+  /** `again`: due runs were moved already; those that still were not are locked by another transaction. */
   async function find(x: Execution, shard: number, request: ClaimRequest, again: boolean): Promise<Found> {
     const { session, limit, keys } = request
     const floors = floorsFor(keys)
@@ -144,7 +144,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       if (row['kind'] !== null) fresh.push({ runId: run.id, entry: entryOf(row) })
     }
     const found = Number(first['found'])
-    // Whatever was picked and not leased is there still, or others were quicker, and there may be more behind it.
+    // Runs that were picked and not leased are still there, or another claim was quicker, and there may be more behind them.
     const more = found > runs.length
     const arms = armsOf(rows, types)
     // Nothing was looked at if it leased nothing because some have come due, or because its session has ended.
@@ -173,7 +173,7 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
     const values = [shard, types, since, ...(choice === undefined ? [] : [JSON.stringify(choice)])]
     for (const row of await x.execute(statements.promote(choice !== undefined), values)) {
       const type = { type: row['type'] as string, version: Number(row['version']) }
-      // Whoever has these or other keys may find it before where its claims begin.
+      // Claims with these or other keys may find it before the place where they begin.
       const place = { rank: Number(row['rank']), due: Number(row['due']) }
       for (const floors of floorsBy.values()) floors.lower(shard, type, place)
     }
@@ -196,7 +196,8 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
       found = await find(x, shard, request, true)
     }
     const { runs, fresh, more, nextDue, now: time, isDue } = found
-    // What has come due and was not moved is in the hands of somebody else: there is more, and others come due behind it.
+    // Runs that have come due and were not moved are locked by another transaction: there is more, and others come due behind
+    // them.
     const claimed = isDue
       ? { runs, more: true, nextDue: await following(x, shard, request), now: time }
       : { runs, more, nextDue, now: time }
@@ -204,15 +205,16 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
   }
 
   /**
-   * A policy refuses to change one of the runs that a claim came to, and so the whole claim: the database does not say which.
-   * Those that are refused are looked for among what a claim comes to, and left out for a while. False if there are none.
+   * A policy of row-level security refuses to change one of the runs that a claim picked, and so the whole claim: the
+   * database does not say which. The refused runs are searched among the candidates of the claim, and left out for a while.
+   * False if there are none.
    */
   async function findRefused(transactions: Transactions, shard: number, request: ClaimRequest): Promise<boolean> {
     const { session, limit, selectors, keys, isolated = false } = request
     const types = JSON.stringify(distinct(selectors))
     let isFound = false
     for (const readiness of isolated ? (['isolated'] as const) : (['timed', 'ready'] as const)) {
-      // As far as a claim looks: in front of what is refused others may have locked some.
+      // As far as a claim looks: other transactions may have locked some runs in front of the refused ones.
       const window = readiness === 'timed' ? promotedAtOnce : windows[readiness].of(shard, limit)
       const values = [shard, types, window, JSON.stringify(choiceOf(keys) ?? {})]
       const rows = await transactions.alone((x) => x.execute(statements.candidates[readiness], values))
@@ -247,18 +249,18 @@ export function createClaimQueries(dialect: Dialect, { monotonic, onRefused }: C
   }
 }
 
-/** What a claim found of a type. */
+/** The result of a claim for a type. */
 interface Arm {
   /** How many it picked. */
   picked: number
   head: Place | null
-  /** What somebody else had, of those that were looked at. */
+  /** Those that another transaction had locked, of the runs that were looked at. */
   readonly passed: Place[]
   /** In the order in which they were leased. */
   readonly leased: Place[]
 }
 
-/** What a claim found of each type, in their order. */
+/** The results of a claim for each type, in their order. */
 function armsOf(rows: readonly Row[], types: readonly Type[]): readonly Arm[] {
   const [first = {}] = rows
   const arms = types.map((): Arm => ({ picked: 0, head: null, passed: [], leased: [] }))
@@ -283,7 +285,7 @@ function sightOf({ picked, head, passed, leased }: Arm, window: number): WalkRes
   return { isAll, passed: first, leased: leased.at(-1) ?? null, head }
 }
 
-/** What stands where, and of which type. */
+/** The places of runs, each with its type. */
 function placedOf(json: unknown): readonly (Place & { readonly of: number; readonly picked?: number })[] {
   return typeof json === 'string' ? (JSON.parse(json) as (Place & { readonly of: number })[]) : []
 }

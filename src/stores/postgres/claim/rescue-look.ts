@@ -1,18 +1,18 @@
-// What a rescue looks at before it does anything: who holds something, who lives, and what has run out. Whoever holds
-// something is read before who is alive: a session opens before it leases, so that nobody is thought dead who only just came.
+// The first look of a rescue: the sessions that hold runs, the live sessions, and expired times. The holders are read before
+// the live sessions: a session opens before it leases, so that no new session is considered dead.
 //
-// Most of what these indexes ever held is gone, and while somebody reads an old snapshot nothing can clean it up. So there are
-// two looks:
+// Most entries of these indexes are of dead rows, and while a transaction holds an old snapshot nothing can clean them up. So
+// there are two looks:
 //
-//   front   from the front of every index: all holders, and the first of all that will run out. It steps over every entry
-//           of what is gone, and rests long if that took long
-//   ahead   what has run out since the last look, and sessions that lived then and do not live now. What runs out later is
-//           remembered from the last look from the front, and told by whoever makes a run that is out of time soon
+//   front   from the front of every index: all holders, and the first time that will expire. It steps over every entry of a
+//           dead row, and rests long if that took long
+//   ahead   times that have expired since the last look, and sessions that lived then and do not live now. The next later time
+//           is remembered from the last look from the front, and hints report runs that expire soon
 //
-// As long as looks from the front are cheap there are no others. Where one takes the database too long, a look ahead takes its
-// place at once, so that a worker can begin whatever lies there. A look ahead misses what came in behind it: a row whose
-// transaction took longer than the slack, or a run that was held by a session which nobody has seen alive. The next look
-// from the front finds those.
+// As long as looks from the front are cheap there are no others. Where one takes the database too long, a look ahead takes
+// its place at once, so that a worker can begin in any case. A look ahead misses rows that came in behind it: a row whose
+// transaction took longer than the slack, or a run of a session that no look has seen alive. The next look from the front
+// finds those.
 
 import { isTooSlow } from '../../../core/errors/too-slow.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
@@ -21,10 +21,16 @@ import { WalkPace } from './walk-pace.ts'
 import { timeOf } from '../schema/rows.ts'
 import { everyShard } from '../schema/shards.ts'
 
-/** What is written now has a time of now, or later, and is seen by others once it is committed: so much later at most. */
+/**
+ * A row that is written now has a time of now, or later, and is visible to other transactions once it is committed: so much
+ * later at most.
+ */
 const slackMs = 5_000
 
-/** Whom time may end, as the indexes have it. Undo work has no bound on its time, and nothing ends what is over. */
+/**
+ * The runs that a timeout may end, by the condition of the indexes. Undo work has no bound on its time, and a run that is
+ * over is not ended again.
+ */
 export const isBound = `run.session is null and run.status not in ('paused', 'cancelling') and run.undo <> 'due'
         and run.deleted_at is null and run.ended_at is null`
 
@@ -36,7 +42,7 @@ export interface RescueOutlook {
   readonly now: number
   /** Those that live, and until when. */
   readonly living: ReadonlyMap<string, number>
-  /** Who may hold something in each shard, and when something in it runs out. */
+  /** The sessions that may hold runs in each shard, and the next time in it that expires. */
   readonly shards: readonly { readonly holders: readonly string[]; readonly next: number | null }[]
 }
 
@@ -56,14 +62,14 @@ export interface RescueLook {
   readonly floor: number
   /** Everything that these held has been taken. */
   swept(dead: Iterable<string>): void
-  /** The time of a run may be over before what the last look saw. */
+  /** The time of a run may be over before the next time of the last look. */
   notice(hints: readonly DetailedHint[]): void
 }
 
 interface Memory {
   /** Before this nothing is left that has run out. */
   readonly since: number
-  /** What runs out next, as the last look from the front saw it. */
+  /** The next time that expires, as the last look from the front saw it. */
   readonly next: number | null
   readonly living: ReadonlyMap<string, number>
 }
@@ -76,10 +82,10 @@ export function createRescueLook(dialect: Dialect, monotonic: () => number): Res
   const looks = { first: looksOf(dialect, []), last: looksOf(dialect, ['rescue.next']) }
   const time = statement([], `select ${dialect.now} as now, $1::smallint as shard`)
   const walkPace = new WalkPace(monotonic)
-  /** Sessions that lived once and do not live any more, and that may have left something. */
+  /** Sessions that lived once and do not live any more, and that may have left runs. */
   const unswept = new Set<string>()
   let memory: Memory | null = null
-  /** The earliest time that this process was told of since the last look began. */
+  /** The earliest time of all hints since the last look began. */
   let hintedAt = Number.POSITIVE_INFINITY
 
   const floorOf = (): number => (memory === null ? never : Math.min(memory.since, hintedAt))
@@ -106,21 +112,21 @@ export function createRescueLook(dialect: Dialect, monotonic: () => number): Res
     return {
       next: earliest(rows.map((row) => row.next)),
       suspects: earliest(rows.map((row) => row.suspects)),
-      // The earliest of them: what was not over by then is not yet.
+      // The earliest of them: a time that was not over by then is not yet.
       now: earliest(rows.map((row) => row.now)) ?? 0,
       living: alives,
       shards: rows,
     }
   }
 
-  /** Takes note of a look, and adds what is remembered. */
+  /** Remembers a look, and adds the remembered times to its result. */
   function remember(seen: RescueOutlook, isFront: boolean): RescueOutlook {
     const { now, next, living: alives } = seen
     for (const id of memory?.living.keys() ?? []) if (!alives.has(id)) unswept.add(id)
     for (const id of unswept) if (alives.has(id)) unswept.delete(id)
     const known = memory?.next ?? null
     const later = isFront ? next : known !== null && known > now ? known : null
-    // What has run out and stays, because somebody has it locked, is looked at again.
+    // Expired rows that stay, because another transaction has locked them, are looked at again.
     const since = Math.min(now - slackMs, next ?? now)
     memory = { since, next: later === null || later > now ? later : null, living: alives }
     return {

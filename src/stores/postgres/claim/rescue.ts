@@ -1,15 +1,15 @@
-// Takeover. What may have to be taken is picked without locks; then the rows are taken, and each is judged anew by what is
-// true of the row itself: the same holder under the same token, or still nobody. A session that is dead stays dead, so that
-// is enough; a session that was not there when a statement began may be one that opened since.
+// Takeover. Runs that may have to be taken over are picked without locks; then the rows are locked, and each is judged anew
+// by its own columns: the same holder under the same token, or still none. A session that is dead stays dead, so that is
+// enough; a session that was not there when a statement began may be one that opened since.
 //
-// What somebody else has locked waits alone, and so does a run that a policy of row-level security refuses to change: a later
-// look finds it again, and whatever stands behind it is taken now.
+// A run that another transaction has locked waits alone, and so does a run that a policy of row-level security refuses to
+// change: a later look finds it again, and all runs behind it are taken over now.
 //
-// Runs and sessions are never joined, because they may lie on different machines. A look that finds nothing to do is all that
-// a rescue costs, and `rescue-look.ts` says how that stays cheap; every shard that has something is a transaction of its own.
+// Runs and sessions are never joined, because they may be on different machines. A look that finds nothing to do is the whole
+// cost of a rescue, and `rescue-look.ts` says how that stays cheap; every shard with work is a transaction of its own.
 
 import type { Run } from '../../../core/model/run.ts'
-import { takeOver, timeOut } from '../../../core/rules/takeover.ts'
+import { rescuedTogether, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
 import type { Rescued, RescueRequest } from '../../../store.ts'
 import { PostgresUnitOfWork } from '../exchange/unit-of-work.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
@@ -22,12 +22,11 @@ import type { RefusedRescue } from '../schema/row-security.ts'
 import { runColumns, runOf } from '../schema/rows.ts'
 import { setAside, type Sending, type LockPolicy } from '../commit/locked-items.ts'
 import { withoutRefused } from '../commit/refused-items.ts'
-import { rewriteRun } from '../exchange/control.ts'
 import { LockRequest } from '../exchange/lock-request.ts'
 
 export interface RescueQueries {
   rescue(transactions: Transactions, request: RescueRequest): Promise<Rescued>
-  /** The time of a run may be over before what the last look saw. */
+  /** The time of a run may be over before the next time of the last look. */
   notice(hints: readonly DetailedHint[]): void
 }
 
@@ -47,19 +46,14 @@ interface Choice {
   readonly leavesOut: boolean
 }
 
-/** What became of runs. One that needed no rescue any more is in none of the lists. */
-type Fate = Pick<Rescued, 'takenOver' | 'ended' | 'paused'>
-
-const nothing: Fate = { takenOver: [], ended: [], paused: [] }
-
-interface Taken extends Fate {
+interface Taken extends RescuedRuns {
   readonly more: boolean
-  /** Some were left to a later look: somebody else had them, or they are refused. */
+  /** Some were left to a later look: others had them, or they are refused. */
   readonly passedOver: boolean
   readonly refusals: Refusals
 }
 
-/** What one shard is asked for. */
+/** The request to one shard. */
 interface Search {
   readonly shard: number
   readonly dead: readonly string[]
@@ -67,7 +61,7 @@ interface Search {
   readonly limit: number
 }
 
-/** What policies refuse in one shard. */
+/** The runs that policies refuse in one shard. */
 interface Refusals {
   count: number
   /** The last that was said. */
@@ -77,14 +71,17 @@ interface Refusals {
 export interface RescuingOptions {
   readonly monotonic: () => number
   readonly refusedOthers: RefusedOthers
-  /** Policies of row-level security let nobody change these runs. Called with every rescue that comes to some. */
+  /** Policies of row-level security refuse every change of these runs. Called with every rescue that comes to some. */
   readonly onRefused: (refused: RefusedRescue) => void
 }
 
-/** So often a shard is asked for more because what it gave could not be had. */
+/** So many times a shard is asked for more because its runs could not be locked. */
 const mostRounds = 10
 
-/** So many refused runs of a shard are found at once: each costs some transactions. Then they are known, and the next rescue goes on. */
+/**
+ * So many refused runs of a shard are found at once: each costs some transactions. Then they are known, and the next rescue
+ * goes on.
+ */
 const mostRefusals = 50
 
 export function createRescueQueries(
@@ -113,7 +110,7 @@ export function createRescueQueries(
     for (const row of found) {
       const id = row['id'] as string
       const late = row['late'] === true
-      // What lost its holder needs no deadline any more.
+      // A run that lost its holder needs no deadline any more.
       const one = { id, session: row['session'] as string | null, token: Number(row['token']), late }
       if (leftOut.has(id)) leavesOut = true
       else if (!picked.has(id)) picked.set(id, one)
@@ -122,15 +119,15 @@ export function createRescueQueries(
     return { chosen, more: picked.size > chosen.length, leavesOut }
   }
 
-  /** What becomes of each of them; null if it could not be had. */
+  /** The outcome of each of them; null if it could not be locked. */
   function rescueRuns(
     x: Execution,
     { shard, request }: Search,
     chosen: readonly Picked[],
     lockRequest: LockRequest,
     lockPolicy: LockPolicy,
-  ): Promise<readonly (Fate | null)[]> {
-    // Once it is known that others have to hear of something, all are locked in one order; only then is anybody waited for.
+  ): Promise<readonly (RescuedRuns | null)[]> {
+    // Once it is known that other runs must be notified, all are locked in one order; only then is a lock waited for.
     const isKnown = lockRequest.ends.size > 0
     for (const { id } of chosen) {
       lockRequest.own.add(id)
@@ -147,7 +144,8 @@ export function createRescueQueries(
         const runs = new Map(locked.map((run) => [run.id, run]))
         return chosen.map(({ id }, place) => {
           const run = runs.get(id)
-          return run === undefined ? null : (guard.decide(place, () => take(unitOfWork, run, request)) ?? null)
+          if (run === undefined) return null
+          return guard.decide(place, () => rescueRun(unitOfWork, unitOfWork.run(id), request)) ?? null
         })
       },
     })
@@ -163,41 +161,27 @@ export function createRescueQueries(
     return { now: Number(rows[0]?.['now'] ?? 0), locked: rows.map(runOf) }
   }
 
-  function take(unitOfWork: PostgresUnitOfWork, { id: runId, type, session }: Run, request: RescueRequest): Fate {
-    // As it is by now: its parent may have been ended just before it.
-    const run = unitOfWork.run(runId) as Run
-    // Undo work has no bound on its time.
-    if (session === null && run.status === 'cancelling') return nothing
-    const taken = session === null ? timeOut(run, request, unitOfWork.now) : takeOver(run, request, unitOfWork.now)
-    rewriteRun(unitOfWork, run, taken, null)
-    const paused = taken.isConvicted ? [runId] : []
-    const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-    if (reason !== null) return { takenOver: [], ended: [{ runId, type, reason }], paused }
-    if (session === null) return { ...nothing, paused }
-    return { takenOver: [{ runId, type, session, crashes: Math.max(run.crashes, 1) }], ended: [], paused }
-  }
-
   /**
-   * What became of those that could be had, by their id. Locks are waited for shortly, and then what is locked is passed over.
-   * Whoever is refused is left out of the rescues that follow, for a while.
+   * The outcomes of those that could be locked, by their id. Locks are waited for shortly, and then locked runs are skipped.
+   * A run that is refused is left out of the following rescues, for a while.
    */
   async function rescueChosen(
     transactions: Transactions,
     search: Search,
     chosen: readonly Picked[],
     refusals: Refusals,
-  ): Promise<ReadonlyMap<string, Fate>> {
-    const fates = new Map<string, Fate>()
+  ): Promise<ReadonlyMap<string, RescuedRuns>> {
+    const fates = new Map<string, RescuedRuns>()
     const send = async (
       some: readonly Picked[],
       { lockPolicy, patient }: Sending,
-    ): Promise<readonly (Fate | null)[]> => {
+    ): Promise<readonly (RescuedRuns | null)[]> => {
       const lockRequest = new LockRequest()
       const work = (x: Execution) => rescueRuns(x, search, some, lockRequest, lockPolicy)
       const answered = await refusedOthers.spare(transactions, lockRequest, () =>
         transactions.transaction('rescue.commit', work, { patient }),
       )
-      // These are taken, whatever becomes of the rest of their batch.
+      // These are taken over, regardless of the rest of their batch.
       for (const [place, { id }] of some.entries()) {
         const fate = answered[place] ?? null
         if (fate === null) continue
@@ -218,7 +202,7 @@ export function createRescueQueries(
   }
 
   async function rescueShard(transactions: Transactions, search: Search): Promise<Taken> {
-    const all: Fate[] = []
+    const all: RescuedRuns[] = []
     const refusals: Refusals = { count: 0, error: null }
     const leftOut = new Set(refused.current)
     let { limit } = search
@@ -229,17 +213,14 @@ export function createRescueQueries(
       all.push(...fates.values())
       for (const { id } of chosen) if (!fates.has(id)) leftOut.add(id)
       passedOver ||= leavesOut || fates.size < chosen.length
-      const takenOver = all.flatMap((one) => one.takenOver)
-      const ended = all.flatMap((one) => one.ended)
-      const count = takenOver.length + ended.length
+      const taken = rescuedTogether(all)
+      const count = taken.takenOver.length + taken.ended.length
       limit = search.limit - count
       // If some could not be had, those behind them are to be had as well.
       const isDone = !more || fates.size === chosen.length || limit <= 0 || round === mostRounds
       if (!isDone && refusals.count < mostRefusals) continue
       return {
-        takenOver,
-        ended,
-        paused: all.flatMap(({ paused }) => paused),
+        ...taken,
         more: more && (count > 0 || !passedOver),
         passedOver,
         refusals,
@@ -254,7 +235,7 @@ export function createRescueQueries(
         const { next, suspects, now: time } = seen
         return { sessionsEnded: 0, takenOver: [], ended: [], paused: [], suspects, more: false, next, now: time }
       }
-      // A transaction of its own: whoever was declared dead is so before anything is taken from it.
+      // A transaction of its own: a session that was declared dead is so before anything is taken from it.
       const sessionsEnded = await transactions.transaction('rescue.sessions-commit', endExpired)
       const all: Taken[] = []
       let left = request.limit
@@ -262,7 +243,7 @@ export function createRescueQueries(
       const living = await transactions.alone((x) => rescueLooks.living(x))
       const swept = new Set<string>()
       for (const [shard, { holders, next }] of seen.shards.entries()) {
-        // Also those who lived a moment ago: they may have been declared dead just now.
+        // Also sessions that lived a moment ago: they may have been declared dead just now.
         const dead = [...new Set([...holders, ...seen.living.keys()])].filter((id) => !living.has(id))
         const isConcerned = dead.length > 0 || (next !== null && next <= seen.now)
         // The only shard is always looked at: little is lost, and time went by since the look.
@@ -285,13 +266,11 @@ export function createRescueQueries(
       const after = await rescueLooks.look(transactions, 'last')
       if (!more && !isPassedOver) rescueLooks.swept(swept)
       return {
+        ...rescuedTogether(all),
         sessionsEnded,
-        takenOver: all.flatMap(({ takenOver }) => takenOver),
-        ended: all.flatMap(({ ended }) => ended),
-        paused: all.flatMap(({ paused }) => paused),
         suspects: after.suspects,
         more,
-        // What somebody had locked is there for the next look, soon.
+        // Locked runs are left to the next look, which comes soon.
         next: isPassedOver ? Math.min(after.next ?? after.now, after.now) : after.next,
         now: after.now,
       }
@@ -308,7 +287,7 @@ interface Statements {
   readonly sessions: Statement
   readonly pick: Statement
   readonly lock: Statement
-  /** The same of what is locked already. */
+  /** The same for runs that are locked already. */
   readonly judge: Statement
 }
 

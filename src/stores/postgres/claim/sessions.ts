@@ -1,11 +1,12 @@
-// Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
-// ends itself. It never comes back, so its row stays. Sessions lie in shard 0, what they hold in any.
+// The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
+// ends itself. It never comes back, so its row stays. Sessions are in shard 0, their runs in any.
 //
-// A beat is committed before anything else is asked: whatever somebody has locked, whoever beats lives on. Then the deadlines
-// are moved that are to be moved, past the rows that others have locked, and what is listed is looked up by its id, run by
-// run: an index of all that a session ever held may have many entries of runs that it holds no more. Only a look for unknown leases
-// walks there, and a walk that took long is not made again for a while.
+// A heartbeat is committed before any other statement: a session that beats lives on, regardless of row locks. Then the
+// deadlines of the listed runs are moved, skipping rows that other transactions have locked, and the listed runs are looked
+// up by id, one by one: an index of all runs that a session ever held may have many entries of runs that it holds no more.
+// Only a look for unknown leases scans that index, and a scan that took long is not made again for a while.
 
+import { unknownLeasesAtOnce } from '../../../core/rules/claims/heartbeat.ts'
 import { isHoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
 import type { ControlRequest } from '../../../core/model/run.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
@@ -18,9 +19,6 @@ import { byShard, everyShard } from '../schema/shards.ts'
 import { withoutRefused } from '../commit/refused-items.ts'
 import { isLocked, sqlStateOf } from '../connection/sql-state.ts'
 
-/** What is left over is told with the next beat. */
-const unknownLeasesAtOnce = 100
-
 export interface SessionQueries {
   beat(transactions: Transactions, request: BeatRequest): Promise<Beat>
 }
@@ -31,19 +29,19 @@ interface Claim extends HeldClaim {
 
 type Claims = ReadonlyMap<number, readonly Claim[]>
 
-/** What there is to tell of a run that was listed. */
+/** The answer about a listed run. */
 interface Seen {
   readonly place: number
   readonly isLost: boolean
   readonly controlRequest: ControlRequest | null
-  /** How many messages it has, if that is news. */
+  /** How many messages it has, if that has changed. */
   readonly inbox: number | null
   readonly isTimedOut: boolean
 }
 
 type UnknownLease = Beat['unknownLeases'][number]
 
-/** What there is to tell of runs that were not listed. */
+/** The answer about runs that were not listed. */
 interface Unlisted {
   readonly unknownLeases: readonly UnknownLease[]
   readonly unknownLeasesSkipped?: true
@@ -79,7 +77,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
   // Read once: a generic plan would parse the whole request again for every row that it compares.
   const who = `who as materialized (select $2::text::json ->> 'session'::text as id)`
   const session = `(select id from who)`
-  // The holder is judged when the row is locked: what a look before it found may be gone.
+  // The holder is judged when the row is locked: the result of an earlier read may be outdated.
   const extend = statement(
     'beat.extend',
     `
@@ -128,7 +126,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
     (select 'unknown', id, null, token from mine where held order by id limit ${unknownLeasesAtOnce})`,
   )
 
-  /** Moves what is to be moved; answers what was. A policy may refuse some of it, which is as if somebody had locked that. */
+  /** Moves the deadlines; returns the runs whose deadline was moved. A run that a policy refuses counts as locked. */
   async function moveAll(transactions: Transactions, id: string, moving: Claims): Promise<ReadonlySet<string>> {
     const moved = new Set<string>()
     const move = async (claims: Claims): Promise<void> => {
@@ -139,7 +137,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
         return answers.flat()
       }
       try {
-        // Where nobody can be passed over, somebody may be waited for: once, and not for as long as a call may take.
+        // Where no locked row can be passed over, a lock may be waited for: once, and not for as long as a call may take.
         const rows = await transactions.alone(extendAll, 'beat.extend-commit', { patient: skipLocked !== '' })
         for (const row of rows) moved.add(row['id'] as string)
       } catch (error) {
@@ -195,12 +193,13 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
       const values = [0, JSON.stringify({ id, lease: Math.round(leaseMs), ends: end })]
       const [kept] = await transactions.alone((x) => x.execute(keep, values), 'beat.commit')
       const alive = kept?.['alive'] === true
-      // Only who is alive moves a deadline.
+      // Only a live session moves a deadline.
       const moving = alive ? movingOf(claims) : new Map<number, readonly Claim[]>()
       const moved = await moveAll(transactions, id, moving)
       const seen = await lookAt(transactions, id, claims)
       const unlisted = seeksUnknownLeases ? await lookForUnknownLeases(transactions, id, claims) : nothing
-      // Said when the lease has been kept: whoever must leave has that long to end what it does. Goodbyes are always taken.
+      // Checked after the lease was extended: a process that must leave has that long to end its work. The end of a session
+      // is always accepted.
       if (!end) assertClient(kept?.['min_client'])
 
       // Runs of which this store can have none are not in any shard.

@@ -1,14 +1,14 @@
-// Where claims look for the next run that comes due. Of an index of what is to come, most entries are of runs that have come due
-// or were woken before: dead ones, while somebody reads an old snapshot, on both sides of the present. So a claim remembers what
-// the last ones saw:
+// Where claims look for the next run that comes due. Most entries of the index of timed runs belong to runs that have come
+// due or were woken before: dead ones, while a transaction holds an old snapshot, on both sides of the present. So a claim
+// remembers the results of the last ones:
 //
-//   behind   what came due before the last look has been made ready since; a claim begins five seconds before that look, as
-//            `claim-floors.ts` tells
-//   ahead    the first run that will come due. It is looked for as far as it takes if there is one, or news of one, and `walk-pace.ts`
-//            allows it; otherwise in the next ten seconds only, longer than a worker sleeps between two claims, and what a look
-//            saw beyond that is remembered
+//   behind   runs that came due before the last look have been made ready since; a claim begins five seconds before that look,
+//            for the reason in `claim-floors.ts`
+//   ahead    the first run that will come due. It is looked for as far as it takes if there is one, or a hint of one, and
+//            `walk-pace.ts` allows it; otherwise in the next ten seconds only, longer than a worker sleeps between two claims, and
+//            a run that a look saw beyond that is remembered
 //
-// So a run comes due late only if its transaction was open for longer than the slack and nobody told of it: by as much as lies
+// So a run comes due late only if its transaction was open for longer than the slack and no hint reported it: by the time
 // between two claims from the front, a minute at most.
 
 import type { ClaimSelector } from '../../../store.ts'
@@ -21,7 +21,7 @@ export const aheadMs = 10_000
 /** Of so many lists of types claims are remembered: a worker has one, and leaves some types out now and then. */
 const mostLists = 100
 
-/** What of the timed runs a claim looks at. */
+/** The part of the timed runs that a claim looks at. */
 export interface TimedLook {
   /** Nothing that is due before this is left. */
   readonly since: number
@@ -42,7 +42,7 @@ const everything: TimedLook = { since: -1, aheadMs: null }
 export class TimedFloors {
   private readonly memories = new Map<string, Memory>()
 
-  /** What a claim of these types looks at that is made now. */
+  /** The part that a claim of these types looks at now. */
   look(shard: number, types: readonly ClaimSelector[], { isFront, mayWalk, cutAt = null }: Walking): TimedLook {
     const names = types.map(nameOf)
     const list = listOf(shard, names)
@@ -70,21 +70,21 @@ export class TimedFloors {
   ): number | null {
     const memory = this.memories.get(listOf(shard, types.map(nameOf)))
     if (memory === undefined) return due
-    // What would come due in the time that was looked at has gone, or it would have been seen.
+    // Runs that would come due in the examined time have gone, or they would have been seen.
     const known = memory.next !== null && memory.next > now + aheadMs ? memory.next : null
     const next = look.aheadMs === null ? due : (due ?? known)
-    // What is due and stays, because somebody has it locked, is looked at again.
+    // Due runs that stay, because another transaction has locked them, are looked at again.
     memory.since = Math.min(now - slackMs, due ?? now)
     memory.next = next
     return next
   }
 
-  /** A claim of these types failed, and nobody knows what it saw. */
+  /** A claim of these types failed, and its result is unknown. */
   failed(shard: number, types: readonly ClaimSelector[]): void {
     this.memories.delete(listOf(shard, types.map(nameOf)))
   }
 
-  /** Some may come due sooner than what is remembered. */
+  /** Some may come due sooner than the remembered time. */
   notice(hints: readonly DetailedHint[]): void {
     if (this.memories.size === 0) return
     for (const hint of hints) {
@@ -102,7 +102,7 @@ function nameOf({ type, version }: Pick<ClaimSelector, 'type' | 'version'>): str
   return `${version} ${type}`
 }
 
-/** In any order: who claims names the types in turns. */
+/** In any order: a worker names the types in turns. */
 function listOf(shard: number, names: readonly string[]): string {
   return `${shard} ${[...names].sort().join(' ')}`
 }

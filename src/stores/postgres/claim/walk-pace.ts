@@ -1,10 +1,11 @@
-// How often a walk is made that is cheap as a rule and may become very dear: one that begins at the front of an index, past
-// entries of rows that are gone. While somebody reads an old snapshot nothing can clean those up, and there may be millions.
+// How often an index walk is made that is cheap as a rule and may become very expensive: one that begins at the front of an
+// index, over entries of dead rows. While a transaction holds an old snapshot nothing can clean those up, and there may be
+// millions.
 //
-// Such a walk is made whenever it is asked for as long as it is cheap. Once two in a row took long it rests twenty times as long
-// as the second took (one alone says more of the moment than of the index), so that no more than a twentieth of the time goes
-// into it, whatever lies there. Meanwhile a walk that begins where the last one ended takes its place: it finds what is new, and
-// the next walk from the front finds the rest.
+// Such a walk is made on every request as long as it is cheap. Once two in a row took long it rests twenty times as long as
+// the second took (one alone says more of the moment than of the index), so that no more than a twentieth of the time goes
+// into it, however many entries there are. Meanwhile a walk that begins where the last one ended takes its place: it finds
+// new rows, and the next walk from the front finds the rest.
 //
 // On a machine that is busy everything takes long. So what counts is by how much a walk took longer than the last one beside it
 // that did not begin at the front: only so much of it is due to what lies there. A walk that the database gave up because it took
@@ -13,7 +14,7 @@
 import { isTooSlow } from '../../../core/errors/too-slow.ts'
 import { isCancelled, sqlStateOf } from '../connection/sql-state.ts'
 
-/** What takes no longer than this needs no rest: looks come every few seconds, and a machine that is busy has such moments. */
+/** A walk that takes no longer than this needs no rest: looks come every few seconds, and a busy machine has such moments. */
 const usuallyCheapMs = 1_000
 
 const restFactor = 20
@@ -22,7 +23,7 @@ const restFactor = 20
 const longestRestMs = 60_000
 
 export interface PaceOptions {
-  /** What takes no longer needs no rest. @default 1 s */
+  /** A walk that takes no longer needs no rest. @default 1 s */
   readonly cheapMs?: number
   /** How long lies between two walks that nothing asks for, however cheap they are. @default none */
   readonly leastMs?: number
@@ -46,12 +47,12 @@ export class WalkPace {
     this.leastMs = leastMs
   }
 
-  /** It has rested enough, and is made if something asks for it. */
+  /** It has rested enough, and is made at the next request. */
   get isRested(): boolean {
     return this.monotonic() >= this.until
   }
 
-  /** It rests because the last one never came to its end: what lies at the front is not known. */
+  /** It rests because the last one never came to its end: the rows at the front are not known. */
   get isCut(): boolean {
     return this.wasCut && !this.isRested
   }
@@ -62,8 +63,8 @@ export class WalkPace {
   }
 
   /**
-   * Makes the walk. One that fails has taken its time, too. With `isAll` it begins at the front of everything that is looked
-   * at; one that does so only of a part is as dear, but the next one of all comes due as if it had not been made.
+   * Makes the walk. One that fails has taken its time, too. With `isAll` it begins at the front of every index range that is
+   * read; a walk that does so only for a part is as expensive, but the next one of all comes due as if it had not been made.
    */
   async walk<Answer>(work: () => Promise<Answer>, isAll = true): Promise<Answer> {
     const from = this.monotonic()
@@ -84,7 +85,7 @@ export class WalkPace {
     }
   }
 
-  /** Makes one that does not begin at the front: what that takes, a walk would take however little lay there. */
+  /** Makes a walk that does not begin at the front: its duration is the least that any walk takes now. */
   async beside<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     const from = this.monotonic()
     const answer = await work()

@@ -1,9 +1,9 @@
-// Entries on their way into the journal, and the one row of the feed that tells of those that it is to tell of, as the statements
-// take them.
+// Entries on their way into the journal, and the one row of the feed for those that are in the feed, as the statements take
+// them.
 
 import type { Draft } from '../../../core/model/entry.ts'
 
-/** An entry as JSON: run, seq, kind, name, meta, data and the transition that appended it. What it lacks is left out. */
+/** An entry as JSON: run, seq, kind, name, meta, data and the transition that appended it. Absent fields are left out. */
 interface EntryJson {
   readonly r: string
   readonly s: number
@@ -28,7 +28,7 @@ export class Appends {
   private readonly entries: EntryJson[] = []
   private readonly ranges: Range[] = []
 
-  /** Appends entries after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  /** Appends entries after `seq`; the transition's id is on the first. The last `told` of them are in the feed. */
   add(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, fed: number): void {
     if (drafts.length === 0) return
     let s = seq
@@ -42,7 +42,7 @@ export class Appends {
     if (fed > 0) this.ranges.push({ r: runId, first: s - fed + 1, last: s })
   }
 
-  /** The feed tells of the first entry of a run that was inserted with it. */
+  /** The first entry of a run is in the feed, and was inserted with the run. */
   addFirst(runId: string): void {
     this.ranges.push({ r: runId, first: 1, last: 1 })
   }

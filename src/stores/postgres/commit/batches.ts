@@ -1,5 +1,5 @@
-// The batches that a store takes: each item goes to its shard, those of one shard together in one transaction, and what
-// somebody else has locked is answered as busy without the others waiting for it.
+// The batches that a store takes: each item goes to its shard, those of one shard together in one transaction, and items
+// whose rows another transaction has locked are answered as busy without delaying the others.
 
 import { bug, isHoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
 import type { Transition } from '../../../core/model/transition.ts'
@@ -69,7 +69,7 @@ export class Batches {
     )
   }
 
-  /** What waits for nobody is one statement: it needs no transaction. */
+  /** A batch that waits for no lock is one statement: it needs no transaction. */
   private startAside(
     runs: readonly NewRun[],
     options: BatchOptions | undefined,
@@ -198,7 +198,7 @@ export class Batches {
     return leases.filter((_, index) => answers[index] !== null)
   }
 
-  /** Sends what belongs to one shard together, and puts the answers into the order of what was asked. */
+  /** Sends the items of one shard together, and puts the answers into the order of the items. */
   private async spread<Item, Answer>(
     items: readonly Item[],
     runIdOf: (item: Item) => string,
@@ -228,8 +228,8 @@ export class Batches {
 }
 
 /**
- * If a unique index refuses the whole, each gets its own transaction, so that only the one is refused which is in the way;
- * that one alone is tried again, and its look will tell who was before it.
+ * If a unique index refuses the batch, each item gets its own transaction, so that only the conflicting one is refused; that
+ * one alone is tried again, and its lookup finds the row that was first.
  */
 async function oneByOneIfTaken<Item, Answer>(
   items: readonly Item[],
@@ -249,7 +249,10 @@ async function oneByOneIfTaken<Item, Answer>(
   return answers
 }
 
-/** The answers for all but those whose row a policy refuses, which are answered as busy. One that is alone is told of it. */
+/**
+ * The answers for all but those whose row a policy refuses, which are answered as busy. A single item is rejected with the
+ * error.
+ */
 async function withoutBusy<Item, Answer>(
   items: readonly Item[],
   busy: Answer,

@@ -1,8 +1,8 @@
-// Committing transitions. Most are one update with the fence in its condition, together with their entries and, if one of them
-// is of a run that the feed tells of, their row of the feed: one statement, and so one round trip and one transaction. Holder,
-// token, place in the journal and the mailbox's counter are columns of the row, so they are judged anew after a wait; so is
-// whether anybody has to hear of an end. What does not fit is locked, then looked at, and judged by the core, in a transaction
-// of its own: see `locked-commit.ts`.
+// Committing transitions. Most are one update with the fence in its condition, together with their entries and, if one of
+// them is of a run with a feed, their row of the feed: one statement, and so one round trip and one transaction. Holder,
+// token, place in the journal and the mailbox's counter are columns of the row, so they are judged anew after a wait for its
+// lock (EvalPlanQual); so is whether another run must be notified of an end. Any other transition is locked, then read, and
+// judged by the core, in a transaction of its own: see `locked-commit.ts`.
 
 import type { Draft } from '../../../core/model/entry.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
@@ -30,12 +30,12 @@ export interface CommitQueries {
   ): Promise<readonly Committed[]>
 }
 
-/** So often usual ones wait for locks together: somebody may come in between once. */
+/** So many times usual transitions wait for locks together: another transaction may come in between once. */
 const mostWaits = 2
 
 const busy: Committed = { outcome: 'refused', reason: 'busy' }
 
-/** What a statement does besides the usual, and whether the feed is told of it. */
+/** The statements besides the usual one, and whether the feed gets a row. */
 function planOf(hasFeed: boolean, ...more: readonly StatementName[]): readonly StatementName[] {
   const feed: readonly StatementName[] = hasFeed ? ['commit.feed'] : []
   return ['commit.update', 'commit.append', ...more, ...feed, 'commit.commit']
@@ -55,8 +55,8 @@ export function createCommitQueries(
     })})`
   const takes = `
     take as materialized (select * from json_to_recordset($5::text::json) as take (r uuid, id text, seq integer)),`
-  // A flush none of whose holders says that the feed tells of its run has no statement for the feed. The row decides: the update
-  // passes over a run that the feed tells of, and so that run is looked at.
+  // A flush none of whose holders names a run with a feed has no statement for the feed. The row decides: the update skips a
+  // run with a feed, and so that run is judged by the core.
   const withoutFeed = 'and not run.feed'
   const feeding = `,
     fed as (
@@ -106,7 +106,7 @@ export function createCommitQueries(
     fed as (
       insert into ${schema}.feed (shard, number, runs, firsts, lasts)
       select $1::smallint, pg_catalog.nextval(${feedNumber}), array[id], array[seq], array[seq] from moved where feed)`
-  // A run that is alone and takes one step after the other: measured, half of what the statement for many costs.
+  // A run that is alone and takes one step after the other: measured, half of the cost of the statement for many.
   const checkpoint = (hasFeed: boolean) =>
     statement(
       planOf(hasFeed),
@@ -198,9 +198,10 @@ export function createCommitQueries(
   }
 
   /**
-   * Usual ones together. If somebody else has locked one of their runs, in a transaction of a user that takes its time,
-   * the others do not wait for it: it is answered as busy, and sent again apart from them. Neither do those of other flushes,
-   * who stand behind this one: however few they are, they wait shortly, and never again for what is known to be locked.
+   * Usual transitions together. If another transaction has locked one of their runs, such as a slow transaction of a user,
+   * the others do not wait for it: it is answered as busy, and sent again apart from them. Nor do the transitions of later
+   * flushes, which queue behind this one: even a small batch waits shortly, and never again for a row that is known to be
+   * locked.
    */
   async function commitTogether(
     db: Transactions,
@@ -231,7 +232,10 @@ export function createCommitQueries(
     return answers
   }
 
-  /** Those that are looked at. What one of them concerns may be locked, too: who watches it, a topic, the key of a child. */
+  /**
+   * Those that are judged by the core. A row that one of them concerns may be locked, too: a run that watches it, a topic,
+   * the key of a child.
+   */
   function commitJudged(
     db: Transactions,
     shard: number,
@@ -256,7 +260,7 @@ export function createCommitQueries(
     async commit(db, shard, transitions, options) {
       const session = transitions[0]?.guard.lease.session
       const isOfOne = ({ guard }: Transition): boolean => guard.lease.session === session
-      // What a process still sends under a session that it has lost goes the long way.
+      // Transitions that a process still sends under a session that it has lost are judged by the core.
       const usual = withoutMany(transitions.filter((one) => isUsual(one) && isOfOne(one)))
       const answers =
         usual.length === 0 ? new Map<string, Committed>() : await commitTogether(db, shard, usual, options)
@@ -270,12 +274,12 @@ export function createCommitQueries(
   }
 }
 
-/** One that an update with the fence in its condition can do. What nobody may ask for is left to those who look. */
+/** A transition that an update with the fence in its condition can do. Invalid transitions are left to the core. */
 function isUsual(transition: Transition): boolean {
   const { undo, continues, status, outbound = null, applies = null, keyId = null } = transition
   // Once in the stay of a run after its holder got another key.
   if (keyId !== null) return false
-  // Whoever applies a control request has one, and none of these has.
+  // A transition that applies a control request needs that request, and a usual one has none.
   if (undo !== null || continues !== null || applies !== null || status === 'cancelling' || hasOutbound(outbound)) {
     return false
   }
@@ -311,7 +315,7 @@ function givenOf({ runId: id, guard, append, status, due, parkIf, emptyAt }: Tra
   const more = append.length
   if (status === null) return { id, seq, token, more }
   const ends = isTerminal(status) || undefined
-  // A run that never got a message has none left to read, whoever ends it.
+  // A run that never got a message has none left to read, in any way of ending.
   const inbox = ends === true ? (emptyAt ?? 0) : parkIf?.inbox
   const lockRequest = wakeNamesText(parkIf?.wakeNames, token) ?? undefined
   return {

@@ -1,5 +1,5 @@
 // Idempotency keys where there are several shards. A run lives in the shard of its business key, so its idempotency key may
-// belong to another shard: there, and for all runs alike, a row of `keys` says who has it. One shard needs none of this: its
+// belong to another shard: there, and for all runs alike, a row of `keys` names its holder. One shard needs none of this: its
 // index over runs is enough.
 
 import { shardFor } from '../../../core/model/run-id.ts'
@@ -7,7 +7,7 @@ import type { Run } from '../../../core/model/run.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
 
-/** Who asks for a key, or has it. */
+/** A run that asks for a key, or has it. */
 export interface Claimant {
   readonly id: string
   readonly type: string
@@ -15,14 +15,14 @@ export interface Claimant {
 }
 
 export interface Taken {
-  /** The id of the run that has the key: this one, or who was before it; undefined if that one is just gone. */
+  /** The id of the run that has the key: this one, or an earlier one; undefined if that one is just gone. */
   readonly holder: string | undefined
   /** It was taken just now. */
   readonly fresh: boolean
 }
 
 export interface IdempotencyQueries {
-  /** Takes the keys for runs of which no two want the same, as far as nobody has them; by the ids of those runs. */
+  /** Takes the keys for runs of which no two want the same, as far as they are free; by the ids of those runs. */
   take(x: Execution, runs: readonly Claimant[]): Promise<ReadonlyMap<string, Taken>>
   /** Frees the keys of these runs. */
   free(x: Execution, runs: readonly Pick<Run, 'id' | 'idempotencyKey'>[]): Promise<void>
@@ -30,7 +30,7 @@ export interface IdempotencyQueries {
 
 export function createIdempotencyQueries({ schema, shards }: Dialect): IdempotencyQueries {
   const asked = 'json_to_recordset($2::text::json) as given (type text, key text, run uuid)'
-  // In the order of the keys, which is that in which everybody takes them.
+  // In the order of the keys, in which every transaction takes them.
   const insert = statement(
     [],
     `
@@ -75,7 +75,7 @@ export function createIdempotencyQueries({ schema, shards }: Dialect): Idempoten
   return {
     async take(x, runs) {
       const asking = placed(runs)
-      // Two statements: the insert may have waited for somebody whose row its own snapshot does not show.
+      // Two statements: the insert may have waited for a transaction whose row its own snapshot does not show.
       const [made, found] = await Promise.all([
         Promise.all(asking.map(([shard, json]) => x.execute(insert, [shard, json]))),
         Promise.all(asking.map(([shard, json]) => x.execute(look, [shard, json]))),

@@ -1,6 +1,6 @@
-// Committing what an update with the fence in its condition cannot do: transitions that are repeated or refused, that begin
-// anew, or that reach beyond their run. All of them are locked together with whoever they concern, looked at, and judged
-// by the core one after the other: the second finds what the first made of everything.
+// Commits transitions that an update with the fence in its condition cannot do: those that are repeated or refused, that
+// begin anew, or that reach beyond their run. All of them are locked together with the runs that they concern, read, and
+// judged by the core one after the other: each sees the effects of those before it.
 
 import { advanced, left } from '../../../core/rules/advance.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
@@ -54,14 +54,17 @@ interface Made {
   readonly children: ReadonlyMap<string, readonly Started[]>
   /** Those of them that were inserted now. */
   readonly inserted: ReadonlySet<string>
-  /** Who has which key. */
+  /** The holders of keys. */
   readonly rivals: readonly Row[]
 }
 
 const nothingMade: Made = { children: new Map(), inserted: new Set(), rivals: [] }
 
-/** The unit of work of transitions: with what was looked at for them, and with their children, which are inserted before they are judged. */
-class CommitBooks extends PostgresUnitOfWork implements StartingWork {
+/**
+ * The unit of work of transitions: with the rows that were read for them, and with their children, which are inserted before
+ * they are judged.
+ */
+class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
   private readonly seen: Look
   made = nothingMade
 
@@ -132,7 +135,7 @@ export function createLockedCommitQueries(
         where shard = $1::smallint and unique_key = asked.key and ended_at is null and deleted_at is null offset 0) as run`,
   )
 
-  // Apart from the lock, as every look is: who sends has the lock of the run before it puts anything into the mailbox.
+  // Apart from the lock, as every read is: a sender has the lock of the run before it puts a message into the mailbox.
   const mail = statement(
     'commit.look',
     `
@@ -177,12 +180,12 @@ export function createLockedCommitQueries(
     return { now: Number(seen[0]?.['now']), entries, messageArrived }
   }
 
-  /** Inserts the children of those that are in order as far as can be seen; and tells who has the keys that some want. */
+  /** Inserts the children of transitions that look valid so far; and finds the holders of the keys that some want. */
   async function prepare(
     x: Execution,
     shard: number,
     transitions: readonly Transition[],
-    unitOfWork: CommitBooks,
+    unitOfWork: PostgresCommitWork,
     guard: Guard,
   ): Promise<Made> {
     const keys = transitions.flatMap(
@@ -218,7 +221,7 @@ export function createLockedCommitQueries(
         inUserTransaction,
         lockPolicy,
         look: () => look(x, shard, transitions),
-        lend: (found, seen, crowds) => new CommitBooks(found, seen, crowds),
+        lend: (found, seen, crowds) => new PostgresCommitWork(found, seen, crowds),
         prepare: (unitOfWork, _seen, guard) => prepare(x, shard, transitions, unitOfWork, guard),
         decide: (unitOfWork, _seen, made, guard) => {
           unitOfWork.made = made ?? nothingMade
@@ -231,7 +234,7 @@ export function createLockedCommitQueries(
             return refusal
           }
           return transitions.map((one, index) => {
-            // Who begins to wait on a topic has its lock, also where the rules need not look at it.
+            // A run that begins to wait on a topic has the topic's lock, also where the rules need not read it.
             for (const watched of one.outbound?.watches ?? []) {
               if (watched.kind === 'topic') guard.concerns(index, watched.name)
             }
@@ -242,7 +245,7 @@ export function createLockedCommitQueries(
   }
 }
 
-/** What transitions may touch. */
+/** The rows that transitions may touch. */
 export function lockRequestOf(transitions: readonly Transition[]): LockRequest {
   const lockRequest = new LockRequest()
   for (const { runId, status, outbound } of transitions) {

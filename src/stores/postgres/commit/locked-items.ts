@@ -1,16 +1,16 @@
-// A batch in which somebody else has locked what one item concerns: a user's transaction that takes its time has the row of a
-// run, a topic, or a key that it has not committed yet. The others do not wait for that.
+// A batch in which another transaction has locked a row that one item concerns: a slow transaction of a user has the row of a
+// run, a topic, or a key that it has not committed yet. The other items do not wait for that.
 //
 //   wait         the whole batch is sent as usual, and waits for locks once, shortly: mostly they are gone by then, because
-//                they are ours. Only what goes apart from the others waits a while
-//   pass over    what is locked is passed over. Runs that would only get something are left to a chore (`core/model/chore.ts`). An item
-//                that cannot do without something of that is answered as busy, and the rest is sent again without it: nothing
-//                of an item happens in a transaction that does not have what it is about
-//   split        the wait was for something that cannot be passed over, a key: then the batch is split until the item is alone
+//                they are ours. Only an item that goes apart from the others waits a while
+//   pass over    locked rows are skipped. Runs that would only receive a message are left to a chore (`core/model/chore.ts`). An
+//                item that needs a locked row is answered as busy, and the rest is sent again without it: no part of an item
+//                happens in a transaction that does not hold the rows that the item is about
+//   split        the wait was for a key, which cannot be skipped: then the batch is split until the item is alone
 //
-// A run that would only get something, and that a policy refuses to change, is passed over in every way (`stores/postgres/exchange/refused-others.ts`).
-// Whoever is answered as busy sends it again, apart from the others. An item by itself holds others up as well, those whose
-// batches stand behind its own: it is answered as soon as many are.
+// A run that would only receive a message, and that a policy refuses to change, is skipped in every way
+// (`stores/postgres/exchange/refused-others.ts`). The caller of a busy item sends it again, apart from the others. A single
+// item delays others as well, those whose batches queue behind its own: it is answered as soon as a batch is.
 
 import { HoldfastError, isHoldfastError } from '../../../core/errors/error.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -24,19 +24,19 @@ import { Missing, LockRequest } from '../exchange/lock-request.ts'
 /** How a transaction takes locks. */
 export type LockPolicy = 'wait' | 'pass over'
 
-/** How a batch is sent. A patient one is sent again for as long as something is locked. */
+/** How a batch is sent. A patient one is sent again for as long as a row is locked. */
 export interface Sending {
   readonly lockPolicy: LockPolicy
   readonly patient: boolean
 }
 
-/** Who passes over what is locked waits this long for what cannot be passed over. */
+/** A transaction that skips locked rows waits this long for rows that cannot be skipped. */
 const shortestWaitMs = 2
 
-/** So often it waits in vain for one batch: a hundred locked keys in it must not hold up the rest for long. */
+/** So many times it waits for locks of one batch: a hundred locked keys in it must not delay the rest for long. */
 const mostWaits = 50
 
-/** What somebody else has locked, and runs that a policy refuses to change. */
+/** The rows that other transactions have locked, and runs that a policy refuses to change. */
 export interface LockedOut {
   readonly runs: ReadonlySet<string>
   readonly topics: ReadonlySet<string>
@@ -45,7 +45,7 @@ export interface LockedOut {
 const nothing: LockedOut = { runs: new Set(), topics: new Set() }
 
 export interface LockFilter {
-  /** What this transaction does not get of what it wants. The rest is locked from here on, and is not waited for. */
+  /** The requested rows that this transaction does not get. The rest is locked from here on, and is not waited for. */
   lockedOut(x: Execution, lockRequest: LockRequest, lockPolicy: LockPolicy): Promise<LockedOut>
   /** Has this transaction wait for hardly anything. */
   hurry(x: Execution): Promise<unknown>
@@ -110,7 +110,7 @@ function idOf(row: Row): string {
   return row['id'] as string
 }
 
-/** Watches over what is decided item by item, and notes which of them concern something that is locked. */
+/** Watches the decisions item by item, and notes which items concern a locked row. */
 export class Guard {
   private readonly lockedOut: LockedOut
   private readonly aside = new Set<number>()
@@ -123,7 +123,10 @@ export class Guard {
     return this.lockedOut.runs.size + this.lockedOut.topics.size === 0
   }
 
-  /** What is decided of one item; undefined if it is set aside. Then all of it is in vain, and what follows only looks for more. */
+  /**
+   * The decision about one item; undefined if it is set aside. Then the transaction is in vain, and the following items are
+   * only examined for locks.
+   */
   decide<Answer>(index: number, work: () => Answer): Answer | undefined {
     if (this.isEmpty) return work()
     try {
@@ -135,12 +138,12 @@ export class Guard {
     }
   }
 
-  /** An item concerns this topic, whatever the rules make of that. */
+  /** An item concerns this topic, regardless of the decision. */
   concerns(index: number, topic: string): void {
     if (this.lockedOut.topics.has(topic)) this.aside.add(index)
   }
 
-  /** Throws if something is set aside: the transaction is rolled back then. */
+  /** Throws if an item is set aside: the transaction is rolled back then. */
   assertWhole(): void {
     if (this.aside.size === 0) return
     const cause = Object.assign(new Error('Another transaction has locked some of it.'), { code: '55P03' })
@@ -160,15 +163,15 @@ export class Guard {
 export interface Batch<Item, Answer> {
   readonly items: readonly Item[]
   readonly busy: Answer
-  /** An item may concern others that it can do without: also one by itself is sent past what is locked. @default false */
+  /** An item may concern other runs that it can do without: also a single one is sent past locked rows. @default false */
   readonly hasOutbound?: boolean
-  /** What of its kind goes in order: if one is busy, so are all that go to the same address. */
+  /** The address within which items keep their order: if one is busy, so are all later ones to the same address. */
   readonly addressOf?: (item: Item) => string
   /** Sends some in one transaction. If that meets a lock, it throws what `hasMetLock` tells, and nothing has happened. */
   readonly send: (items: readonly Item[], sending: Sending) => Promise<readonly Answer[]>
 }
 
-/** Sends a batch; what somebody else has locked is answered as busy. */
+/** Sends a batch; items whose rows another transaction has locked are answered as busy. */
 export async function setAside<Item, Answer>(
   { skipLocked }: Pick<Dialect, 'skipLocked'>,
   batch: Batch<Item, Answer>,
@@ -185,7 +188,7 @@ export async function setAside<Item, Answer>(
   return items.map((_, place) => (answers.has(place) ? (answers.get(place) as Answer) : busy))
 }
 
-/** One batch of which something is locked, on its way. */
+/** One batch with locked rows, on its way. */
 class Passing<Item, Answer> {
   private readonly batch: Batch<Item, Answer>
   private readonly answers = new Map<number, Answer>()
@@ -239,12 +242,12 @@ class Passing<Item, Answer> {
   }
 }
 
-/** A transaction was given up because somebody else has locked something. */
+/** A transaction was given up because another one has locked a row. */
 export function hasMetLock(error: unknown): error is HoldfastError {
   return isHoldfastError(error, 'STORE_UNAVAILABLE') && isLocked(sqlStateOf(error.cause))
 }
 
-/** Those of a batch, by place, that concern something that is locked; none if nobody knows. */
+/** The items of a batch, by place, that concern a locked row; none if they are unknown. */
 function asideOf({ details }: HoldfastError): readonly number[] {
   return (details['aside'] as readonly number[] | undefined) ?? []
 }

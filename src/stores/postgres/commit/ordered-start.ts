@@ -1,9 +1,10 @@
-// Starting runs of several shards in one transaction: inside that of a user, and where there are idempotency keys. Those with
+// Starting runs of several shards in one transaction: inside that of a user, and where there are idempotency keys. Runs with
 // such a key take it first, in the key's own shard, and all of them before any row; then the rows are inserted, shard by
-// shard. If something is in the way of a row, its key is free again. However many they are, that is a few statements for each
+// shard. If there is an obstacle to a row, its key is free again. However many they are, that is a few statements for each
 // shard.
 
-import { bug } from '../../../core/errors/error.ts'
+import { foremost } from '../../../core/rules/insert-order.ts'
+import { startInRounds } from '../../../core/rules/start.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import type { Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'
@@ -11,19 +12,15 @@ import type { Claimant, IdempotencyQueries } from './idempotency.ts'
 import type { ReadQueries } from '../read/read.ts'
 import { byShard } from '../schema/shards.ts'
 import type { StartChildren } from './locked-commit.ts'
-import { foremost } from '../../insert-order.ts'
 import { createStartQueries, type StartQueries } from './start.ts'
 
-/** What a start is put together from. */
+/** The parts of a start. */
 export interface StartingParts {
   readonly dialect: Dialect
   readonly startQueries: StartQueries
   readonly idempotencyQueries: IdempotencyQueries
   readonly readQueries: ReadQueries
 }
-
-/** Whoever has a key may be removed before it is looked up; but not for ever. */
-const mostRounds = 100
 
 /** How runs are inserted that others start, inside the transaction of those. */
 export function childrenStarting(parts: Omit<StartingParts, 'starting'>): StartChildren {
@@ -41,18 +38,12 @@ export async function startInOrder(
   inserted = new Set<string>(),
 ): Promise<readonly Started[]> {
   if (parts.dialect.shards === 1) return parts.startQueries.start(x, 0, runs, inserted)
-  const answers = new Map<NewRun, Started>()
-  let open = runs
-  for (let round = 0; open.length > 0; round += 1) {
-    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
-    // Of two that want the same the first has got it, or not, before the second asks.
-    await startTogether(parts, x, foremost(open), { answers, inserted })
-    open = open.filter((run) => !answers.has(run))
-  }
-  return runs.map((run) => answers.get(run) as Started)
+  // Of two that want the same the first has got it, or not, before the second asks. The run that has a key may be removed before
+  // it is looked up: then its rival asks again.
+  return startInRounds(runs, (open, answers) => startTogether(parts, x, foremost(open), { answers, inserted }))
 }
 
-/** Starts runs that are not in the way of one another. Those of which nobody knows yet what is in their way get no answer. */
+/** Starts runs that do not conflict with one another. Those whose obstacle is not known yet get no answer. */
 async function startTogether(
   { dialect, startQueries: rows, idempotencyQueries, readQueries }: StartingParts,
   x: Execution,
@@ -69,8 +60,8 @@ async function startTogether(
     const started = await rows.start(x, shard, some, inserted)
     some.forEach((run, index) => answers.set(run, started[index] as Started))
   }
-  // Nothing was inserted: something was in the way, or this is a start that was answered before its run was removed.
-  // A key that the run of this id had before stays its own.
+  // Nothing was inserted: there was an obstacle, or this is a start that was answered before its run was removed. A key that
+  // the run of this id had before stays its own.
   const inVain = keyed.filter((run) => {
     const started = answers.get(run)
     if (started === undefined || taken.get(run.id)?.fresh !== true) return false
@@ -79,7 +70,7 @@ async function startTogether(
   if (inVain.length > 0) await idempotencyQueries.free(x, inVain)
 
   const refused = runs.filter((run) => !isMine(run) && taken.get(run.id)?.holder !== undefined)
-  // The id comes first, whoever has the key.
+  // The id comes first, whichever run has the key.
   for (const [shard, some] of shardsOf(refused)) {
     for (const [run, twin] of await rows.lookForIds(x, shard, some)) answers.set(run, twin)
   }

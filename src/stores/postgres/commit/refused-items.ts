@@ -1,11 +1,14 @@
-// A batch of which a policy of row-level security refuses some rows. Postgres refuses the whole statement then and does not say
-// which row it was, so the batch is halved until each such row is alone: it harms nobody but itself. That is one statement for
+// A batch of which a policy of row-level security refuses some rows. Postgres refuses the whole statement then and does not
+// say which row it was, so the batch is halved until each such row is alone: it affects no other. That is one statement for
 // each that goes through by itself, about ten for each of a few refused ones among 500, and never two for each item.
 
 import { HoldfastError, isOfOneRow } from '../../../core/errors/error.ts'
 import type { Execution, Transactions } from '../execution.ts'
 
-/** Performs work for all items but those that are refused, however many. Each of those is told of with what the database said. */
+/**
+ * Performs work for all items except the refused ones, however many. Each of those is reported with the error of the
+ * database.
+ */
 export async function withoutRefused<Item>(
   items: readonly Item[],
   work: (items: readonly Item[]) => Promise<unknown>,
@@ -25,7 +28,7 @@ export async function withoutRefused<Item>(
   }
 }
 
-/** Does something that is never committed, to see whether it would be refused. */
+/** Performs work that is never committed, to see whether it would be refused. */
 export async function rolledBack(transactions: Transactions, work: (x: Execution) => Promise<unknown>): Promise<void> {
   const done = new HoldfastError('STORE_UNAVAILABLE', 'This is never committed.')
   const attempt = async (x: Execution): Promise<never> => {

@@ -1,8 +1,7 @@
-// Rows that are locked, as they are written back with everything that was decided about them: each run once, however many
-// decisions that were, and all runs of a shard in one statement, with their entries and, if it is to tell of
-// any, their row of the feed.
+// Locked rows, as they are written back with all decisions about them: each run once, however many decisions that were, and
+// all runs of a shard in one statement, with their entries and, if any are in the feed, their row of the feed.
 
-import { nearDeadline } from '../../../core/rules/deadline.ts'
+import { nearDeadline } from '../../../core/rules/claims/deadline.ts'
 import { uniqueText } from '../../../core/model/key.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
@@ -70,7 +69,7 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
     from json_to_recordset(${ranges}::text::json) as range (r uuid, first integer, last integer)`
   const planOf = (end: ExchangeMethod): Statements => {
     const write = end === 'deliver' ? 'deliver.bump' : (`${end}.write` as const)
-    // What is delivered appends nothing.
+    // A delivery appends nothing.
     const isMail = end === 'deliver'
     const append: readonly StatementName[] = isMail ? [write] : [write, `${end}.append`]
     const last: readonly StatementName[] = isMail ? [] : [`${end}.feed`]
@@ -106,13 +105,13 @@ export function createRewriteQueries({ schema, feedNumber }: Dialect): RewriteQu
   }
 }
 
-/** Tells those who look for runs whose time is over that this one will be such a run soon. */
+/** A hint for rescuers: the time of this run will be over soon. */
 export function hintDeadline({ hints }: Pick<Execution, 'hints'>, run: Run, now: number): void {
   const at = nearDeadline(run, now)
   if (at !== null) hints.push({ kind: 'deadline', at })
 }
 
-/** Tells those who listen what a row has become. */
+/** Adds the hints about a changed row. */
 export function hintOf(
   { hints }: Pick<Execution, 'hints'>,
   before: Run['status'] | undefined,
@@ -123,7 +122,7 @@ export function hintOf(
   hintPlace({ hints }, run)
 }
 
-/** Tells those who claim where a run stands that is ready or timed, as far as that is known. */
+/** A hint for claimers: the place of a ready or timed run, as far as that is known. */
 export function hintPlace(
   { hints }: Pick<Execution, 'hints'>,
   run: Pick<Run, 'type' | 'readiness'> & Partial<Pick<Run, 'version' | 'priority' | 'due'>>,

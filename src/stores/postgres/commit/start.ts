@@ -1,27 +1,25 @@
-// Inserting runs, each with its first entry and, if it is to have one, its place in the feed, in one statement. The unique indexes decide who is
-// first; who was not is looked up in the next statement, because the insert may have been kept from inserting by a row that
-// its own snapshot does not show. What a run begins with in its mailbox is inserted by the same statement. A run that another
-// one starts gets its place in the feed later, behind the entry with which that one says so.
+// Inserting runs, each with its first entry and, if it is to have one, its place in the feed, in one statement. The unique
+// indexes decide which is first; the obstacle to a run that was not inserted is looked up in the next statement, because it
+// may be a row that the snapshot of the insert does not show. The first messages of a run's mailbox are inserted by the same
+// statement. A child gets its place in the feed later, behind the entry of its parent that starts it.
 
-import { bug } from '../../../core/errors/error.ts'
 import { uniqueText } from '../../../core/model/key.ts'
-import type { MessageDraft } from '../../../core/rules/unit-of-work.ts'
-import { newRow } from '../../new-row.ts'
+import { policyColumns } from '../../../core/rows/run-row.ts'
+import type { MessageDraft } from '../../../core/rules/messages/unit-of-work.ts'
+import { foremost } from '../../../core/rules/insert-order.ts'
+import { newRow } from '../../../core/rules/new-row.ts'
+import { startedBefore, startInRounds } from '../../../core/rules/start.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import type { StatementName } from '../statement-name.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
 import { hintDeadline, hintPlace } from './rewrite.ts'
 import { isTrue, runColumns, runOf } from '../schema/rows.ts'
-import { foremost } from '../../insert-order.ts'
-
-/** Whoever was in the way may end before it is looked up, and the next one, too; but not for ever. */
-const mostRounds = 100
 
 export interface StartQueries {
   /** Starts runs of one shard. The ids of those that were inserted now, and not by an earlier try, go into `inserted`. */
   start(x: Execution, shard: number, runs: readonly NewRun[], inserted?: Set<string>): Promise<readonly Started[]>
-  /** What the starts of those runs are answered whose ids exist. */
+  /** The answers to the starts of runs whose ids exist. */
   lookForIds(x: Execution, shard: number, runs: readonly NewRun[]): Promise<ReadonlyMap<NewRun, Started>>
 }
 
@@ -34,10 +32,12 @@ export function createStartQueries(
     as === 'start' ? names : ['commit.start']
   const mailing = `,
     mailed as (
-      insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
-      select $1::smallint, id, position, m, kind, name, data, policy, created_at, 'queued'
+      insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at,
+        outcome)
+      select $1::smallint, id, position, m, kind, name, data, on_unread, delivery, retain_ms, created_at, 'queued'
       from json_to_recordset($3::text::json) as letter (
-        r uuid, position integer, m text, kind text, name text, data text, policy text) join made on made.id = letter.r)`
+        r uuid, position integer, m text, kind text, name text, data text, on_unread text, delivery text,
+        retain_ms bigint) join made on made.id = letter.r)`
   // In the order of the batch.
   const feeding = `,
     fed as (
@@ -123,7 +123,7 @@ export function createStartQueries(
     order by place, preference`,
   )
 
-  /** Inserts what is not in the way of anything, and tells what it became. */
+  /** Inserts the runs without an obstacle, and returns their answers. */
   async function insertNew(x: Execution, shard: number, runs: readonly NewRun[]): Promise<Map<NewRun, Started>> {
     const chosen = foremost(runs)
     const byId = new Map(chosen.map((run) => [run.id, run]))
@@ -158,22 +158,16 @@ export function createStartQueries(
   }
 
   return {
-    async start(x, shard, runs, inserted) {
-      const answers = new Map<NewRun, Started>()
-      let open = runs
-      for (let round = 0; open.length > 0; round += 1) {
-        if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+    start: (x, shard, runs, inserted) =>
+      startInRounds(runs, async (open, answers) => {
         for (const [run, answer] of await insertNew(x, shard, open)) {
           answers.set(run, answer)
           inserted?.add(run.id)
         }
-        open = open.filter((run) => !answers.has(run))
-        if (open.length === 0) break
-        for (const [run, answer] of await lookFor(x, shard, open)) answers.set(run, answer)
-        open = open.filter((run) => !answers.has(run))
-      }
-      return runs.map((run) => answers.get(run) as Started)
-    },
+        const left = open.filter((run) => !answers.has(run))
+        if (left.length === 0) return
+        for (const [run, answer] of await lookFor(x, shard, left)) answers.set(run, answer)
+      }),
 
     async lookForIds(x, shard, runs) {
       const only = runs.map((run) => ({ ...run, key: null, idempotencyKey: null }))
@@ -188,14 +182,15 @@ export function createStartQueries(
   }
 }
 
-/** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */
-function obstacle({ transition }: NewRun, row: Row): Started {
+/** The statement returns the obstacle with precedence first. */
+function obstacle(given: NewRun, row: Row): Started {
   const taken = row['taken'] as Exclude<Started['taken'], null>
-  const created = taken === 'id' && row['transition_id'] === transition
-  return { created, taken: created ? null : taken, run: runOf(row) }
+  const run = runOf(row)
+  if (taken !== 'id') return { created: false, taken, run }
+  return startedBefore({ run, transition: row['transition_id'] as string | null }, given)
 }
 
-/** A run as JSON. What is left out is null: most runs have few of these. */
+/** A run as JSON. Absent fields are null: most runs have few of these. */
 function givenOf(run: NewRun, place: number): object {
   const { id, type, version, priority, due, timeoutMs, expiresInMs, lease, first, transition } = run
   const given: Record<string, unknown> = { place, id, type, version, rank: 0 - priority, key_scope: run.keyScope }
@@ -220,7 +215,7 @@ function givenOf(run: NewRun, place: number): object {
   return given
 }
 
-/** What it finds in its mailbox, each once. */
+/** The first messages of its mailbox, each once. */
 function lettersOf({ mail = [] }: NewRun): readonly MessageDraft[] {
   return mail.length < 2 ? mail : [...new Map(mail.toReversed().map((one) => [one.id, one])).values()].toReversed()
 }
@@ -228,6 +223,6 @@ function lettersOf({ mail = [] }: NewRun): readonly MessageDraft[] {
 function messageNameOf(run: NewRun): readonly object[] {
   return lettersOf(run).map(({ id: m, kind, name, data, policy }, index) => {
     const draft = { r: run.id, position: index + 1, m, kind, name, data }
-    return policy === null ? draft : { ...draft, policy: JSON.stringify(policy) }
+    return policy === null ? draft : { ...draft, ...policyColumns(policy) }
   })
 }

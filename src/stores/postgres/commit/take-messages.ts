@@ -1,7 +1,7 @@
-// Messages leave their mailbox. Each is looked up by its key and written by its key: an insert that finds its row there updates
-// it, whatever a plan believes of the table. An update that joins what is given reads the whole mailbox of each run, or more.
-// Whether it was taken before is asked apart from the lookup: the indexes of what is unread would seem to be shorter, and one
-// of a hundred thousand would be looked for among all of them.
+// Messages leave their mailbox. Each is looked up by its key and written by its key: an insert with ON CONFLICT DO UPDATE
+// uses the key under any plan. An update that joins the given rows reads the whole mailbox of each run, or more. Whether a
+// message was taken before is a condition apart from the lookup: the planner would prefer the shorter indexes of unread
+// messages, and search one among a hundred thousand.
 
 export interface Taking {
   /** A relation with the run `r` of each, once. */
@@ -12,7 +12,7 @@ export interface Taking {
   readonly take: string
 }
 
-/** The statement that takes them, of the shard of the first value, unless somebody has taken them before. */
+/** The statement that takes them, of the shard of the first value, unless they were taken before. */
 export function updateMessages(schema: string, { from, found, take }: Taking): string {
   const [relation = ''] = from.split(' ')
   const lookup = `

@@ -1,6 +1,6 @@
-// Giving up waits in the statement that commits. The lock of the run is enough: its waits begin and end by its own transitions,
-// one after the other. Who sends to the topic at the same time may still find the wait: then the run has a message more, as if
-// that had come a moment earlier.
+// Giving up waits in the statement that commits. The lock of the run is enough: its waits begin and end by its own
+// transitions, one after the other. A concurrent sender to the topic may still find the wait: then the run has one more
+// message, as if that had come a moment earlier.
 
 import type { Transition } from '../../../core/model/transition.ts'
 import { targetOf } from '../../../core/model/wait-target.ts'
@@ -12,7 +12,7 @@ export const mostCombinations = 1_000
 
 /** Added to the statement that has `moved` runs: those give up the waits of its sixth value. */
 export function unwatchSql({ schema }: Pick<Dialect, 'schema'>): string {
-  // Looked up by keys, whatever a kept plan believes of how many waits there are.
+  // Looked up by keys, regardless of the row estimates of a cached plan.
   const among = (column: string): string => `any(array(select ${column} from gone))`
   return `,
     gone as materialized (

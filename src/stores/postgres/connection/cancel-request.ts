@@ -1,10 +1,10 @@
-// Asks the server to give up the statement that a connection is executing. Closing the connection alone does not: a server
-// that is busy with a statement does not look whether anybody is still there, and holds its locks until it is done.
+// Asks the server to cancel the statement that a connection is executing. Closing the connection alone does not: a server
+// that is busy with a statement does not check whether its client is still there, and holds its locks until it is done.
 
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers'
 
-/** What a client of `pg` knows of its connection. */
+/** The part of a client of `pg` that identifies its connection. */
 export interface Cancellable {
   readonly processID?: unknown
   readonly secretKey?: unknown

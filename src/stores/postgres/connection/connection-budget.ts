@@ -1,5 +1,5 @@
-// Who may take a connection, so that nothing that keeps this process alive waits behind what takes long. All connections of
-// a store are counted here before they are taken from the pool:
+// Which calls may take a connection, so that no call that keeps this process alive waits behind a long one. All connections
+// of a store are counted here before they are taken from the pool:
 //
 //   heartbeat   goes first, and one connection is kept for it
 //   commit      goes next, and one connection is kept for it
@@ -55,7 +55,7 @@ export class ConnectionBudget {
     this.kept = keptFor(total)
   }
 
-  /** Takes the place of one connection: at once if there is one and nobody waits for it, else in turn. */
+  /** Takes the place of one connection: at once if there is one and no other caller waits for it, else in turn. */
   take(use: ConnectionUse, limit: WaitLimit): GiveBack | Promise<GiveBack> {
     if (limit.signal?.aborted === true) return Promise.reject(limit.signal.reason as Error)
     if (this.waiting[use].length === 0 && this.hasRoom(use)) return this.admit(use)
@@ -99,7 +99,7 @@ export class ConnectionBudget {
     }
   }
 
-  /** Lets in whoever comes next, as long as there is room for somebody. */
+  /** Admits the next callers, as long as there is room. */
   private serve(): void {
     for (let use = this.next(); use !== null; use = this.next()) this.waiting[use].shift()?.admit()
   }

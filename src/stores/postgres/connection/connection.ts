@@ -1,7 +1,7 @@
-// A connection while we have it from its pool. Whoever has it hears alone when it breaks, and what nobody hears ends the
-// process. A network may also go away without a word: then nothing is ever answered, and no timeout of the database helps,
-// for it believes that nobody asks. So a connection on which no answer comes for as long as the database itself may take
-// is torn down, and all that waits for it fails as if it had broken.
+// A connection while we have it from its pool. Only its borrower hears when it breaks, and an error without a listener ends
+// the process. A network may also fail silently: then no answer ever comes, and no timeout of the database helps, because no
+// request reaches it. So a connection on which no answer comes for as long as the database itself may take is torn down, and
+// all statements on it fail as if it had broken.
 
 import { formatMs } from '../../../core/definition/duration.ts'
 import { HoldfastError } from '../../../core/errors/error.ts'
@@ -10,7 +10,7 @@ import type { ConnectionBudget, ConnectionUse, WaitLimit } from './connection-bu
 import type { Row, Value } from '../execution.ts'
 import { isLost, sqlStateOf, unanswered } from './sql-state.ts'
 
-/** What we use of a client of `pg`. */
+/** The part of a client of `pg` that we use. */
 export interface ClientLike {
   /** True if statements may be sent without waiting for the answers of those before. */
   readonly pipeline?: boolean
@@ -19,9 +19,9 @@ export interface ClientLike {
   release(error?: Error | boolean): void
   on?(event: 'error' | 'end', heard: (error: Error) => void): unknown
   off?(event: 'error' | 'end', heard: (error: Error) => void): unknown
-  /** What the server last said of its transaction: `I` if there is none. */
+  /** The transaction status that the server last reported: `I` if there is none. */
   getTransactionStatus?(): string | null
-  /** What it is connected by. */
+  /** Its socket. */
   readonly connection?: { readonly stream?: { destroy(error?: Error): unknown } }
 }
 
@@ -30,9 +30,9 @@ interface QueryResult {
   readonly command: string
 }
 
-/** What we use of a `Pool` of `pg`. */
+/** The part of a `Pool` of `pg` that we use. */
 export interface PoolLike {
-  /** How many connections it opens at most, as far as it says so. */
+  /** How many connections it opens at most, as far as it is known. */
   readonly options?: { readonly max?: number | undefined }
   connect(): Promise<ClientLike>
   end(): Promise<void>
@@ -78,8 +78,8 @@ export class PooledConnection {
   }
 
   /**
-   * Tears it down, and whatever transaction is open on it with it. Settles when its driver has noticed: a pool hears of what
-   * breaks later, and may have nobody who listens.
+   * Tears it down, and any open transaction with it. Settles when its driver has noticed: the pool emits later errors, and
+   * may have no listener.
    */
   async destroy(): Promise<void> {
     const { client } = this
@@ -95,7 +95,7 @@ export class PooledConnection {
     this.timer = undefined
   }
 
-  /** The driver would say farewell first, and wait for what is under way. */
+  /** The driver would send a farewell first, and wait for statements under way. */
   private readonly tearDown = (): void => {
     const silent = new Error(`nothing was answered for ${this.patienceMs} ms`)
     this.client.connection?.stream?.destroy(silent)
@@ -112,14 +112,14 @@ export interface PoolSource {
 
 export interface PoolUse {
   readonly use: ConnectionUse
-  /** How long the connection may be silent when it is asked something. */
+  /** How long the connection may be silent after a request. */
   readonly patienceMs: number
   /** How long to wait for a place in the budget, and then for the pool. */
   readonly turn: WaitLimit
   readonly connect: WaitLimit
 }
 
-/** Does something with a connection from a pool. One that may be in the middle of something is not used again. */
+/** Works with a connection from a pool. One whose state is unknown is not used again. */
 export async function withConnection<Answer>(
   { pool, beats, budget }: PoolSource,
   { use, patienceMs, turn, connect }: PoolUse,
@@ -135,7 +135,7 @@ export async function withConnection<Answer>(
     try {
       return await work(pooled)
     } catch (error) {
-      // Without a state it is not the database that answered, and who knows what the connection is in the middle of.
+      // Without a state it is not the database that answered, and the state of the connection is unknown.
       const source: unknown = error instanceof HoldfastError ? error.cause : error
       const state = sqlStateOf(source)
       if (isLost(state) || (state === undefined && source !== undefined)) broken = source as Error
@@ -149,7 +149,10 @@ export async function withConnection<Answer>(
   }
 }
 
-/** Why nobody may have this connection again: whoever got it next would speak inside of what was left open on it. */
+/**
+ * Why this connection must not be used again: the next borrower would send its statements inside of a transaction that was
+ * left open.
+ */
 function unusable({ client, isDestroyed }: PooledConnection): Error | undefined {
   if (isDestroyed) return new Error('torn down')
   const status = client.getTransactionStatus?.()
@@ -211,12 +214,12 @@ function endOf(client: ClientLike): Promise<void> {
 }
 
 /**
- * An error of a connection that nobody hears ends the process, and it may come with the very answer that makes the connection:
- * whoever gets it from a promise would listen too late.
+ * An error of a connection without a listener ends the process, and it may come with the very answer that makes the
+ * connection: a listener that is added after the promise settles would come too late.
  */
 export function expectErrors(client: Pick<ClientLike, 'on'>): void {
   client.on?.('error', ignore)
 }
 
-/** What is under way fails with the same error. */
+/** Statements under way fail with the same error. */
 function ignore(): void {}

@@ -1,5 +1,5 @@
-// The way to the database: connections from a pool, statements prepared once on each, transactions sent in as few round
-// trips as their answers allow, and what others were in the way of tried again.
+// The way to the database: connections from a pool, statements prepared once on each, transactions sent in as few round trips
+// as their answers allow, and retries after conflicts.
 //
 // Connections that this store opened itself carry its settings from their start. On any other (the user's own pool, or one
 // behind a pooler, which gives every transaction another connection) nothing may be left behind, so there every statement
@@ -11,7 +11,7 @@ import { StorageLimit } from '../../storage-limit.ts'
 import { ConnectionBudget, type ConnectionUse } from './connection-budget.ts'
 import type { Statement } from '../dialect.ts'
 import type { AloneOptions, Execution, Reserved, Row, DetailedHint, Transactions, Value } from '../execution.ts'
-import { commit, LentTransaction, type Lent, type Outcome } from './lent-transaction.ts'
+import { commit, LentTransaction, type Lent, type Outcome, type LendOptions } from './lent-transaction.ts'
 import type { ClientLike, PooledConnection, PoolUse, PoolSource, PoolLike } from './connection.ts'
 import { withConnection } from './connection.ts'
 import type { Rights } from '../schema/missing-right.ts'
@@ -36,14 +36,14 @@ export interface DatabaseOptions {
   /** How these settings wait for locks. @default 'shortly' */
   readonly wait?: LockWait
   readonly random: () => number
-  /** How long a call tries again what others were in the way of. */
+  /** How long a call is tried again after conflicts. */
   readonly storageMs: number
   readonly monotonic: () => number
-  /** Told of every statement of the plan as it is sent: for tests that compare. */
+  /** Called with every statement of the plan as it is sent: for tests that compare. */
   readonly onStatement?: ((name: StatementName) => void) | undefined
   /** Says which right is missing, where one is. */
   readonly rights?: Rights
-  /** Told what was committed, to tell others. */
+  /** Called with the hints of a committed transaction. */
   readonly onHints: (hints: readonly DetailedHint[]) => void
 }
 
@@ -60,17 +60,6 @@ function asText(text: string): string {
   return text
 }
 
-export interface LendOptions {
-  /** Tears the transaction down, at any time before its COMMIT. */
-  readonly signal?: AbortSignal | undefined
-  /** @default what the server has as its default */
-  readonly isolation?: 'serializable' | undefined
-  /** How long a statement of ours may take. @default the storage timeout */
-  readonly patienceMs?: number
-  /** Waits for its turn for no longer than the storage timeout. @default false: for as long as that takes */
-  readonly inTime?: boolean
-}
-
 /** A plan that is kept was made for the tables of then. It is made anew after a second, then ever less often. */
 const plansMs = { first: 1_000, most: 60_000 }
 
@@ -78,9 +67,9 @@ export class Database implements Transactions {
   private readonly options: DatabaseOptions
   private readonly source: PoolSource
   private readonly storage: StorageLimit
-  /** What transactions have from their settings, or connections from their start. */
+  /** The timeouts that transactions have from their settings, or connections from their start. */
   private readonly usual: Times
-  /** What connections have got since then. */
+  /** The timeouts that connections have got since then. */
   private readonly times = new WeakMap<ClientLike, Times>()
   private readonly names: StatementNames
   /** When the plans of a connection are made anew, and for how long they stay then. */
@@ -98,7 +87,7 @@ export class Database implements Transactions {
     this.names = new StatementNames(options.monotonic)
   }
 
-  /** Has nothing take longer than that, until what is returned is called. */
+  /** Bounds all calls by that time, until the returned function is called. */
   limit(ms: number): () => void {
     return this.storage.limit(ms)
   }
@@ -107,7 +96,7 @@ export class Database implements Transactions {
     return this.storage.ms
   }
 
-  /** The same database for something that a connection is kept for. */
+  /** The same database for calls that have a reserved connection. */
   reserved(use: Reserved): Transactions {
     return {
       alone: (work, end, options) => this.alone(work, end, options, use),
@@ -182,7 +171,7 @@ export class Database implements Transactions {
       try {
         return { x, answer: await transaction.run(x, work) }
       } finally {
-        // What the function has set for the whole connection ends with it; what it has from its start stays.
+        // Settings of the function for the whole connection end with it; those from its start stay.
         if (theirSettings !== null && !pooled.isDestroyed) {
           this.times.delete(pooled.client)
           void pooled.query({ text: 'reset all' }).catch(() => undefined)
@@ -191,7 +180,7 @@ export class Database implements Transactions {
     })
   }
 
-  /** Refuses everything from here on, and tears down what is lent. False if it did so already. */
+  /** Refuses every call from here on, and tears down lent connections. False if it did so already. */
   close(): boolean {
     const wasOpen = !this.closed
     this.closed = true
@@ -199,7 +188,10 @@ export class Database implements Transactions {
     return wasOpen
   }
 
-  /** Settles when nothing is lent any more. What was closed in the middle of its COMMIT may take as long as that. */
+  /**
+   * Settles when nothing is lent any more. A transaction that was closed in the middle of its COMMIT may take as long as
+   * that.
+   */
   async returned(): Promise<void> {
     await Promise.allSettled(this.lending.values())
   }
@@ -253,7 +245,7 @@ export class Database implements Transactions {
     }
   }
 
-  /** Tries again what others were in the way of, as long as the storage timeout allows. */
+  /** Tries again after conflicts, as long as the storage timeout allows. */
   private async attempt<Answer>(
     work: (pooled: PooledConnection, times: Times) => Promise<Settled<Answer>>,
     use: ConnectionUse,
@@ -294,7 +286,7 @@ export class Database implements Transactions {
       if (x.hints.length > 0) this.options.onHints(x.hints)
       return answer
     } catch (error) {
-      // Why somebody has torn it down is theirs to say.
+      // The code that tore it down reports why.
       const { signal } = options.turn
       if (signal?.aborted === true && error === signal.reason) throw error
       throw (await this.options.rights?.named(translated(error))) ?? translated(error)
@@ -306,7 +298,7 @@ export class Database implements Transactions {
     const { client } = pooled
     if (this.options.settings !== null || areSame(times, this.times.get(client) ?? this.usual)) return
     this.times.set(client, times)
-    // Without them it would do its work all the same; whoever comes next tries again.
+    // Without them it would do its work all the same; the next borrower tries again.
     await pooled.query({ text: `select ${timesSql(times, false)}` }).catch(() => void this.times.delete(client))
   }
 
@@ -322,7 +314,9 @@ export class Database implements Transactions {
   }
 }
 
-/** The database gives up what takes it longer than the storage timeout, and says so. This is for when it cannot. */
+/**
+ * The database gives up statements that take longer than the storage timeout, and reports that. This is for when it cannot.
+ */
 export function patienceFor(storageMs: number): number {
   return storageMs + 1_000
 }
@@ -338,10 +332,13 @@ class ConnectionExecution implements Execution {
   private readonly database: Database
   private readonly isWhole: boolean
   private last: Promise<unknown> = Promise.resolve()
-  /** What nothing may be written before, and whether something waits for it; null once it is answered. */
+  /** The answer that must come before any write, and whether a statement waits for it; null once it is there. */
   private begun: Promise<unknown> | null = null
   private isHeldBack = false
-  /** What failed first. What is sent together fails together, and who waits for all hears of any. */
+  /**
+   * The first failure. Statements that are sent together fail together, and a caller of Promise.all may get any of their
+   * errors.
+   */
   failure: unknown
 
   /** With `isWhole`, nothing is written outside of the transaction. */
@@ -352,9 +349,10 @@ class ConnectionExecution implements Execution {
   }
 
   /**
-   * The transaction has been asked for. A `begin` can be refused as every statement can, by a timeout or by whoever cancels
-   * it, and what follows it on the wire would then be executed, and kept, each by itself. So what looks or locks goes out
-   * with it, and what writes when it is known to stand. Mostly that is known already: who writes has looked before.
+   * The transaction was requested. A `begin` can be refused like every statement, by a timeout or by a cancel request, and
+   * the statements that follow it on the wire would then be executed, and committed, each by itself. So reads and locks are
+   * sent with it, and writes once it is known to be open. Mostly that is known already: a transaction that writes has read
+   * before.
    */
   begins(sent: Promise<unknown>): void {
     if (!this.isWhole) return
@@ -363,7 +361,7 @@ class ConnectionExecution implements Execution {
     sent.then(known, () => undefined)
   }
 
-  /** What was only looked at without a lock is no answer either. */
+  /** Throws the first failure: it also voids the results of reads without a lock. */
   assertWhole(): void {
     if (this.isWhole && this.failure !== undefined) throw this.failure as Error
   }

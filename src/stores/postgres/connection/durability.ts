@@ -1,6 +1,6 @@
-// Whether the database keeps what it has answered as committed. Everything that Holdfast promises rests on that, and three
-// settings take it away without a word. A server that hides a setting, as some managed ones do, or that does not know it, is
-// believed; so are Neon and Aurora about files, which they do not write: their storage keeps the log by itself.
+// Whether the database keeps commits that it has acknowledged. All promises of Holdfast rest on that, and three settings take
+// it away silently. A server that hides a setting, as some managed ones do, or that does not know it, is believed; so are
+// Neon and Aurora about files, which they do not write: their storage keeps the log by itself.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
@@ -10,14 +10,14 @@ import type { ClientLike, PoolLike } from './database.ts'
 import type { Row } from '../execution.ts'
 import { sqlStateOf } from './sql-state.ts'
 
-/** What is done about a database that may lose what it has answered as committed. */
+/** The reaction to a database that may lose acknowledged commits. */
 export type UnsafeDurability = 'refuse' | 'warn' | 'allow'
 
 const choices: readonly UnsafeDurability[] = ['refuse', 'warn', 'allow']
 
 interface Hazard {
   readonly setting: string
-  /** The values that lose something. */
+  /** The values that lose commits. */
   readonly unsafe: readonly string[]
   /** It is about the server's own files. */
   readonly isOfFiles: boolean
@@ -50,7 +50,7 @@ const hazards: readonly Hazard[] = [
   },
 ]
 
-/** Looks at the settings of the connections that the pool gives, and warns of those that lose something, or refuses. */
+/** Reads the settings of the connections that the pool gives, and warns of those that lose commits, or refuses. */
 export async function checkDurability(
   pool: PoolLike,
   options: { readonly unsafe?: UnsafeDurability | undefined; readonly logger: Pick<Logger, 'warn'> },

@@ -6,11 +6,11 @@
 //   theirs     → ours        the function is done, and the first statement of ours comes, or the end: the mark must still be
 //                            there, else the function has ended the transaction itself, or reset everything. From here on our
 //                            settings hold
-//   ours       → committing  the work is fulfilled, and COMMIT was sent. From here on no abort is heard: the answer tells what
-//                            became of it, and without an answer nobody knows
+//   ours       → committing  the work is fulfilled, and COMMIT was sent. From here on an abort has no effect: the answer is the
+//                            outcome, and without an answer the outcome is unknown
 //   theirs, ours → rolled back   the work was rejected
 //   theirs, ours → torn down     aborted, by a timeout or because the store is closed: the connection is destroyed, and with it
-//                            the transaction, whatever the function or a statement of it is doing
+//                            the transaction, even while the function or a statement of it is running
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { fatal } from '../../../core/definition/retry-mark.ts'
@@ -21,18 +21,29 @@ import { isOverError, lendClient } from './loan.ts'
 import { pathRead } from './search-path.ts'
 import { isAborted, sqlStateOf, translated, unanswered } from './sql-state.ts'
 
-/** What came of something that may fail for reasons of its own. */
+export interface LendOptions {
+  /** Tears the transaction down, at any time before its COMMIT. */
+  readonly signal?: AbortSignal | undefined
+  /** @default the default of the server */
+  readonly isolation?: 'serializable' | undefined
+  /** How long a statement of ours may take. @default the storage timeout */
+  readonly patienceMs?: number
+  /** Waits for its turn for no longer than the storage timeout. @default false: for as long as that takes */
+  readonly inTime?: boolean
+}
+
+/** The outcome of work that may fail for reasons of its own. */
 export type Outcome<Answer> = { readonly result: Answer } | { readonly error: unknown }
 
-/** What the work in a transaction is given. */
+/** The argument of the work in a transaction. */
 export interface Lent {
-  /** What the user's function writes with. */
+  /** The client of the user's function. */
   readonly client: ClientLike
   /** Executes statements of ours under the user's settings: for what takes long. */
   readonly x: Execution
   /** Where statements of ours go, under our settings, once the function is done. */
   readonly handle: SqlHandle
-  /** The function is done: whatever it does with the connection from here on is refused. */
+  /** The function is done: all its later calls on the connection are refused. */
   readonly takeBack: () => void
 }
 
@@ -70,7 +81,7 @@ export class LentTransaction {
   private readonly pooled: PooledConnection
   private readonly options: LentOptions
   private handedOver: Promise<void> | null = null
-  /** The work in it has settled, or nobody waits for it. */
+  /** The work in it has settled, or was given up. */
   private isOver = false
 
   constructor(pooled: PooledConnection, options: LentOptions) {
@@ -103,7 +114,7 @@ export class LentTransaction {
       return this.rollBack({ error: isAborted(sqlStateOf(error)) ? rolledBack(error) : translated(error) })
     }
     const command = await commit(this.pooled)
-    // The state is that of a transaction which was rolled back: nobody needs to doubt.
+    // The state is that of a transaction which was rolled back: the outcome is certain.
     return command === 'COMMIT' ? outcome : { error: rolledBack({ code: '40000' }) }
   }
 
@@ -118,7 +129,7 @@ export class LentTransaction {
     await Promise.all([begun, pooled.query({ text })])
   }
 
-  /** Settles with the work, or when it is aborted; whatever the work does then concerns nobody. */
+  /** Settles with the work, or when it is aborted; a later result of the work is ignored. */
   private async outcomeOf<Answer>(work: () => Promise<Answer>): Promise<Outcome<Answer>> {
     const { signal } = this.options
     let onAbort = (): void => undefined
@@ -154,7 +165,7 @@ export class LentTransaction {
   }
 }
 
-/** What the database says that became of it. Whoever is not told does not know. */
+/** The outcome as the database reports it. Without an answer it is unknown. */
 export async function commit(pooled: PooledConnection): Promise<string> {
   try {
     return (await pooled.query({ text: 'commit' })).command

@@ -1,6 +1,6 @@
-// The connection as a user's function gets it for the length of one transaction: the client of `pg` to all appearances. Once
-// it is taken back, every call on it is refused, so that code which goes on after its time can write neither outside of the
-// transaction nor into that of somebody else.
+// The connection as a user's function gets it for the length of one transaction: it looks like the client of `pg`. Once it is
+// taken back, every call on it is refused, so that code which goes on after its time can write neither outside of the
+// transaction nor into another one.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { fatal } from '../../../core/definition/retry-mark.ts'
@@ -20,6 +20,8 @@ export function lendClient<Client extends object>(client: Client): Loan<Client> 
       const value: unknown = Reflect.get(target, key, target)
       if (typeof value !== 'function' || key === 'constructor') return value
       return (...given: unknown[]): unknown => {
+        // As `pg` does: code that goes on after its time handles a rejection, and no synchronous throw.
+        if (isOver && key === 'query') return Promise.reject(isOverError())
         if (isOver) throw isOverError()
         if (ours.has(key)) throw notYours(String(key))
         const answer: unknown = Reflect.apply(value, target, given)

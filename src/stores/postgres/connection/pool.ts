@@ -18,7 +18,7 @@ export interface OwnPool {
    * a server that is full by the time of the next one would refuse another, and the session would be taken for dead.
    */
   readonly beats: PoolLike | null
-  /** What the server has for our settings where nobody says otherwise; null if the connections have nothing else. */
+  /** The server's own values of our settings; null if the connections have no others. */
   readonly defaults: Settings | null
 }
 
@@ -30,13 +30,13 @@ export interface PoolOptions {
   readonly onError: (error: Error) => void
 }
 
-/** What holds for every transaction. */
+/** The settings of every transaction. */
 export type Settings = Readonly<Record<string, string>>
 
 /**
- * Nothing of ours waits for longer than half a lease, and no plan is made for tables that are still small: what is found by
- * an index today is found by it, and in its order, when there are millions. A batch is sorted or looped over where there is
- * no other way, which these settings do not forbid.
+ * No statement of ours waits for longer than half a lease, and no plan is chosen for tables that are still small: a row that
+ * is found by an index today is found by it, and in its order, when there are millions. A batch is sorted or looped over
+ * where there is no other way, which these settings do not forbid.
  */
 export function settingsFor(storageMs: number, wait: LockWait): Settings {
   const { statementMs, lockMs } = timesFor(storageMs, wait)
@@ -45,7 +45,7 @@ export function settingsFor(storageMs: number, wait: LockWait): Settings {
     idle_in_transaction_session_timeout: String(statementMs),
     lock_timeout: String(lockMs),
     search_path: ownSearchPath,
-    // What is planned for one batch serves all: statements are written so that no other plan is worth making.
+    // The generic plan serves all batches: statements are written so that no custom plan is worth making.
     plan_cache_mode: 'force_generic_plan',
     ...planning('off'),
   }
@@ -106,11 +106,11 @@ export async function openPool(options: PoolOptions): Promise<OwnPool> {
   }
 }
 
-/** As many connections as are allowed, one of them for heartbeats. Nothing is opened before somebody asks. */
+/** As many connections as are allowed, one of them for heartbeats. None is opened before the first request. */
 function createPools(pg: Pg, options: PoolOptions, settings: string | undefined): Pick<OwnPool, 'pool' | 'beats'> {
   const kept = keptFor(options.max).heartbeat
   const pool = createPool(pg, { ...options, max: options.max - kept }, settings, {})
-  // Without a time after which it would be closed, because nobody uses it.
+  // Without an idle timeout: it would be closed between heartbeats.
   const beats = kept === 0 ? null : createPool(pg, { ...options, max: kept }, settings, { idleTimeoutMillis: 0 })
   return { pool, beats }
 }
@@ -132,15 +132,15 @@ function createPool(
     allowExitOnIdle: true,
     ...(options === undefined ? {} : { options }),
   })
-  // A connection that breaks while nobody uses it is replaced when somebody needs one.
+  // A connection that breaks while it is idle is replaced at the next request.
   pool.on('error', onError)
   pool.on('connect', expectErrors)
   return pool
 }
 
 /**
- * What this user of this database has for our settings, from the server's files or by ALTER ROLE or ALTER DATABASE. A connection that
- * began with ours cannot say: to it they are the defaults.
+ * The values of our settings for this user of this database, from the server's files or by ALTER ROLE or ALTER DATABASE. A
+ * connection that began with ours cannot tell: to it they are the defaults.
  */
 async function defaultsOf(pg: Pg, { url, settings, connectMs }: PoolOptions): Promise<Settings> {
   const client = new pg.Client({
@@ -176,7 +176,7 @@ async function hasSettings(pool: PoolLike): Promise<boolean> {
   }
 }
 
-/** What a pooler says to settings at the start of a connection. */
+/** The error of a pooler that refuses settings at the start of a connection. */
 function isUnsupportedParameter(error: unknown): boolean {
   return sqlStateOf(error) === '08P01' && messageOf(error).includes('startup parameter')
 }

@@ -1,9 +1,9 @@
-// Where the names in a statement are looked for. Whoever may create in a schema of the search path can put an operator or a
-// function there that fits a statement better than the one of Postgres, and so have their code run as whoever sent it. Against
-// that, our statements say exact types and qualify every function that could be taken for another, which holds wherever
-// pg_catalog is searched first: also in a transaction of the user's, whose path stays theirs. One that is searched later is
-// refused, in a pool when the store is opened and in a transaction before anything else is sent there. Connections and
-// transactions of our own search nothing but Postgres itself.
+// Where the names in a statement are looked up. A role that may create objects in a schema of the search path can put an
+// operator or a function there that fits a statement better than the one of Postgres, and so have its code run with the
+// rights of the sender. Against that, our statements give exact types and qualify every function that could be taken for
+// another, which holds wherever pg_catalog is searched first: also in a transaction of the user's, whose path stays theirs. A
+// path that searches it later is refused, in a pool when the store is opened and in a transaction before anything else is
+// sent there. Connections and transactions of our own search nothing but Postgres itself.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
@@ -14,15 +14,16 @@ import { quoteName } from '../schema/schema-name.ts'
 export const ownSearchPath = 'pg_catalog,pg_temp'
 
 /**
- * Gives a connection a path that a server has told of, until it is reset: if the function of a user commits, which it must not,
- * it still finds its tables, and is told what it did. No query, and so written as names: a text would be one odd name.
+ * Gives a connection a path that a server has reported, until it is reset: if the function of a user commits, which it must
+ * not, it still finds its tables, and gets an error that says so. It is no query, and so written as names: a text would be
+ * one odd name.
  */
 export function setPath(path: string): string {
   const names = schemasIn(path)
   return `set search_path = ${names.length === 0 ? `''` : names.map(quoteName).join(', ')}`
 }
 
-/** The schemas of a path, as Postgres reads it: what is not quoted is in small letters. */
+/** The schemas of a path, as Postgres reads it: an unquoted name is in small letters. */
 function schemasIn(path: string): readonly string[] {
   return Array.from(path.matchAll(/"((?:[^"]|"")*)"|[^,\s]+/g), ([word, quoted]) =>
     quoted === undefined ? word.toLowerCase() : quoted.replaceAll('""', '"'),
@@ -38,7 +39,7 @@ export async function assertSearchPath(client: ClientLike): Promise<void> {
 /** The path of a connection, as a column: no name and no operator in it can be taken for another. */
 export const pathRead = `pg_catalog.current_setting('search_path'::text) as path`
 
-/** Throws if something is searched before Postgres itself. */
+/** Throws if a schema is searched before Postgres itself. */
 export function assertCatalogFirst(path: string, whose: string): void {
   if (schemasIn(path).indexOf('pg_catalog') <= 0) return
   throw new HoldfastError(

@@ -1,7 +1,7 @@
-// What Postgres or the way to it says when something goes wrong, told in our own codes, once. Who must act decides: what
-// passes by itself is STORE_UNAVAILABLE (the engine keeps its work and tries again), what stays until an operator acts is
-// STORE_REFUSED (workers keep their work as well, callers are told at once what to do), what can never be stored is
-// ENTRY_REJECTED (the engine finds the entry and fails its run), and what is left is a defect of ours.
+// Errors of Postgres or of the connection to it, translated into our own codes, once. The code depends on who must act: an
+// error that passes by itself is STORE_UNAVAILABLE (the engine keeps its work and tries again), one that stays until an
+// operator acts is STORE_REFUSED (workers keep their work as well, callers learn at once what to do), an entry that can never
+// be stored is ENTRY_REJECTED (the engine finds the entry and fails its run), and any other is a defect of ours.
 
 import { isDefect, isOfTheWay } from '../../../core/errors/driver-error.ts'
 import { HoldfastError, isHoldfastError, type ErrorCode } from '../../../core/errors/error.ts'
@@ -18,17 +18,17 @@ function isSystemCode(code: string): boolean {
   return /^E[A-Z]+$/.test(code)
 }
 
-/** Others were in the way, and nothing was done: the same again may succeed at once. */
+/** A conflict with another transaction, and nothing was done: the same again may succeed at once. */
 export function isTransient(state: string | undefined): boolean {
   return state === '40001' || state === '40P01' || isLocked(state)
 }
 
-/** Somebody else has locked a row for longer than this statement was to wait. */
+/** Another transaction has locked a row for longer than this statement was to wait. */
 export function isLocked(state: string | undefined): boolean {
   return state === '55P03'
 }
 
-/** A value that a statement has read is not what the statement takes it for. */
+/** A stored value has another type than the statement expects. */
 export function isOfData(error: unknown): boolean {
   const state = sqlStateOf(error) ?? (error instanceof Error ? sqlStateOf(error.cause) : undefined)
   return state?.startsWith('22') === true
@@ -54,14 +54,14 @@ export function isAborted(state: string | undefined): boolean {
   return state === '25P02'
 }
 
-/** Somebody lacks a right, or a policy refuses a row. */
+/** The role lacks a right, or a policy refuses a row. */
 export function isRight(state: unknown): boolean {
   return state === '42501'
 }
 
 /**
- * A policy of row-level security refuses one row: others are not concerned. The server says so in its own language, but it
- * names the place in its code where that is found out.
+ * A policy of row-level security refuses one row: others are not concerned. The server reports that in its own language, but
+ * it names the routine in its code that found it.
  */
 function isOfRow(error: unknown, state: string | undefined): boolean {
   return isRight(state) && (error as { readonly routine?: unknown }).routine === 'ExecWithCheckOptions'
@@ -115,25 +115,25 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '54': { code: 'ENTRY_REJECTED', message: 'A payload is larger than the database can store.' },
 }
 
-/** The table has row-level security, and one of its policies refuses what is written. */
+/** The table has row-level security, and one of its policies refuses a write. */
 const ofPolicy = refused(
   'A policy of row-level security refuses this row: change the policy, or let the user of the database bypass it.',
 )
 
-/** What `pg`, and pools that take its place, say of a connection without a code. */
+/** The texts of connection errors without a code, of `pg` and of pools that take its place. */
 const connectionWords =
   /connect|connection|terminat|clos|timed? ?out|timeout|socket|network|queryable|pool|client|server|handshake|certificate|ssl|tls|sasl|scram|password|nothing was answered|aborted|ended|destroyed|unreachable|refused|getaddrinfo/i
 
 /** A socket that broke, a name that was not found, a pool that had nothing to give in time. */
 function isOfTheConnection(error: unknown, text: string): boolean {
   if (isDefect(error)) return false
-  // What is no error at all is an event of a socket.
+  // A value that is no error at all is an event of a socket.
   return !(error instanceof Error) || isOfTheWay(error) || connectionWords.test(text)
 }
 
 /**
- * The error of a request whose text cannot be the cause: for a connection, or to commit. Whatever it is, if Postgres did not say
- * it, the way to the database failed.
+ * The error of a request whose text cannot be the cause: for a connection, or to commit. Unless Postgres itself reported it,
+ * the connection failed.
  */
 export function unanswered(error: unknown): unknown {
   return isHoldfastError(error) || sqlStateOf(error) !== undefined ? error : failed(error)
@@ -151,7 +151,7 @@ function strange(error: unknown, text: string): HoldfastError {
   return new HoldfastError('BUG', message, { cause: error, details: { sqlState: null } })
 }
 
-/** The error that a caller of the store gets for what the library threw. */
+/** The error of the store for an error of the library. */
 export function translated(error: unknown): HoldfastError {
   if (isHoldfastError(error)) return error
   const text = error instanceof Error ? error.message : String(error)

@@ -1,7 +1,8 @@
-// Whether statements are sent under names, so that the server keeps them prepared. A server that does not know a name, or that
-// knows it already, says so: somebody has emptied that connection (DISCARD ALL, DEALLOCATE), or a pooler gives every
-// transaction another one. The first concerns one connection alone: it goes on without names, and the others with them. When
-// several connections say so within a minute, a pooler is likely, and all go without names for a while; then it is tried again.
+// Whether statements are sent under names, so that the server keeps them prepared. A server that does not know a name, or
+// that knows it already, says so: the statements of that connection were dropped (DISCARD ALL, DEALLOCATE), or a pooler gives
+// every transaction another connection. The first concerns one connection alone: it goes on without names, and the others
+// with them. When several connections say so within a minute, a pooler is likely, and all go without names for a while; then
+// names are tried again.
 
 import type { ClientLike } from './connection.ts'
 
@@ -9,7 +10,7 @@ import type { ClientLike } from './connection.ts'
 const manyConnections = 3
 const withinMs = 60_000
 
-/** For how long nobody tries names again: the longer, the more often it was in vain. */
+/** For how long names are not tried again: the longer, the more often it was in vain. */
 const pauseMs = { first: 60_000, most: 3_600_000 }
 
 export class StatementNames {

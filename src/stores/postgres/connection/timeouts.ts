@@ -1,6 +1,6 @@
-// How long the database lets a statement of ours take, and wait for what somebody else has locked. Both follow the storage
-// timeout, and that follows the leases of the worker here: a statement that the database still executes when nobody waits for
-// it any longer keeps its locks, and holds up whoever comes next.
+// How long the database lets a statement of ours take, and wait for a lock. Both follow the storage timeout, and that follows
+// the leases of the worker here: a statement that the database still executes when its caller has given up keeps its locks,
+// and delays the next transactions.
 
 export interface Times {
   readonly statementMs: number
@@ -8,11 +8,11 @@ export interface Times {
 }
 
 /**
- * For what is locked somebody waits
+ * How long a statement waits for a lock
  *
- *   shortly   in everything that others stand behind: most locks are ours, and gone by then
- *   a while   in what goes apart, so that whoever waits for a row that many want is some time the next one
- *   long      in transactions of users, which nobody repeats for them, and where nothing can be passed over
+ *   shortly   in every batch that others queue behind: most locks are ours, and gone by then
+ *   a while   in items that go apart, so that one that waits for a row that many want gets it at some time
+ *   long      in transactions of users, which are not repeated for them, and where no row can be skipped
  */
 export type LockWait = 'shortly' | 'a while' | 'long'
 

@@ -1,10 +1,10 @@
-// Going on with what an end or a broadcast left to do: see `core/model/chore.ts`. A chore is taken in a statement of its own, so that
-// others take another one, and so that a page that fails does not come first again and again. Nor does one whose run or topic
-// somebody else has locked: it is left until it may be taken again, and the next one is done meanwhile. Of those who get something
-// by it, whoever is locked, or refused by a policy, is passed over.
+// Does the chores that an end or a broadcast left: see `core/model/chore.ts`. A chore is taken in a statement of its own, so
+// that other workers take another one, and so that a page that fails does not come first again and again. Nor does a chore
+// whose run or topic another transaction has locked: it is left until it may be taken again, and the next one is done
+// meanwhile. Receivers whose rows are locked, or that a policy refuses to change, are skipped.
 
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../../core/model/chore.ts'
-import { doChore } from '../../../core/rules/exchange.ts'
+import { doChore } from '../../../core/rules/messages/exchange.ts'
 import type { ChoresDone } from '../../../store.ts'
 import { PostgresUnitOfWork } from './unit-of-work.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -78,7 +78,7 @@ export function createChoreQueries(dialect: Dialect, exchange: ExchangeRunner, r
       const unlessLocked = (error: unknown): void => {
         if (!hasMetLock(error)) throw error
       }
-      // Most locks are ours, and gone by then. Where nobody can be passed over, the page is tried again later.
+      // Most locks are ours, and gone by then. Where no row can be skipped, the page is tried again later.
       await doPage('wait').catch(async (error: unknown) => {
         unlessLocked(error)
         if (skipLocked !== '') await doPage('pass over').catch(unlessLocked)

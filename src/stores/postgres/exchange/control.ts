@@ -1,13 +1,15 @@
-// Doing what people ask of runs. All rows are taken in order, then looked at; what one request made of a run is what the
-// next one finds. Giving leases back is the same without anything to look at. Whoever has to hear of an end is told in the
-// same transaction.
+// Executes control commands, by the rules of the core. All rows are locked in order, then read; each command sees the effects
+// of those before it. Releasing leases is the same without anything to read. The runs that must be notified of an end are
+// notified in the same transaction.
 
-import { conclude, hasParted } from '../../../core/rules/exchange.ts'
 import { uniqueText } from '../../../core/model/key.ts'
-import type { Rewrite } from '../../../core/rules/rewrite.ts'
-import { holds, isTerminal, type Run } from '../../../core/model/run.ts'
-import { control, type ControlResult, type ControlCommand } from '../../../core/rules/control.ts'
-import { giveBack } from '../../../core/rules/takeover.ts'
+import { isTerminal, type Run } from '../../../core/model/run.ts'
+import type { Keyed } from '../../../core/rules/commit.ts'
+import { controlRun, type ControlWork } from '../../../core/rules/control-run.ts'
+import type { ControlResult, ControlCommand } from '../../../core/rules/control.ts'
+import { releaseRun } from '../../../core/rules/claims/rescue.ts'
+import type { SubscriberCounts } from '../../subscriber-counts.ts'
+import type { LockedRows } from './locked-rows.ts'
 import type { ReleasedLease } from '../../../store.ts'
 import { PostgresUnitOfWork } from './unit-of-work.ts'
 import { statement, type Dialect } from '../dialect.ts'
@@ -74,7 +76,7 @@ export function createControlQueries(
     return { now: Number(seen[0]?.['now']), applied: new Set(applied) }
   }
 
-  /** Who has the keys of those that are to go on. */
+  /** The holders of the keys of runs that are to go on. */
   async function lookForRivals(
     x: Execution,
     shard: number,
@@ -98,12 +100,17 @@ export function createControlQueries(
         inUserTransaction,
         lockPolicy,
         look: () => lookFor(x, shard, requests),
-        lend: (found, { now: time }, crowds) => new PostgresUnitOfWork(found, time, crowds),
+        lend: (found, seen, crowds) => new PostgresControlWork(found, seen, crowds),
         prepare: (unitOfWork, _seen, guard) => lookForRivals(x, shard, requests, unitOfWork, guard),
-        decide: (unitOfWork, { applied }, rivals, guard) => ({
-          answers: controlAll(unitOfWork, requests, applied, rivals ?? [], guard),
-          deleted: unitOfWork.all().filter(({ deletedAt }) => deletedAt === unitOfWork.now),
-        }),
+        decide: (unitOfWork, _seen, rivals, guard) => {
+          unitOfWork.rivals = rivals ?? []
+          const controlOne = (request: ControlCommand): ControlResult =>
+            structuredClone(controlRun(unitOfWork, unitOfWork.run(request.runId), request))
+          return {
+            answers: requests.map((request, index) => guard.decide(index, () => controlOne(request)) as ControlResult),
+            deleted: unitOfWork.all().filter(({ deletedAt }) => deletedAt === unitOfWork.now),
+          }
+        },
       })
       if (shards > 1) await idempotencyQueries.free(x, deleted)
       return answers
@@ -119,11 +126,7 @@ export function createControlQueries(
         look: async () => ({ now: Number((await x.execute(time, [shard]))[0]?.['now']) }),
         lend: (found, { now: time }, crowds) => new PostgresUnitOfWork(found, time, crowds),
         decide: (unitOfWork, _seen, _made, guard) => {
-          const release = (lease: ReleasedLease): void => {
-            const run = unitOfWork.run(lease.runId)
-            if (run !== undefined && holds(run, lease))
-              rewriteRun(unitOfWork, run, giveBack(run, unitOfWork.now, lease.crashes), null)
-          }
+          const release = (lease: ReleasedLease): void => releaseRun(unitOfWork, unitOfWork.run(lease.runId), lease)
           for (const [index, lease] of leases.entries()) guard.decide(index, () => release(lease))
         },
       })
@@ -131,48 +134,30 @@ export function createControlQueries(
   }
 }
 
-/** Makes the row what it shall be; if it has ended with that, those who watch it are told. */
-export function rewriteRun(
-  unitOfWork: PostgresUnitOfWork,
-  before: Run,
-  write: Rewrite,
-  transition: string | null,
-): void {
-  unitOfWork.write(before, write, transition)
-  if (hasParted(before, write.run)) conclude(unitOfWork, write.run)
-}
+class PostgresControlWork extends PostgresUnitOfWork implements ControlWork {
+  /** Live runs that had a key which a run of this batch needs, when they were looked up. */
+  rivals: readonly Run[] = []
+  private readonly seen: Look
 
-/** One after the other: the second finds what the first made of its run. */
-function controlAll(
-  unitOfWork: PostgresUnitOfWork,
-  requests: readonly ControlCommand[],
-  before: ReadonlySet<string>,
-  rivals: readonly Run[],
-  guard: Guard,
-): readonly ControlResult[] {
-  const applied = new Set(before)
-  /** Who has the key of this run: of those that this batch has changed, as they are by now. */
-  const keyHolder = (run: Run): string | null => {
-    const [key] = keysOf(run)
-    if (key === undefined) return null
-    const all = unitOfWork.all()
+  constructor(found: LockedRows, seen: Look, crowds: SubscriberCounts) {
+    super(found, seen.now, crowds)
+    this.seen = seen
+  }
+
+  hasTransition(runId: string, id: string): boolean {
+    if (this.seen.applied.has(`${runId} ${id}`)) return true
+    return this.appended.some((one) => one.runId === runId && one.transition === id)
+  }
+
+  /** Of runs that this batch has changed, as they are by now. */
+  keyHolder(run: Keyed): string | null {
+    const key = uniqueText(run)
+    if (key === null) return null
+    const all = this.all()
     const locked = new Set(all.map(({ id }) => id))
-    const known = [...all, ...rivals.filter(({ id }) => !locked.has(id))]
+    const known = [...all, ...this.rivals.filter(({ id }) => !locked.has(id))]
     return known.find((one) => one.id !== run.id && isLive(one) && uniqueText(one) === key)?.id ?? null
   }
-  const controlOne = (request: ControlCommand): ControlResult => {
-    const run = unitOfWork.run(request.runId)
-    if (run === undefined) return { outcome: 'not-found' }
-    const mark = `${run.id} ${request.id}`
-    if (applied.has(mark)) return { outcome: 'done', run: copied(run) }
-    const { answer, write } = control(run, request, unitOfWork.now, request.kind === 'retry' ? keyHolder(run) : null)
-    if (write !== null) {
-      rewriteRun(unitOfWork, run, write, request.id)
-      if (write.append.length > 0) applied.add(mark)
-    }
-    return answer.outcome === 'not-found' ? answer : { ...answer, run: copied(answer.run) }
-  }
-  return requests.map((request, index) => guard.decide(index, () => controlOne(request)) as ControlResult)
 }
 
 function keysOf(run: Run | undefined): readonly string[] {
@@ -182,8 +167,4 @@ function keysOf(run: Run | undefined): readonly string[] {
 
 function isLive({ status, deletedAt }: Run): boolean {
   return deletedAt === null && !isTerminal(status)
-}
-
-function copied(run: Run): Run {
-  return structuredClone(run)
 }

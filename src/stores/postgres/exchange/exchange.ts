@@ -1,11 +1,11 @@
-// One transaction in which something passes between runs: locks, then looks, then lets the rules decide in memory, then
-// writes. If they need somebody who is not locked, a transaction of ours is rolled back and begins again with that one, so
-// that everybody takes locks in the same order. In a transaction of a user that cannot be: there, and where others keep
-// coming in between, what is found late is locked late, and the database breaks a deadlock if it comes to one.
+// One transaction of the exchange: it locks, then reads, then lets the rules decide in memory, then writes. If the rules need
+// a row that is not locked, a transaction of ours is rolled back and begins again with that row, so that every transaction
+// takes locks in the same order. In a transaction of a user that is not possible: there, and where other transactions keep
+// coming in between, a row that is found late is locked late, and the database breaks a deadlock if there is one.
 //
-// A transaction that passes over what somebody else has locked has not got that, nor runs that a policy refuses. The rules go on without runs that only get
-// something, and leave those to a chore. Where they come to what they cannot do without, they are stopped as where something is
-// missing: what they were about to decide is set aside.
+// A transaction that skips locked rows does not have them, nor runs that a policy refuses. The rules go on without runs that
+// only receive a message, and leave those to a chore. Where they need such a row, they are stopped as for a missing one: the
+// item that they were deciding is set aside.
 
 import { bug, HoldfastError } from '../../../core/errors/error.ts'
 import type { Run } from '../../../core/model/run.ts'
@@ -21,14 +21,14 @@ import type { RefusedOthers } from './refused-others.ts'
 import { Guard, createLockFilter, type LockPolicy } from '../commit/locked-items.ts'
 import { Missing, type LockRequest } from './lock-request.ts'
 
-/** What a look of one's own must tell. */
+/** The results of an additional read. */
 export interface Seen {
   readonly now: number
   /** Rows that it has locked itself. */
   readonly locked?: readonly Run[]
 }
 
-/** In whose transaction something takes place, and how that takes its locks. */
+/** Whose transaction an exchange uses, and how it takes its locks. */
 export interface ExchangeOptions {
   /** The transaction is that of a user. @default false */
   readonly inUserTransaction?: boolean
@@ -45,9 +45,9 @@ export interface ExchangeTask<OwnLook extends Seen, Work extends PostgresUnitOfW
   readonly lockPolicy?: LockPolicy | undefined
   /** Looks for what only this method needs. It is executed under the locks. */
   look(): Promise<OwnLook>
-  /** What the rules of this method read and write: the usual unit of work, or with what its own look has found. */
+  /** The unit of work of this method: the usual one, or with the results of its own read. */
   lend(lockedRows: LockedRows, seen: OwnLook, crowds: SubscriberCounts): Work
-  /** What has to be written before the rest can be decided; never twice. */
+  /** Writes rows that the decision depends on; never twice. */
   prepare?(unitOfWork: Work, seen: OwnLook, guard: Guard): Promise<Made>
   /** Decides all of it, each item under the guard. It may be called again, with another unit of work. */
   decide(unitOfWork: Work, seen: OwnLook, made: Made | undefined, guard: Guard): Answer
@@ -60,10 +60,10 @@ export interface ExchangeRunner {
   ): Promise<Answer>
 }
 
-/** After so many times whoever is found late is locked late: it comes to an end, however many come in between. */
+/** After so many tries rows that are found late are locked late: it comes to an end, however many come in between. */
 const mostTries = 4
 
-/** Each time something is missing, it is there the next time. */
+/** Each time a row is missing, it is there the next time. */
 const mostMissing = 100
 
 export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthers, 'among'>): ExchangeRunner {
@@ -90,7 +90,7 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
     for (const id of lockedOut.runs) lockRequest.runs.delete(id)
     for (const name of lockedOut.topics) lockRequest.topics.delete(name)
     const asked = new Set(lockRequest.runs)
-    // Sent together, executed one after the other: the looks see what whoever had the locks has committed.
+    // Sent together, executed one after the other: the reads see the commits of the earlier lock holders.
     const [{ runs, topics }, seen, looked] = await Promise.all([
       loader.lock(x, end, lockRequest),
       look(),
@@ -134,7 +134,7 @@ export function createExchangeRunner(dialect: Dialect, refused: Pick<RefusedOthe
   }
 }
 
-/** All who wait are locked, at once: not one after the other as the rules come to them. */
+/** All waiting runs are locked, at once: not one after the other as the rules come to them. */
 function assertLocked({ waits, asked, runs }: LockedRows, lockedOut: ReadonlySet<string>): void {
   const late = new Set<string>()
   for (const [key, list] of waits) {
@@ -149,7 +149,7 @@ function assertLocked({ waits, asked, runs }: LockedRows, lockedOut: ReadonlySet
   })
 }
 
-/** The same again, from the start: as if the database had said that others were in the way. */
+/** The same again, from the start: as after a conflict that the database reports. */
 function again(): HoldfastError {
   const cause = Object.assign(new Error('Another transaction came in between.'), { code: '40001' })
   return new HoldfastError('STORE_UNAVAILABLE', 'Others were in the way too often.', { cause })

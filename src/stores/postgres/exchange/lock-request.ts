@@ -1,50 +1,50 @@
-// What the rules of the exchange may touch in one transaction: what is locked and looked at before they run. It is a guess,
-// made of what was asked; where the rules go beyond it, their unit of work throws `Missing`, which says what else is wanted. Nothing
-// is ever answered from what was not locked and looked at.
+// The rows that the rules of the exchange may touch in one transaction: they are locked and read before the rules run. It is
+// a guess from the request; where the rules go beyond it, their unit of work throws `Missing`, which names the additional
+// rows. Nothing is ever answered from a row that was not locked and read.
 
 import { defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
 import type { WaitTarget } from '../../../core/model/wait-target.ts'
 import { passedOnId, type Message } from '../../../core/model/message.ts'
 import type { Delivery, NewBroadcast, TopicRules } from '../../../core/model/topic.ts'
 
-/** Those who wait on a topic, of one delivery. */
+/** The runs that wait on a topic, of one delivery. */
 export interface RequestedWaiters {
   readonly topic: string
   readonly delivery: Delivery
   /** The longest waiting ones. */
   most: number
-  /** After whom. */
+  /** The position after which they begin. */
   readonly after: WaitPosition | null
 }
 
-/** What a topic keeps, of one delivery. */
+/** The broadcasts that a topic keeps, of one delivery. */
 export interface RequestedBacklog {
   readonly topic: string
   readonly delivery: Delivery
   /** The oldest of a queue: one for each that comes to take one. */
   most: number
-  /** How far back, of what goes to everyone. */
+  /** How far back, for broadcasts to all subscribers. */
   retainMs: number
-  /** Who would get it, unless they have it already. */
+  /** The runs that would get it, unless they have it already. */
   readonly readers: Set<string>
 }
 
-/** Who waits on a topic. */
+/** The runs that wait on a topic. */
 export interface Crowd {
   /** How many that live, counted up to the bound. */
   readonly waiting: number
-  /** Those of the runs that are locked who are among them. */
+  /** Those of the locked runs that are among them. */
   readonly among: ReadonlySet<string>
 }
 
 export class LockRequest {
   /** Runs to be locked. */
   readonly runs = new Set<string>()
-  /** Runs that all of this is about. Whoever else is locked only gets something, and can be passed over. */
+  /** The runs that the transaction is about. Any other locked run only receives a message, and can be skipped. */
   readonly own = new Set<string>()
-  /** Runs that may end: who waits on them, and what they have not read. */
+  /** Runs that may end: the runs that wait on them, and their unread messages. */
   readonly ends = new Set<string>()
-  /** Runs whose end is told at once if they are over. */
+  /** Runs whose end is reported at once if they are over. */
   readonly targets = new Set<string>()
   /** Topics to be locked. */
   readonly topics = new Set<string>()
@@ -52,33 +52,35 @@ export class LockRequest {
   readonly backlogs = new Map<string, RequestedBacklog>()
   /** By topic. */
   readonly broadcastIds = new Map<string, Set<string>>()
-  /** By topic and how much it may keep: how often something is sent to it. */
+  /** By topic and how much it may keep: how many broadcasts are sent to it. */
   readonly kept = new Map<string, { readonly topic: string; readonly most: number; sends: number }>()
-  /** By topic: who would subscribe to it, and how many may. */
+  /** By topic: the runs that would subscribe to it, and how many may. */
   readonly subscribing = new Map<string, { readonly most: number; readonly runs: Set<string> }>()
   /** By topic: up to how many subscribers are counted. */
   readonly crowds = new Map<string, number>()
   /** By run. */
   readonly messageIds = new Map<string, Set<string>>()
-  /** The topic whose late subscribers are served, and after whom. */
+  /** The topic whose late subscribers are served, and the position after which they begin. */
   late: { readonly topic: string; readonly after: WaitPosition | null } | null = null
-  /** A chore that somebody goes on with, as it was when it was taken. */
+  /** A chore that is being done, as it was when it was taken. */
   chore: Chore | null = null
   /** How often it was not enough. */
   tries = 0
 
-  /** Something is to become of this run. */
+  /** The transaction is about this run. */
   concern(runId: string): void {
     this.own.add(runId)
     this.runs.add(runId)
   }
 
-  /** It is to be locked, and only gets something. Who is watched from now on does not: its row says so. */
+  /**
+   * It is to be locked, and only receives a message. A run that is watched from now on is not such a one: its row is written.
+   */
   isOther(runId: string): boolean {
     return this.runs.has(runId) && !this.own.has(runId) && !this.targets.has(runId)
   }
 
-  /** Somebody begins to watch that. */
+  /** A run begins to watch that target. */
   watch(runId: string, watched: WaitTarget): void {
     if (watched.kind === 'run') {
       this.runs.add(watched.runId)
@@ -100,14 +102,14 @@ export class LockRequest {
     else known.runs.add(runId)
   }
 
-  /** Something is sent to a topic; of its subscribers so many get it at once. */
+  /** A broadcast to a topic; so many of its subscribers get it at once. */
   broadcast({ name, delivery }: Pick<TopicRules, 'name' | 'delivery'>, id: string, most: number): void {
     this.topics.add(name)
     collect(this.broadcastIds, name, id)
     this.listeners(name, delivery, most)
   }
 
-  /** Something is sent to a topic that may keep only so much. */
+  /** A broadcast to a topic that may keep only so many. */
   keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
     if (most === undefined || (delivery === 'all' && retainMs === 0)) return
     const key = `${topic} ${most}`
@@ -116,13 +118,13 @@ export class LockRequest {
     else known.sends += 1
   }
 
-  /** Who gets what is sent to a topic: one of a queue, and otherwise so many. */
+  /** The receivers of a broadcast: one of a queue, and otherwise so many. */
   listeners(topic: string, delivery: Delivery, most: number): void {
     if (delivery === 'one') this.waitersOf(topic, delivery, 1)
     else this.subscribersOf(topic, most, null)
   }
 
-  /** Somebody goes on with that. */
+  /** That chore is being done. */
   goOn(chore: Chore): void {
     const { kind, target, after } = chore
     this.chore = chore
@@ -149,16 +151,16 @@ export class LockRequest {
     }
   }
 
-  /** So many more of those who wait. */
+  /** So many more of the waiting runs. */
   waitersOf(topic: string, delivery: Delivery, more: number): void {
     const key = `${delivery} ${topic}`
     const known = this.waiters.get(key)
-    // One more than are told, because who waits may be over.
+    // One more than are notified, because a waiting run may be over.
     if (known === undefined) this.waiters.set(key, { topic, delivery, most: more + 1, after: null })
     else known.most += more
   }
 
-  /** So many of those who wait on a topic: what is sent to it twice goes to the same ones. */
+  /** So many of the runs that wait on a topic: two broadcasts to it go to the same ones. */
   private subscribersOf(topic: string, most: number, after: WaitPosition | null): void {
     const key = `all ${topic}`
     const known = this.waiters.get(key)
@@ -185,7 +187,7 @@ export class LockRequest {
   }
 }
 
-/** The rules need something that was not locked or looked at. */
+/** The rules need a row that was not locked or read. */
 export class Missing extends Error {
   readonly add: (lockRequest: LockRequest) => void
 

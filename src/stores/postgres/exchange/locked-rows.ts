@@ -1,8 +1,8 @@
-// What the rules of the exchange are given in one transaction: what was locked and looked at before they run. `lock-request.ts` says what
-// that was to be.
+// The rows that the rules of the exchange get in one transaction: those that were locked and read before they run.
+// `lock-request.ts` requests them.
 
 import type { Chore } from '../../../core/model/chore.ts'
-import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { UnitOfWork, KeptBroadcast, WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
@@ -10,11 +10,11 @@ import type { Crowd } from './lock-request.ts'
 
 export type LastEntry = ReturnType<UnitOfWork['lastEntry']>
 
-/** What was locked and looked at. Who is asked for and not there is known not to exist. */
+/** The rows that were locked and read. A requested row that is not there is known not to exist. */
 export interface LockedRows {
   /** The ids of runs that were to be locked. */
   readonly asked: ReadonlySet<string>
-  /** Runs that were to be locked, and that somebody else has. */
+  /** Runs that were to be locked, and that another transaction has locked. */
   readonly lockedOut: ReadonlySet<string>
   readonly runs: ReadonlyMap<string, Run>
   /** Last entries of runs that are over. */
@@ -43,6 +43,6 @@ export interface LockedRows {
   readonly messages: ReadonlyMap<string, boolean>
   /** By kind and target, of those that were asked for. */
   readonly chores: ReadonlyMap<string, Chore | undefined>
-  /** What a chore passes on, and what comes after it; or what somebody missed. */
+  /** The broadcasts that a chore passes on, and the later ones; or those that a subscriber missed. */
   readonly passedOn: readonly Broadcast[]
 }

@@ -1,9 +1,9 @@
-// What the rules of the exchange have decided and `unit-of-work-writer.ts` is to write.
+// The decisions of the rules of the exchange that `unit-of-work-writer.ts` is to write.
 
 import type { Draft } from '../../../core/model/entry.ts'
 import type { Fate, Message, DeliveryOutcome } from '../../../core/model/message.ts'
 
-/** A message that is put into a mailbox, and what becomes of it. */
+/** A message that is put into a mailbox, and its fate. */
 export interface Put {
   readonly message: Message
   readonly outcome: DeliveryOutcome

@@ -1,10 +1,11 @@
-// Runs that only get something by what is done to others, and whose rows a policy of row-level security refuses to change: who waits
-// for an end, a child that is to be cancelled, a subscriber. The policy refuses the whole transaction then, and so the end of a
-// run that it allows. So those runs are looked for, and passed over as if somebody had locked them: a chore comes back to them
-// (`core/model/chore.ts`). They are tried again now and then, because the policy may be another one.
+// Runs that only receive a message from an operation on others, and whose rows a policy of row-level security refuses to
+// change: a run that waits for an end, a child that is to be cancelled, a subscriber. The policy refuses the whole
+// transaction then, and so the end of a run that it allows. So those runs are searched, and skipped as if another transaction
+// had locked them: a chore comes back to them (`core/model/chore.ts`). They are tried again at intervals, because the policy
+// may have changed.
 //
-// Only the row of a run is tried. A policy that refuses messages or entries of the journal may do so because of what they say,
-// and nobody is to be passed over for that: then the whole is refused, and its caller is told.
+// Only the row of a run is tried. A policy that refuses messages or entries of the journal may do so because of their
+// content, and no run is to be skipped for that: then the whole transaction is refused, and its caller gets the error.
 
 import { isOfOneRow } from '../../../core/errors/error.ts'
 import { statement, type Dialect } from '../dialect.ts'

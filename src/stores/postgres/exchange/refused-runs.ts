@@ -1,5 +1,6 @@
-// Runs that nobody may change, because a policy of row-level security refuses that. Claims, rescues and ends would come to the same
-// ones again and again, so they are left out for a while, longer each time, and then tried once more: the policy may be another one.
+// Runs that cannot be changed, because a policy of row-level security refuses that. Claims, rescues and ends would come to
+// the same ones again and again, so they are left out for a while, longer each time, and then tried once more: the policy may
+// have changed.
 
 /** How long a run is left out, and how many are known at once. */
 const bounds = { firstMs: 5_000, longestMs: 300_000, most: 2_000 } as const

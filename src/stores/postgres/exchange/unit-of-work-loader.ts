@@ -1,9 +1,9 @@
-// Locks and looks for what the rules of the exchange may touch. Who else has to be locked is found first, without locks; then
-// runs are taken in the order of their ids, then topics in that of their names, each shard after the one before; and only
-// what is read after that is relied upon. With several shards each statement names one.
+// Locks and reads the rows that the rules of the exchange may touch. Additional rows to lock are found first, without locks;
+// then runs are locked in the order of their ids, then topics in that of their names, each shard after the one before; and
+// only reads after that are relied upon. With several shards each statement names one.
 
 import { defaultPageLimits, withEachEnd, type Chore } from '../../../core/model/chore.ts'
-import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { broadcastMessageId, type Message } from '../../../core/model/message.ts'
 import type { Run } from '../../../core/model/run.ts'
@@ -22,9 +22,9 @@ export interface Locked {
 }
 
 export interface UnitOfWorkLoader {
-  /** Adds to what is wanted whoever else has to be locked, as far as that can be seen without locks. */
+  /** Adds the other rows to lock to the request, as far as they can be seen without locks. */
   candidates(x: Execution, end: ExchangeMethod, lockRequest: LockRequest): Promise<void>
-  /** Sends the locks at once: what is sent after this call is executed under them. */
+  /** Sends the locks at once: statements that are sent after this call are executed under them. */
   lock(x: Execution, end: ExchangeMethod, lockRequest: LockRequest): Promise<Locked>
   look(
     x: Execution,
@@ -72,7 +72,10 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     })
   }
 
-  /** How much is looked at of each mailbox, and of those who wait on a run: a page of a chore, or what goes with an end. */
+  /**
+   * How much is read of each mailbox, and of the runs that wait on a run: a page of a chore, or the part that goes with an
+   * end.
+   */
   function placedEnds(lockRequest: LockRequest, most: AtOnce): readonly Placed[] {
     const after = lockRequest.chore?.kind === 'mail' ? lockRequest.chore.position : 0
     const from = lockRequest.chore?.kind === 'end' ? lockRequest.chore.after : null
@@ -88,7 +91,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   }
 
   async function lookBacklogs(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
-    // What nothing is kept of needs no look: everybody gets only what comes after.
+    // A topic that keeps nothing needs no read: subscribers get only later broadcasts.
     const asked = [...lockRequest.backlogs.values()].filter(
       ({ delivery, retainMs }) => delivery === 'one' || retainMs > 0,
     )
@@ -134,7 +137,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
 
   async function lookWaits(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const { waits: mostOnRun } = atOnce(lockRequest)
-    // A page of mail is of no interest to those who wait.
+    // A page of unread messages does not concern the waiting runs.
     const ends = mostOnRun === 0 ? [] : [...lockRequest.ends]
     const [onRuns, onTopics] = await Promise.all([
       ask(x, statements[end].waitsOnRuns, ends.length === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))),
@@ -160,7 +163,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   async function lookUnread(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const { mail: most } = atOnce(lockRequest)
     const cutUnread = new Set<string>()
-    // Those who wait are answered without a look at the mail.
+    // Waiting runs are notified without reading the mailbox.
     const unread = new Map<string, Message[]>(most === 0 ? [] : Array.from(lockRequest.ends, (id) => [id, []]))
     const asked = most === 0 ? [] : placedEnds(lockRequest, oneMore(lockRequest))
     for (const message of (await ask(x, statements[end].unread, asked)).map(messageOf)) {
@@ -171,7 +174,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return { unread, cutUnread }
   }
 
-  /** Those of topics to which something is sent, or of which somebody goes on with one, and the one of a run. */
+  /** The chores of topics to which a broadcast is sent, or of which a chore is being done, and the one of a run. */
   async function lookChores(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const { chore: own } = lockRequest
     const isOfTopic = own?.kind === 'topic' || own?.kind === 'late'
@@ -193,7 +196,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return chores
   }
 
-  /** What a chore passes on, and what comes after it. */
+  /** The broadcasts that a chore passes on, and the later ones. */
   async function lookPassedOn(
     x: Execution,
     end: ExchangeMethod,
@@ -220,7 +223,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return [{ shard: shardOfTopic(late.topic), json }]
   }
 
-  /** Those who are late, and what those of them missed first who can be had. */
+  /** The late subscribers, and the first broadcasts that the lockable ones of them missed. */
   async function lookLate(x: Execution, end: ExchangeMethod, lockRequest: LockRequest, lockedOut: ReadonlySet<string>) {
     const waits = (await ask(x, statements[end].lateOnTopics, placedLate(lockRequest, 1))).map(waitOf)
     const isCut = waits.length > defaultPageLimits.late
@@ -249,7 +252,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
     return broadcasts
   }
 
-  /** What of each topic tells whether it is full: as many as are sent to it. */
+  /** The broadcasts that decide whether a topic is full: one for each that is sent to it. */
   async function lookKept(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
     const asked = Array.from(lockRequest.kept.values(), (json) => ({ shard: shardOfTopic(json.topic), json }))
     const rows = await ask(x, statements[end].kept, asked)
@@ -286,7 +289,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
         else lockRequest.giveUp(messageOf(row))
       }
       const waiters = await ask(x, statements[end].candidatesOfTopics, placedWaiters(lockRequest, 0))
-      // Who is late is passed over until it is given what it missed.
+      // A late subscriber is skipped until it has got the broadcasts that it missed.
       for (const row of waiters) if (row['missed'] === null) lockRequest.runs.add(row['run_id'] as string)
       const late = await ask(x, statements[end].candidatesOfLate, placedLate(lockRequest, 0))
       for (const row of late) lockRequest.runs.add(row['run_id'] as string)
@@ -349,10 +352,10 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   }
 }
 
-/** Before whoever has subscribed. */
+/** Before every subscriber. */
 const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-0000-0000-000000000000' }
 
-/** How much of the mail of a run is settled, and how many of those who wait on it are answered. */
+/** How many messages of a run are settled, and how many of the runs that wait on it are notified. */
 interface AtOnce {
   readonly mail: number
   readonly waits: number

@@ -1,10 +1,10 @@
-// The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by what it is asked for, and looks up every one
-// by a key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so, whatever the statistics say.
+// The statements behind `unit-of-work-loader.ts`. Each asks one shard, is bounded by its request, and looks up every row by a
+// key or walks an index in its order: OFFSET and LIMIT inside a LATERAL keep it so under any statistics.
 
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { broadcastColumns, choreColumns, entryColumnsOf, lockRuns, waitColumns } from '../schema/rows.ts'
 
-/** A method whose transaction exchanges something between runs, as the plan names it. */
+/** A method whose transaction is an exchange between runs, as the plan names it. */
 export type ExchangeMethod = (typeof exchangeMethods)[number]
 
 export const exchangeMethods = ['commit', 'deliver', 'control', 'rescue', 'release', 'chore'] as const
@@ -22,7 +22,7 @@ export function loadingStatements(
     candidatesOfTopics: statement(`${end}.candidates`, texts.waitsOnTopics),
     candidatesOfLate: statement(`${end}.candidates`, texts.lateOnTopics),
     lockRuns: statement(`${end}.lock`, texts.lockRuns),
-    // What is made here is locked with that.
+    // The insert locks the topics that it makes.
     makeTopics: statement(`${end}.lock-topics`, texts.makeTopics),
     lockTopics: statement(`${end}.lock-topics`, texts.lockTopics),
     waitsOnRuns: statement(`${end}.look`, texts.waitsOnRuns),
@@ -43,34 +43,32 @@ export function loadingStatements(
 
 const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 
-/** What of a message's policy says that it goes on to a topic. */
-const isBroadcast = `message.policy like '%"onUnread":"broadcast"%'`
-
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
   const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as asked (${asked})`
-  // In its order along the index of what is unread: so many, however many there are, and however many were read.
+  // In order along the index of unread messages: so many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
         and message.position > asked.after
       order by message.position limit asked.mail`
-  // In its order along the index of those who wait on runs: so many, however many there are. What its condition says of the
-  // delivery, nobody else says: a wait that is looked up by its key is not looked for among those who have waited longer.
+  // In its order along the index of waits on runs: so many, however many there are. Only this statement names the delivery,
+  // as that index does: a wait that is looked up by its key is not looked for in it, among the waits that are older.
   const waits = `
       select * from ${schema}.waits as wait
       where wait.shard = $1::smallint and wait.kind = 'run' and wait.target = asked.id::text and wait.delivery is null
         and (wait.opened_at, wait.run_id) >= (asked.at, asked.run)
       order by wait.opened_at, wait.run_id, wait.effect limit asked.waits`
   return {
-    // The next page of who waits on runs that may end, and what of their next page of mail would go to a topic then.
+    // The next page of the waits on runs that may end, and those of the next page of their mail that would go to a topic then.
     candidatesOfEnds: `
     select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
-      null as policy, null::bigint as at
+      null as on_unread, null as delivery, null::bigint as retain_ms, null::bigint as at
     from ${runs} cross join lateral (${waits}) as wait
     union all
-    select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.policy, message.at
-    from ${runs} cross join lateral (${unread}) as message where ${isBroadcast}`,
+    select message.run_id::text, message.position, message.id, message.kind, message.name, '', message.on_unread,
+      message.delivery, message.retain_ms, message.at
+    from ${runs} cross join lateral (${unread}) as message where message.on_unread = 'broadcast'`,
 
     lockRuns: lockRuns(schema),
 
@@ -106,10 +104,11 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and (wait.opened_at, wait.run_id) > (asked.at, asked.run)
       order by wait.opened_at, wait.run_id limit asked.most) as wait`,
 
-    // The next page, and one more if there are more. What most of them say is not needed.
+    // The next page, and one more if there are more. Only a broadcast needs its payload.
     unread: `
     select message.run_id, message.position, message.id, message.kind, message.name,
-      case when ${isBroadcast} then message.data else '' end as data, message.policy, message.at
+      case when message.on_unread = 'broadcast' then message.data else '' end as data, message.on_unread, message.delivery,
+      message.retain_ms, message.at
     from ${runs} cross join lateral (${unread}) as message
     order by message.run_id, message.position`,
 
@@ -119,7 +118,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select * from ${schema}.chores as chore
       where chore.shard = $1::smallint and chore.kind = asked.kind and chore.target = asked.target offset 0) as chore`,
 
-    // The one that is being passed on, and the next; or what somebody missed.
+    // The one that is being passed on, and the next; or those that a subscriber missed.
     broadcastsFrom: `
     select ${broadcastColumns('broadcast')}
     from json_to_recordset($2::text::json) as asked (topic text, position integer, most bigint) cross join lateral (
@@ -129,8 +128,8 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       order by broadcast.position limit asked.most) as broadcast
     order by broadcast.position`,
 
-    // What tells whether a topic is full: as far back from its last broadcast as it may keep, one for each that is sent. Not
-    // what it says, which may be long.
+    // The broadcasts that decide whether a topic is full: as far back from its last broadcast as it may keep, one for each
+    // that is sent. Without their payloads, which may be long.
     kept: `
     select broadcast.topic, broadcast.position, broadcast.id, broadcast.delivery, '' as data, null as policy, broadcast.at,
       broadcast.expires_at, broadcast.taken_by, broadcast.delivered_to
@@ -145,12 +144,13 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and broadcast.position <= topic.position - asked.most + asked.sends
       order by broadcast.position limit asked.sends) as broadcast`,
 
-    // How many wait, counted up to the bound; and who of some runs is among them. Runs that end while they wait leave their waits
-    // behind until a broadcast meets them: they do not count, unless they live in another shard, where nobody looks.
+    // How many runs wait, counted up to the bound; and which of some runs are among them. Runs that end while they wait leave
+    // their waits behind until a broadcast meets them: they do not count, unless they live in another shard, which is not
+    // read.
     crowds: `
     with asked as materialized (
       select * from json_to_recordset($2::text::json) as asked (topic text, most bigint, runs json))
-    select asked.topic, null as run_id, case when everybody.waiting < asked.most then everybody.waiting else (
+    select asked.topic, null as run_id, case when counted.waiting < asked.most then counted.waiting else (
       select count(*) from (
         select 1 from ${schema}.waits as wait left join lateral (
           select run.id from ${schema}.runs as run
@@ -163,7 +163,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
       select count(*) as waiting from (
         select 1 from ${schema}.waits as wait
         where wait.shard = $1::smallint and wait.kind = 'topic' and wait.target = asked.topic and wait.delivery is not null
-        limit asked.most) as wait) as everybody
+        limit asked.most) as wait) as counted
     union all
     select wait.target, wait.run_id::text, null
     from asked cross join lateral json_array_elements_text(asked.runs) as locked (id) cross join lateral (
@@ -179,7 +179,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and broadcast.delivered_to >= 0
       offset 0) as broadcast`,
 
-    // The first of what waits for anybody; or what everybody gets who comes in time.
+    // The first broadcasts that wait for any subscriber; or those that every subscriber gets that comes in time.
     backlogs: `
     with clock as materialized (select ${now} as now),
     asked as materialized (
@@ -199,7 +199,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         offset 0) as one)
     select ${broadcastColumns('found')} from found order by found.topic, found.position`,
 
-    // Only of those that are over: what a live run did last may be large, and nobody asks.
+    // Only of runs that have ended: the last entry of a live run may be large, and is not asked for.
     lasts: `
     select run.id as run_id, ${entryColumnsOf('entry')} from ${ids} cross join lateral (
       select run.id from ${schema}.runs as run

@@ -1,9 +1,10 @@
-// Sends what the rules of the exchange decided: rows and entries, what others get, and who waits for what. All of it goes out
-// at once, in few statements for each shard, because nothing in it depends on an answer.
+// Sends the decisions of the rules of the exchange: rows and entries, messages to other runs, and waits. All of it is sent at
+// once, in few statements for each shard, because nothing in it depends on an answer.
 
 import { bug } from '../../../core/errors/error.ts'
 import type { Chore } from '../../../core/model/chore.ts'
-import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import { policyColumns } from '../../../core/rows/run-row.ts'
+import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { shardFor } from '../../../core/model/run-id.ts'
 import { Appends } from '../commit/appends.ts'
 import type { PostgresUnitOfWork } from './unit-of-work.ts'
@@ -25,7 +26,7 @@ const forgottenAtOnce = 100
 
 interface Statements {
   readonly put: Statement
-  /** Some of what is put is given up at once. */
+  /** Some of the messages that are put are given up at once. */
   readonly putAndSettle: Statement
   readonly settle: Statement
   readonly deleteWaits: Statement
@@ -47,7 +48,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   const ofTopic = (name: string): number => shardFor(name, dialect.shards)
   const ofWait = (wait: WaitRow): number | undefined => shardOfWait(dialect, wait)
 
-  /** What others get, and what becomes of what was not read. */
+  /** The messages to other runs, and the fates of unread ones. */
   function writeMail(x: Execution, end: ExchangeMethod, unitOfWork: PostgresUnitOfWork): readonly Promise<unknown>[] {
     const { put, putAndSettle, settle } = byEnd[end]
     const puts = [...unitOfWork.puts.values()]
@@ -73,13 +74,13 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
 
   function writeWaits(x: Execution, end: ExchangeMethod, unitOfWork: PostgresUnitOfWork): readonly Promise<unknown>[] {
     const { deleteWaits, addWaits, setMissed } = byEnd[end]
-    // Two statements: who gives up a wait and begins it again begins it now.
+    // Two statements: a wait that is given up and begun again begins now.
     const deleted = chunksOf([...unitOfWork.deletedWaits.values()], ofWait)
     return [
       ...deleted.map(({ shard, kind, waits }) =>
         x.execute(deleteWaits, [shard, kind, JSON.stringify(waits.map(waitJson))]),
       ),
-      // Whoever is waited on is there, and has its shard.
+      // The run or topic that is waited on exists, and has its shard.
       ...send(x, addWaits, [...unitOfWork.addedWaits.values()], (wait) => ofWait(wait) as number, waitJson),
       ...send(
         x,
@@ -117,10 +118,10 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
     })
   }
 
-  /** What is left to do, and what is not any more. */
+  /** The chores that are left, and those that are done. */
   function writeChores(x: Execution, end: ExchangeMethod, unitOfWork: PostgresUnitOfWork): readonly Promise<unknown>[] {
     const chores = [...unitOfWork.chores.values()]
-    // Whoever it is about is locked, and has its shard.
+    // The run or topic of a chore is locked, and has its shard.
     const ofChore = ({ chore }: ChoreLeft): number => shardOfChore(dialect, chore) as number
     const of = (over: boolean): readonly ChoreLeft[] => chores.filter(({ isOver }) => isOver === over)
     const { setChores, deleteChores } = byEnd[end]
@@ -133,7 +134,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   return {
     async write(x, end, unitOfWork) {
       const changed = Array.from(unitOfWork.changed, (id) => unitOfWork.run(id)).filter((run) => run !== undefined)
-      // What comes first in the feed has the first entry: a run that starts or ends another one comes before that.
+      // The first in the feed has the first entry: a run that starts or ends another one comes before that.
       const order = [...unitOfWork.appended.map(({ runId }) => runId), ...changed.map(({ id }) => id)]
       const byShard = new Map(order.map((id) => [ofRun(id), new Appends()] as const))
       const fed = [...byShard]
@@ -184,7 +185,7 @@ function isOnlyRows({
   return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
 
-/** Who may be claimed, who has ended, and who has mail. */
+/** Hints of runs that may be claimed, that have ended, and that have messages. */
 function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
   for (const id of unitOfWork.changed) {
     const run = unitOfWork.run(id)
@@ -253,7 +254,8 @@ function jsonOf(policy: unknown): string | null {
 
 function putJson({ message, outcome, takenBy, fate }: Put): object {
   const { runId, position, id, kind, name, data, policy, at } = message
-  return { r: runId, position, id, kind, name, data, policy: jsonOf(policy), at, outcome, taken_by: takenBy, fate }
+  const said = { r: runId, position, id, kind, name, data, at }
+  return { ...said, ...policyColumns(policy), outcome, taken_by: takenBy, fate }
 }
 
 function waitJson({ kind, target, runId, effect, delivery, openedAt, since }: WaitRow): object {
@@ -274,17 +276,18 @@ function writingStatements({ schema }: Dialect) {
     with given as materialized (select * from json_to_recordset($2::text::json) as given (${columns}))`
   const wait = 'kind text, target text, r uuid, effect text, delivery text, at bigint, since integer'
   const put = `
-    insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, policy, at, outcome, taken_by, fate)
-    select $1::smallint, r, position, id, kind, name, data, policy, at, outcome, taken_by, fate
+    insert into ${schema}.messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at,
+      outcome, taken_by, fate)
+    select $1::smallint, r, position, id, kind, name, data, on_unread, delivery, retain_ms, at, outcome, taken_by, fate
     from json_to_recordset($2::text::json) as fresh (r uuid, position integer, id text, kind text, name text, data text,
-      policy text, at bigint, outcome text, taken_by integer, fate text)`
+      on_unread text, delivery text, retain_ms bigint, at bigint, outcome text, taken_by integer, fate text)`
   const settle = `${given('r uuid, position integer, seq integer, fate text')}
     ${updateMessages(schema, {
       from: 'given',
       found: null,
       take: 'given.seq, given.fate',
     })}`
-  // Looked up by the whole key, whatever the statistics say.
+  // Looked up by the whole key, under any statistics.
   const deleteWaits = `
     with given as materialized (select * from json_to_recordset($3::text::json) as given (${wait}))
     delete from ${schema}.waits as wait using given

@@ -1,10 +1,11 @@
-// The rows that the rules of the exchange read and write, in memory: what was locked and looked at, and on top of it what was
-// decided since. Nothing is sent before all is decided; `unit-of-work-writer.ts` sends it then. What was not looked at is never
-// made up: the rules are stopped with `Missing`, and run again once it was.
+// The rows that the rules of the exchange read and write, in memory: those that were locked and read, and on top of them the
+// decisions made since. Nothing is sent before all is decided; `unit-of-work-writer.ts` sends it then. A row that was not
+// read is never made up: the rules are stopped with `Missing`, and run again once it was.
 
 import { isAfter, isFrom, defaultPageLimits, type Chore, type WaitPosition } from '../../../core/model/chore.ts'
 import { bug } from '../../../core/errors/error.ts'
-import { firstWaiters, longestFirst } from '../../../core/rules/exchange.ts'
+import { withMessage } from '../../../core/rules/messages/deliver.ts'
+import { firstWaiters, longestFirst } from '../../../core/rules/messages/exchange.ts'
 import type {
   UnitOfWork,
   KeptBroadcast,
@@ -12,8 +13,8 @@ import type {
   UnreadPage,
   WaiterPage,
   WaitRow,
-} from '../../../core/rules/unit-of-work.ts'
-import { deliveryOutcomeOf, type Fate, type Message, type DeliveryOutcome } from '../../../core/model/message.ts'
+} from '../../../core/rules/messages/unit-of-work.ts'
+import type { Fate, Message, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import type { Run } from '../../../core/model/run.ts'
@@ -45,12 +46,12 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly delivered: { readonly topic: string; readonly position: number; readonly runs: number }[] = []
   readonly addedWaits = new Map<string, WaitRow>()
   readonly deletedWaits = new Map<string, WaitRow>()
-  /** Waits of those who missed something, or are late no more. */
+  /** Waits of subscribers that missed a broadcast, or are late no more. */
   readonly missed = new Map<string, WaitRow>()
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
-  /** Runs that somebody holds, and that have got mail. */
+  /** Runs that a session holds, and that have got mail. */
   readonly messageArrived = new Set<string>()
 
   constructor(lockedRows: LockedRows, now: number, crowds = new SubscriberCounts()) {
@@ -96,7 +97,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     const lockedRows = this.lockedRows.unread.get(runId)
     if (lockedRows === undefined) throw this.missingEnds()
     const open = lockedRows.filter(({ id }) => !this.gone.has(`${runId} ${id}`))
-    // What is new stands behind all others.
+    // New messages come after all others.
     const put = Array.from(this.puts.values()).filter((one) => one.message.runId === runId && one.takenBy === null)
     if (!this.lockedRows.cutUnread.has(runId)) {
       return { messages: [...open, ...put.map(({ message }) => message)], after: null }
@@ -112,14 +113,14 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return known
   }
 
-  /** As many as were looked at, but for those who have gone since. */
+  /** As many as were read, except for those that have gone since. */
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage {
     const key = `run ${runId}`
     const lockedRows = this.lockedRows.waits.get(key)
     if (lockedRows === undefined) throw this.missingEnds()
     const all = [...this.waitsOf('run', runId).values()].filter((one) => isFrom(one, from)).sort(longestFirst)
     if (!this.lockedRows.cutWaits.has(key)) return firstWaiters(all, most)
-    // Who begins to wait with this transaction may stand behind some that were not looked at.
+    // A run that begins to wait with this transaction may come after some that were not read.
     const last = lockedRows.at(-1)
     const known = all.filter((one) => last !== undefined && longestFirst(one, last) <= 0)
     return { waits: known.slice(0, most), more: true }
@@ -221,22 +222,17 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.receive(draft)
   }
 
-  /** Puts a message into a mailbox and says what its sender is told. */
+  /** Puts a message into a mailbox and returns the answer to its sender. */
   receive({ id, runId, kind, name, data, policy }: MessageDraft): DeliveryOutcome {
-    const run = this.need(runId)
-    const inbox = run.inbox + 1
-    const outcome = deliveryOutcomeOf(run, name)
-    const isWoken = outcome === 'delivered' && run.deletedAt === null
+    const { run, outcome, isWoken } = withMessage(this.need(runId), name, this.now)
     if (!isWoken && run.session !== null) this.messageArrived.add(runId)
-    // A run that is due already keeps its place: whoever is written to often must not be claimed last.
-    const woken = isWoken ? ({ readiness: 'ready', due: Math.min(run.due ?? this.now, this.now) } as const) : {}
-    this.set({ ...run, inbox, ...woken })
-    const message = { id, runId, kind, name, data, policy, position: inbox, at: this.now }
+    this.set(run)
+    const message = { id, runId, kind, name, data, policy, position: run.inbox, at: this.now }
     this.puts.set(`${runId} ${id}`, { message, outcome, takenBy: null, fate: null })
     return outcome
   }
 
-  /** A message of one of these names was put into the mailbox by what was decided here, after a position. */
+  /** A decision here has put a message of one of these names into the mailbox, after a position. */
   hasPut(runId: string, after: number, names: readonly string[]): boolean {
     for (const { message, takenBy } of this.puts.values()) {
       const isNew = message.runId === runId && message.position > after && takenBy === null
@@ -273,7 +269,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.write(before, write, null)
   }
 
-  /** Makes the row what was decided, and appends to its journal, in the name of a transition. */
+  /** Writes the decided row, and appends to its journal, in the name of a transition. */
   write(before: Run, { run, append }: Rewrite, transition: string | null): void {
     this.set(run)
     const last = append.at(-1)
@@ -289,7 +285,10 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.changed.add(run.id)
   }
 
-  /** A run that this transaction has for itself. If it was inserted now, and the feed is to tell of it, that comes behind what was decided before. */
+  /**
+   * A run that this transaction has for itself. If it was inserted now, and has a feed, its row of the feed comes behind
+   * those of earlier decisions.
+   */
   admit(run: Run, isInserted: boolean): void {
     this.rows.set(run.id, run)
     if (!isInserted) return
@@ -312,7 +311,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
 
   deleteWait(wait: WaitRow): void {
     const key = keyOf(wait)
-    // Who gives it up does not say how the topic delivers.
+    // A run that gives up a wait does not name the delivery of the topic.
     const lists = wait.kind === 'run' ? (['run'] as const) : (['all', 'one'] as const)
     for (const list of lists) this.waitsOf(list, wait.target).delete(key)
     this.addedWaits.delete(key)
@@ -341,7 +340,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.forgotten.set(topic, Math.max(before, this.forgotten.get(topic) ?? before))
   }
 
-  /** Whoever ends is among those that are locked: all of them that others may have to hear of are looked at, at once. */
+  /** A run that ends is among those that are locked: all of them that others may have to hear of are looked at, at once. */
   private missingEnds(): Missing {
     const ends = this.all().filter(({ watched, inbox }) => watched || inbox > 0)
     return new Missing((lockRequest) => {
@@ -355,7 +354,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return run
   }
 
-  /** Those who wait as it is by now, to be changed. */
+  /** The present waits, to be changed. */
   private waitsOf(list: 'run' | Delivery, target: string): Map<string, WaitRow> {
     const place = `${list} ${target}`
     const known = this.waits.get(place)

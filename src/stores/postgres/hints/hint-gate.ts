@@ -1,5 +1,5 @@
-// What other processes tell, at a rate that costs little however much they tell: the first hint is passed on at once, all that
-// comes within a moment after that together and each of them once, and of very many only that there is something.
+// Hints of other processes, at a bounded rate: the first hint is passed on at once, all that come within a moment after that
+// together and each of them once, and of very many only that there are some.
 
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { Hint } from '../../../store.ts'
@@ -34,7 +34,7 @@ export class HintGate {
     this.isPausing = false
     if (this.waiting.size === 0) return
     const hints = [...this.waiting.values()]
-    // As after a time in which nothing was heard: whoever waits for anything looks.
+    // As after a time without hints: every listener looks.
     if (this.hasMore) hints.push({ kind: 'ready', type: '' }, { kind: 'chore' })
     this.waiting = new Map()
     this.hasMore = false
@@ -49,7 +49,7 @@ function nameOf(hint: Hint): string {
   return 'runId' in hint ? `${hint.kind} ${hint.runId}` : hint.kind
 }
 
-/** Of two deadlines the first counts: whoever looks then finds when the next one is. */
+/** Of two deadlines the first counts: a look at that time finds the next one. */
 function earlier(one: Hint | undefined, other: Hint): Hint {
   return one?.kind === 'deadline' && other.kind === 'deadline' && one.at < other.at ? one : other
 }

@@ -1,6 +1,6 @@
-// Hints on their way: what was committed here is told to listeners here directly, and to other processes by NOTIFY; what
-// others tell is passed on, at a bounded rate. Both are sealed with the key of the schema. Who may not read that neither tells nor
-// hears: their work, and that of others, is found by polling.
+// The path of hints: commits of this process are reported to listeners here directly, and to other processes by NOTIFY; hints
+// of other processes are passed on, at a bounded rate. Both are sealed with the key of the schema. A process that may not
+// read the key neither sends nor receives hints: its work, and that of others, is found by polling.
 
 import { isHoldfastError } from '../../../core/errors/error.ts'
 import type { Ports } from '../../../core/runtime/ports.ts'
@@ -18,7 +18,7 @@ export interface HintsOptions {
   readonly channel: string
   readonly self: string
   readonly ports: Pick<Ports, 'clock' | 'random' | 'logger'>
-  /** A connection to listen with; null if nobody is to be heard or told. */
+  /** A connection to listen with; null if hints are neither sent nor received. */
   readonly connect: (() => Promise<ListenClient>) | null
   /** Sends a text to the channel. */
   readonly send: (notice: string) => Promise<void>
@@ -60,14 +60,22 @@ export class Hints implements HintChannel {
   async listen(onHint: (hint: Hint) => void): Promise<() => void> {
     this.listeners.add(onHint)
     await this.hear()
-    return () => this.listeners.delete(onHint)
+    return () => {
+      if (this.listeners.delete(onHint) && this.listeners.size === 0) this.rest()
+    }
+  }
+
+  /** No one listens any more: the pool gets its connection back, so that its owner can end it. */
+  private rest(): void {
+    this.listener?.close()
+    this.listener = null
   }
 
   attend(notice: (hints: readonly DetailedHint[]) => void): void {
     this.attending = notice
   }
 
-  /** Something was committed here. */
+  /** A transaction was committed here. */
   readonly committed = (hints: readonly DetailedHint[]): void => {
     this.notifier?.notify(hints)
     this.pass(hints)
@@ -83,13 +91,13 @@ export class Hints implements HintChannel {
     await this.listener.start()
   }
 
-  /** Null for who may not read the key, and while nobody answers. */
+  /** Null for a process that may not read the key, and while the database does not answer. */
   private sealed(): Promise<NoticeSeal | null> {
     const { channel, key, ports } = this.options
     this.sealing ??= key().then(
       (found) => noticeSeal(found, channel),
       (error: unknown) => {
-        // A right that is missing stays so; whatever else it was may be over soon.
+        // A missing right stays missing; any other error may be over soon.
         if (!isHoldfastError(error) || error.details['sqlState'] !== '42501') this.sealing = null
         ports.logger.debug('Other processes can neither be told nor heard: the key of notices cannot be read.', {
           error,

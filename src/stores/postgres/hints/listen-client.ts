@@ -20,7 +20,9 @@ export async function listenAt(url: string, connectMs: number): Promise<ListenCl
   return listenClient(client, () => void client.end().catch(() => undefined))
 }
 
-/** One of the user's connections. It is not given back: what listens is not what they opened it as. */
+/**
+ * One of the user's connections. It is not given back: a listening connection is not in the state in which they opened it.
+ */
 export async function listenOver(pool: PoolLike): Promise<ListenClient> {
   const lent = await pool.connect()
   return listenClient(lent as unknown as PoolClient, () => {
@@ -40,7 +42,7 @@ function listenClient(client: Client | PoolClient, discard: () => void): ListenC
     discard() {
       if (discarded) return
       discarded = true
-      // What still breaks now concerns nobody.
+      // Later errors are ignored.
       client.removeAllListeners('notification')
       discard()
     },

@@ -1,8 +1,8 @@
-// Hears what other processes tell. A connection of its own listens on the channel of the schema; whether it hears anything is
-// tried, because a pooler may take the LISTEN and never deliver: it is told something over another connection, for
-// over its own a pooler would deliver even so. A connection that breaks, or that is silent when it is asked, is replaced;
-// until then work is found by polling. Where nothing is heard at all, that is tried again, but seldom: a server that was only
-// busy looks like a pooler.
+// Receives the hints of other processes. A separate connection listens on the channel of the schema; whether it receives
+// anything is tested, because a pooler may accept the LISTEN and never deliver: a test notice is sent over another
+// connection, because over its own a pooler would deliver even so. A connection that breaks, or that is silent when it is
+// tested, is replaced; until then work is found by polling. Where nothing is received at all, that is tried again, but
+// seldom: a server that was only busy looks like a pooler.
 
 import { createBackoffDelays, type BackoffBounds } from '../../../core/runtime/backoff.ts'
 import { messageOf } from '../../../core/errors/error.ts'
@@ -11,7 +11,7 @@ import type { Hint } from '../../../store.ts'
 import { hintsOf } from './notice.ts'
 import type { NoticeSeal } from './notice-seal.ts'
 
-/** What we use of a client of `pg` that listens. */
+/** The part of a listening client of `pg` that we use. */
 export interface ListenClient {
   query(text: string, values?: readonly string[]): Promise<unknown>
   on(event: 'notification', heard: (notice: { readonly channel: string; readonly payload?: string }) => void): unknown
@@ -22,12 +22,12 @@ export interface ListenClient {
 
 export interface ListenerOptions {
   readonly connect: () => Promise<ListenClient>
-  /** Tells the channel something, over another connection. */
+  /** Sends a text on the channel, over another connection. */
   readonly send: (notice: string) => Promise<void>
   readonly channel: string
-  /** What is told on the channel is sealed. */
+  /** Notices on the channel are sealed. */
   readonly seal: NoticeSeal
-  /** Who we are: what we told ourselves is known already. */
+  /** The id of this process: its own notices are known already. */
   readonly self: string
   readonly ports: Pick<Ports, 'clock' | 'random' | 'logger'>
   readonly onHints: (hints: readonly Hint[]) => void
@@ -105,7 +105,7 @@ export class Listener {
         if (hasWarned || hasWarnedDeaf) ports.logger.info('Other processes are heard again.')
         hasWarned = hasWarnedDeaf = false
         tried()
-        // What was told meanwhile was not heard.
+        // Notices that were sent meanwhile were missed.
         this.options.onHints([{ kind: 'ready', type: '' }])
         await Promise.race([gone, this.ask(client)])
         client.discard()

@@ -1,15 +1,15 @@
-// Notices that only those can read and write who have the key of the schema. Every role of a database may listen on every channel,
-// and tell it anything: so a notice says nothing to strangers, one of a stranger is dropped before anything is done for it, and so
-// is one that somebody has overheard and tells again.
+// Notices that can be read and written only with the key of the schema. Every role of a database may listen on every channel,
+// and notify it of anything: so a notice reveals nothing without the key, a forged one is dropped before any work is done for
+// it, and so is a replayed one.
 //
 // Each process seals under a key of its own, made of the schema's key and a random salt, and counts: no nonce is used twice.
 
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 
 export interface NoticeSeal {
-  /** What is told on the channel. */
+  /** The text to send on the channel. */
   seal(text: string): string
-  /** What was told; null if that was no notice of ours, or was heard before. */
+  /** The text of a notice; null if it is no notice of ours, or was received before. */
   open(sealed: string): string | null
 }
 
@@ -17,7 +17,7 @@ const saltBytes = 16
 const countBytes = 6
 const tagBytes = 16
 const headBytes = saltBytes + countBytes + tagBytes
-/** So many notices are remembered, twice over. Older ones that are told again are bounded like all others, by their rate. */
+/** So many notices are remembered, twice over. Older ones that are replayed are bounded like all others, by their rate. */
 const remembered = 5_000
 
 export function noticeSeal(key: string, channel: string): NoticeSeal {

@@ -1,6 +1,6 @@
-// What processes tell one another: who tells, the types that may be claimed, the runs that have ended, those that have got
-// mail while somebody performs them, when the time of a run is over that nobody holds, and that a chore is left to do.
-// Texts are short, because Postgres takes no more than 8,000 bytes, and they are sealed on their way.
+// The notices between processes: the sender, the types that may be claimed, the runs that have ended, held runs that have got
+// messages, when the time of a run without a holder is over, and that there is a chore. Texts are short, because Postgres
+// takes no more than 8,000 bytes, and they are sealed on their way.
 
 import type { Hint } from '../../../store.ts'
 
@@ -9,15 +9,15 @@ interface Notice {
   readonly ready: readonly string[]
   readonly ended: readonly string[]
   readonly mail: readonly string[]
-  /** The first of them: whoever looks then finds when the next one is. */
+  /** The first of them: a look at that time finds the next one. */
   readonly deadline?: number
-  /** Something is left to do. */
+  /** There is a chore. */
   readonly chore?: true
 }
 
 const mostBytes = 5_200
 
-/** Hints as texts to be told; each only once. */
+/** Hints as texts to be sent; each only once. */
 export function noticesOf(hints: readonly Hint[], from: string): readonly string[] {
   const ready = new Set<string>()
   const ended = new Set<string>()
@@ -56,7 +56,7 @@ function emptyNotice(from: string): { from: string; ready: string[]; ended: stri
   return { from, ready: [], ended: [], mail: [] }
 }
 
-/** What a text tells; nothing if it is our own, or not one of ours: anybody may tell anything on a channel. */
+/** The hints in a text; none if it is our own, or not one of ours: any role may send anything on a channel. */
 export function hintsOf(text: string, self: string): readonly Hint[] {
   let notice: Partial<Record<keyof Notice, unknown>> | null
   try {

@@ -1,5 +1,5 @@
-// Tells other processes what was committed here: gathered for a moment and sent from a loop of its own, because a NOTIFY
-// inside the write costs that write three to six times as much.
+// Sends hints of the commits of this process to other processes: gathered for a moment and sent from a loop of its own,
+// because a NOTIFY inside the write makes that write three to six times as expensive.
 
 import type { Cancel, Ports } from '../../../core/runtime/ports.ts'
 import type { Hint } from '../../../store.ts'
@@ -8,7 +8,7 @@ import { noticesOf } from './notice.ts'
 /** For how long hints gather. */
 const gatherMs = 10
 
-/** More than this is not told one by one: whoever waits for an end looks now and then in any case. */
+/** More than this are not sent one by one: a process that waits for an end polls in any case. */
 const mostHints = 2_000
 
 export class Notifier {
@@ -33,7 +33,7 @@ export class Notifier {
     this.cancel ??= this.ports.clock.after(gatherMs, () => void (this.flushing = this.flush()))
   }
 
-  /** Sends what gathered. What cannot be sent is lost: polling is the truth. */
+  /** Sends the gathered hints. Hints that cannot be sent are lost: polling is the truth. */
   async flush(): Promise<void> {
     this.cancel?.()
     const { hints } = this

@@ -1,15 +1,15 @@
-// How the doctor asks whether the feed is as it must be: what `core/invariants/feed.ts` says, in SQL.
+// The doctor's checks of the feed: the invariants of `core/invariants/feed.ts`, in SQL.
 
 const size = `(select sum(till - since + 1) from unnest(firsts, lasts) as span (since, till))`
 
-/** The tables are named as whoever asks reads them. */
+/** The tables are named as the caller reads them. */
 export function feedChecksOf(
   schema: string,
   { runs, journal }: { readonly runs: string; readonly journal: string },
 ): Readonly<Record<'feed_dense' | 'feed_complete', string>> {
   const feed = `${schema}.feed`
   return {
-    // What has no position yet is not told of yet. The last one is where the sequencer goes on.
+    // A row without a position is not reported yet. The sequencer goes on at the last one.
     feed_dense: `
       with sized as (
         select position, runs[1] as run_id, ${size} as size,

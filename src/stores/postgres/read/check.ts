@@ -110,7 +110,7 @@ const isDropped = (alias: string): string => `exists (
 const ends = `'succeeded', 'failed', 'cancelled'`
 const statusKinds = `'succeeded', 'failed', 'cancelled', 'paused'`
 
-/** What is asked by name. A statement answers ids, any number and in any order; `now` is store time. */
+/** The checks by name. A statement returns ids, any number and in any order; `now` is store time. */
 function checksOf(schema: string, now: string, { runs, journal }: Tables): Readonly<Record<string, string>> {
   const messages = `${schema}.messages`
   const tags = `${schema}.tags`
@@ -281,7 +281,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         select 1 from json_array_elements_text(r.wake_names::json -> 'names'::text) as n (value)
         where n.value = coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}))`,
 
-    // A wait lies in the shard of what it is for.
+    // A wait is in the shard of its target.
     end_notified: `
       select w.run_id as id from ${waits} as w join ${runs} as r
         on r.shard = w.shard and r.id = case w.kind when 'run' then w.target::uuid end

@@ -1,5 +1,5 @@
-// Finds the runs of which a row holds what the engine cannot have written. Postgres up to 15 cannot tell what is JSON without
-// failing at what is not, so this reads every such text and looks at it here. It is asked only when a check has failed so.
+// Finds the runs with a row that the engine cannot have written. Postgres up to 15 cannot test a text for JSON without
+// failing, so this reads every such text and tests it here. It is called only when a check has failed for that reason.
 
 import { entryOfRow } from '../../../core/rows/entry-row.ts'
 import { parsedJson } from '../../../core/payload/json-form.ts'

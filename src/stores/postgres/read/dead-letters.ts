@@ -1,5 +1,5 @@
-// Messages that gave up because their run had ended, for people who look for them: the newest first. They stand in an index
-// of their own, which is as short as there are few of them.
+// Messages that were given up because their run had ended, for people who look for them: the newest first. They have an index
+// of their own, which is short because there are few of them.
 
 import { isRunId } from '../../../core/model/run-id.ts'
 import type { Fate } from '../../../core/model/message.ts'

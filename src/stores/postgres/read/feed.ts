@@ -1,9 +1,9 @@
-// The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. Positions are
-// given by one sequencer at a time, to what is committed by then, and only they are read: so nobody ever skips anything.
+// The feed. Flushes draw numbers and commit in any order, so a number may become visible after a higher one. One sequencer at
+// a time gives positions to committed rows, and readers read only those: so no reader ever skips a row.
 //
-// Rows of one run lie in one shard, and their numbers were drawn while the run was locked: in the order of the numbers, no
-// run runs backwards. With several shards each is read by itself, one after the other, and somebody may give positions in
-// between: nothing is read beyond what the sequencer had given before the first of them was asked.
+// Rows of one run are in one shard, and their numbers were drawn while the run was locked: in the order of the numbers, no
+// run goes backwards. With several shards each is read by itself, one after the other, and another sequencer may give
+// positions in between: nothing is read beyond the last position that was given before the first of them was asked.
 
 import type { Change } from '../../../store.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
@@ -12,7 +12,7 @@ import { FeedFloor, type FeedWalkResult } from './feed-floor.ts'
 import { entryColumnsOf, entryOf } from '../schema/rows.ts'
 import { askShards, byShard, everyShard } from '../schema/shards.ts'
 
-/** So many rows of a shard get their positions in one transaction. What is left over gets them with the next call. */
+/** So many rows of a shard get their positions in one transaction. The rest gets them with the next call. */
 const stampedAtOnce = 5_000
 
 export interface FeedQueries {
@@ -20,7 +20,7 @@ export interface FeedQueries {
 }
 
 interface Peeked {
-  /** Something has no position yet. */
+  /** A row has no position yet. */
   readonly behind: boolean
   /** How far positions were given. */
   readonly last: number
@@ -113,7 +113,8 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
   }
 
   async function peekAll(x: Execution): Promise<Peeked> {
-    // The shard of the sequencer is asked last: what others had no need to give a position to has one by then.
+    // The shard of the sequencer is asked last: every row that the other shards did not report as behind has its position by
+    // then, so `last` includes it.
     const order = shards.toReversed()
     const looks = await Promise.all(order.map((shard) => lookAt(x, shard, shard === 0 ? peekLast : peek)))
     const rows = looks.map(({ since, rows: [row = {}] }, place) => {
@@ -124,7 +125,7 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     return { behind: rows.some((row) => row['behind'] === true), last: Number(rows.at(-1)?.['last']) }
   }
 
-  /** Gives positions to what is committed and has none; answers the last one, and what was seen in each shard. */
+  /** Gives positions to committed rows without one; returns the last position, and the result of each shard. */
   async function sequence(
     x: Execution,
   ): Promise<{ readonly last: number; readonly sights: readonly FeedWalkResult[] }> {
@@ -212,7 +213,7 @@ function rangesOf(row: Row): readonly Range[] {
   })
 }
 
-/** What of it lies after one position, and no further than another. */
+/** The part of it after one position, and no further than another. */
 function cut({ runId, first, last, position }: Range, after: number, till: number): readonly Range[] {
   const skipped = Math.max(0, after + 1 - position)
   const left = Math.max(0, position + last - first - till)

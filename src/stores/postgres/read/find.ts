@@ -1,5 +1,6 @@
-// Queries for people. Each begins where the filter says most: at a tag, a key, a parent, ids, or what went wrong; otherwise
-// it walks the runs from the newest on until it has enough. Every shard is asked for as many as are wanted, and what comes back is merged.
+// Queries for people. Each begins at the most selective part of the filter: a tag, a key, a parent, ids, or a rare status;
+// otherwise it walks the runs from the newest on until it has enough. Every shard is asked for as many as are wanted, and the
+// results are merged.
 
 import { isRunId } from '../../../core/model/run-id.ts'
 import { isPrintable } from '../../../core/text/printable.ts'
@@ -55,7 +56,7 @@ export function createFindQueries(dialect: Dialect): FindQueries {
   }
 }
 
-/** False if no row can have what the filter names: ids have one form, names are printable, and versions are bounded. */
+/** False if no row can match the names of the filter: ids have one form, names are printable, and versions are bounded. */
 function isPossible(filter: RunFilter, after: string | undefined): boolean {
   const ids = [filter.parentId, after].filter((id) => id !== undefined)
   const { key, idempotencyKey, tag, typePrefix, types = [], statuses = [] } = filter
@@ -65,7 +66,7 @@ function isPossible(filter: RunFilter, after: string | undefined): boolean {
   return isVersion && ids.every(isRunId) && texts.every(isPrintable)
 }
 
-/** Times as whole milliseconds: what is from half a millisecond on, or before it, is so of the next whole one. */
+/** Times as whole milliseconds: a bound within a millisecond is the same as the next whole one. */
 function timesOf({ createdFrom, createdBefore }: RunFilter): Pick<RunFilter, 'createdFrom' | 'createdBefore'> {
   return {
     ...(createdFrom === undefined ? {} : { createdFrom: Math.ceil(createdFrom) }),
@@ -129,8 +130,8 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
     const each = `select run.* ${runs} ${where([...conditions, 'run.id = asked.id'])} offset 0`
     return materializedFirst(`select run.* from ${asked} cross join lateral (${each}) as run`)
   }
-  // Few runs share an idempotency key: they are looked for first, instead of walking all runs in order. The same goes for
-  // what is being executed, and for what went wrong, which stands in an index of its own.
+  // Few runs share an idempotency key: they are looked for first, instead of walking all runs in order. The same holds for
+  // runs that are being executed, and for those of a rare status, which has an index of its own.
   if (filter.idempotencyKey !== undefined) return materializedFirst(`select run.* ${runs} ${where(conditions)}`)
   if (filter.key !== undefined) return walk
   if (filter.parentId !== undefined) {
@@ -143,7 +144,7 @@ function matching(schema: string, filter: RunFilter, isPaged: boolean): Matching
   }
   const { statuses = [] } = filter
   if (statuses.length > 0 && statuses.every((status) => status === 'running')) {
-    // Every session's name is beyond the empty one: with this, the index of what is held is the better one to anybody.
+    // Every session's name is beyond the empty one: with this condition, every planner prefers the index of held runs.
     return materializedFirst(`select run.* ${runs} ${where([...unpaged, `run.session > ''`])}`, isBefore('run.id'))
   }
   if (statuses.length > 0 && statuses.every((status) => rareStatuses.includes(status))) {

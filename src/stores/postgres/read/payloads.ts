@@ -1,6 +1,6 @@
-// Payloads under another key, and who needs which key.
+// Payloads under another key, and which runs need which key.
 
-import { rewriteObjection } from '../../../core/rules/readable.ts'
+import { rewriteObjection } from '../../../core/rules/claims/readable.ts'
 import type { KeyCount, PayloadRewrite, PayloadsRewritten } from '../../../store.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution } from '../execution.ts'

@@ -2,7 +2,7 @@
 
 import type { Run } from '../../../core/model/run.ts'
 import { messagesAtOnce, type Loaded, type LoadRequest } from '../../../store.ts'
-import { cutBy, loadBudgets } from '../../load-budget.ts'
+import { cutBy, loadBudgets } from '../../../core/rules/claims/load-budget.ts'
 import { statement, type Dialect } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
 import { entryColumnsOf, entryOf, messageColumns, messageOf, runColumns, runOf } from '../schema/rows.ts'
@@ -66,14 +66,14 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     'load.messages',
     `with asked as materialized (
       select * from json_to_recordset($2::text::json) as asked (
-        place integer, run uuid, name text, most bigint, most_bytes bigint))
+        place integer, run uuid, after bigint, name text, most bigint, most_bytes bigint))
     ${bounded(
       messageColumns('counted'),
       `select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
       from asked cross join lateral (
         select * from ${schema}.messages as message
         where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
-          and asked.name is null
+          and asked.name is null and message.position > asked.after
         order by message.position limit asked.most) as message
       union all
       select asked.place, ${messageColumns('message')}, octet_length(message.data) as bytes
@@ -98,9 +98,10 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
   const messages = statement(
     'load.messages',
     `select asked.place, ${messageColumns('message')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid) cross join lateral (
+    from json_to_recordset($2::text::json) as asked (place integer, run uuid, after bigint) cross join lateral (
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = asked.run and message.taken_by is null
+        and message.position > asked.after
       order by message.position limit ${messagesAtOnce}) as message
     order by asked.place, message.position`,
   )
@@ -145,10 +146,10 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     mostBytes: number | undefined,
   ): Promise<ReadonlyMap<number, readonly Row[]>> {
     const found = new Map<number, Row[]>()
-    const first = asked.filter(({ request }) => request.mail === undefined)
+    const pages = asked.filter(({ request }) => request.mail === undefined)
     const named = asked.filter(({ request }) => (request.mail?.names.length ?? 0) > 0)
     if (mostBytes !== undefined) {
-      const asking = [...first, ...named].sort((a, b) => a.place - b.place)
+      const asking = [...pages, ...named].sort((a, b) => a.place - b.place)
       const rows = await askShards(x, boundedMessages, byShard(dialect, asking, runIdOf), (some) =>
         some.flatMap((one) => askedOf(one).map((mail) => ({ ...mail, most_bytes: mostBytes }))),
       )
@@ -156,9 +157,7 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
       return found
     }
     const answers = await Promise.all([
-      askShards(x, messages, byShard(dialect, first, runIdOf), (some) =>
-        some.map(({ place, request: { runId } }) => ({ place, run: runId })),
-      ),
+      askShards(x, messages, byShard(dialect, pages, runIdOf), (some) => some.map(askedPage)),
       askShards(x, namedMessages, byShard(dialect, named, runIdOf), (some) => some.flatMap(askedByName)),
     ])
     for (const row of answers.flat()) collect(found, Number(row['place']), row)
@@ -191,10 +190,13 @@ function rowBytes(row: Row): number {
   return Number(row['bytes'])
 }
 
-/** The first messages, or those of each name. */
+/** A page of the mailbox, or the first messages of each name. */
 function askedOf(one: Placed): readonly object[] {
-  if (one.request.mail !== undefined) return askedByName(one)
-  return [{ place: one.place, run: one.request.runId, most: messagesAtOnce }]
+  return one.request.mail === undefined ? [{ ...askedPage(one), most: messagesAtOnce }] : askedByName(one)
+}
+
+function askedPage({ place, request: { runId, mailAfter = 0 } }: Placed): object {
+  return { place, run: runId, after: mailAfter }
 }
 
 /** One for each name that is asked for. */

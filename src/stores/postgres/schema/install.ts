@@ -1,4 +1,4 @@
-// Makes a schema ready by the address of its database, with the views and roles that are wanted: what `holdfast migrate` does.
+// Makes a schema ready by the address of its database, with the requested views and roles: the work of `holdfast migrate`.
 
 import { migrate, planMigration, type MigrationPlan } from './migrate.ts'
 import { withUrlOptions } from '../open.ts'
@@ -8,17 +8,20 @@ import { installViews, madeViews, planViews, type ViewName } from '../views.ts'
 
 export interface InstallOptions {
   readonly url: string
-  /** @default what the address says, or `holdfast` */
+  /** @default that of the address, or `holdfast` */
   readonly schema?: string | undefined
-  /** @default what the address says, what the schema has, or 1 */
+  /** @default that of the address, that of the schema, or 1 */
   readonly shards?: number | undefined
-  /** The role that owns the schema, as which all of it is done: one that the user is a member of. @default the user of the connection */
+  /**
+   * The role that owns the schema, as which all of it is done: one that the user is a member of. @default the user of the
+   * connection
+   */
   readonly owner?: string | undefined
   /** The views to make; an empty list drops all. @default they stay as they are */
   readonly views?: readonly ViewName[] | undefined
   /** Their sets with payloads, too. @default false */
   readonly payloads?: boolean | undefined
-  /** What the names of the roles begin with. @default roles that were made before are kept up to date */
+  /** The prefix of the names of the roles. @default roles that were made before are kept up to date */
   readonly roles?: string | true | undefined
   /** Roles of these names that are there already are taken as ours. @default false */
   readonly adopt?: boolean | undefined
@@ -28,13 +31,15 @@ export interface InstallOptions {
 
 export interface Installed extends MigrationPlan {
   readonly schema: string
-  /** What the names of its roles begin with; null if there are none. */
+  /** The prefix of the names of its roles; null if there are none. */
   readonly roles: string | null
 }
 
 const connectMs = 14_000
 
-/** Brings the schema up to date, and then its views. Tells what it executed, or in a dry run what it would. */
+/**
+ * Brings the schema up to date, and then its views. Returns the statements that it executed, or in a dry run would execute.
+ */
 export async function installPostgres(given: InstallOptions): Promise<Installed> {
   const { views, payloads, adopt, isDryRun = false } = given
   const address = withUrlOptions({ url: given.url })
@@ -45,7 +50,7 @@ export async function installPostgres(given: InstallOptions): Promise<Installed>
     max: 1,
     settings,
     connectMs,
-    // Whoever uses the connection next is told.
+    // The next user of the connection gets the error.
     onError: () => undefined,
   })
   // By the name of the schema: so two in one server have roles of their own.

@@ -2,10 +2,10 @@
 // speaks Postgres: nothing rests on advisory locks, which some of them accept and ignore.
 //
 //   current   the version is right, which one read tells, without a lock
-//   missing → begun     the schema, its table of migrations and in that the row of version 0, in one transaction; of those
-//                       who try at once all but one are refused, and try again
-//   begun   → current   one transaction a version: whoever has the lock on the row of version 0 reads again how far it is,
-//                       and executes what is missing together with the row that says so
+//   missing → begun     the schema, its table of migrations and in that the row of version 0, in one transaction; of several
+//                       processes that try at once all but one are refused, and try again
+//   begun   → current   one transaction a version: the holder of the lock on the row of version 0 reads the version again, and
+//                       executes the next one together with the row that records it
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
@@ -22,17 +22,20 @@ import { sqlStateOf } from '../connection/sql-state.ts'
 export interface MigrateOptions {
   /** The name of the schema, as its user wrote it. */
   readonly schema: string
-  /** Over how many shards runs are spread. It is fixed when the schema is made. @default what it has, or 1 */
+  /** Over how many shards runs are spread. It is fixed when the schema is made. @default that of the schema, or 1 */
   readonly shards?: number | undefined
   /** The expression for the time. @default the clock of the database */
   readonly now?: string
-  /** Told of everything that is executed, as it is. */
+  /** Called with every statement that is executed, as it is. */
   readonly onSql?: ((sql: string) => void) | undefined
   /** The role that owns the schema, as which it is done. @default the user of the connection */
   readonly owner?: string | undefined
-  /** Who migrates may have more rights than those who work in it: nothing is read either of whom it does not trust. @default false */
+  /**
+   * The role that migrates may have more rights than those that work in it: nothing that an untrusted role owns is read
+   * either. @default false
+   */
   readonly isAdministered?: boolean
-  /** What this code knows, for tests of other versions. @default all migrations */
+  /** The migrations that this code knows, for tests of other versions. @default all migrations */
   readonly migrations?: readonly Migration[]
 }
 
@@ -45,7 +48,7 @@ export interface Migrated {
 }
 
 export interface MigrationPlan extends Migrated {
-  /** What a migration would execute, in order. Empty if there is nothing to do. */
+  /** The statements that a migration would execute, in order. Empty if there is nothing to do. */
   readonly statements: readonly string[]
 }
 
@@ -56,7 +59,7 @@ const mostShards = 4096
 export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<Migrated> {
   const install = new Install(options)
   return connected(pool, async (client) => {
-    // Whoever works in a schema of somebody else calls this, too: where there is nothing to do, nothing is run.
+    // A process that works in a schema of another role calls this, too: where there is nothing to do, nothing is run.
     const isOwned = options.owner !== undefined || options.isAdministered === true
     const before = await (isOwned ? install.readOwned(client) : install.readTables(client))
     if (before !== null && before.version >= install.known) return untouched(before)
@@ -74,7 +77,7 @@ export async function migrate(pool: PoolLike, options: MigrateOptions): Promise<
   })
 }
 
-/** What `migrate()` would execute. Nothing is changed. */
+/** The statements that `migrate()` would execute. Nothing is changed. */
 export async function planMigration(pool: PoolLike, options: MigrateOptions): Promise<MigrationPlan> {
   const install = new Install(options)
   return connected(pool, async (client) => {
@@ -98,7 +101,7 @@ export interface FoundSchema {
   readonly filtered: readonly string[]
 }
 
-/** What a schema says of itself, and the catalog of its tables. */
+/** The settings of a schema, and the catalog of its tables. */
 export async function readSchema(pool: PoolLike, options: MigrateOptions): Promise<FoundSchema> {
   const install = new Install(options)
   return connected(pool, async (client) => {
@@ -107,13 +110,13 @@ export async function readSchema(pool: PoolLike, options: MigrateOptions): Promi
   })
 }
 
-/** What a schema says of itself. */
+/** The settings of a schema. */
 interface State {
   readonly version: number
   readonly shards: number
 }
 
-/** What stands in a schema already. */
+/** The objects that a schema already has. */
 interface Found {
   readonly hasSchema: boolean
   readonly hasMigrations: boolean
@@ -138,7 +141,7 @@ class Install {
     this.known = this.migrations.length
   }
 
-  /** How far a schema is that belongs to those whom a migration trusts. */
+  /** The version of a schema whose owners a migration trusts. */
   readOwned(client: ClientLike): Promise<State | null> {
     return this.asOwner(client, async () => {
       const ownership = await this.assertOwned(client)
@@ -146,20 +149,23 @@ class Install {
     })
   }
 
-  /** How far a schema is, whosever it is: who works in it trusts whoever made it, but reads nothing that only looks like it. */
+  /**
+   * The version of a schema of any owner: a process that works in it trusts its owner, but reads nothing that only looks like
+   * it.
+   */
   async readTables(client: ClientLike): Promise<State | null> {
     const ownership = await this.lookAtTables(client)
     return this.read(client, ownership)
   }
 
-  /** What the catalog says of the tables, all of which are some. */
+  /** The tables in the catalog; refuses objects that only have their names. */
   async lookAtTables(client: ClientLike): Promise<Ownership> {
     const ownership = await ownershipOf(client, this.options.schema)
     this.assertTables(ownership)
     return ownership
   }
 
-  /** Whoever owns something here could have code of theirs run by a migration. */
+  /** The owner of an object here could have its code run by a migration. */
   private async assertOwned(client: ClientLike): Promise<Ownership> {
     const { schema } = this.options
     const ownership = await ownershipOf(client, schema, this.owner)
@@ -172,7 +178,7 @@ class Install {
     if (untrue.length > 0) throw this.foreign(untrue)
   }
 
-  /** Looks at something as the owner, if one is named. */
+  /** Reads as the owner, if one is named. */
   asOwner<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
     return asRole(client, this.owner, work)
   }
@@ -187,7 +193,7 @@ class Install {
     try {
       row = (await client.query({ text })).rows[0]
     } catch (error) {
-      // No such schema, table or column; or tables of somebody else, of which whatever we ask may be wrong.
+      // No such schema, table or column; or tables of another application, on which any query of ours may fail.
       if (/^(?:3F000|42(?!501))/.test(sqlStateOf(error) ?? '')) return null
       throw error
     }
@@ -209,7 +215,7 @@ class Install {
     )
   }
 
-  /** Looks for what has our names. Tables of somebody else are not touched. */
+  /** Looks for objects with our names. Tables of another application are not touched. */
   async look(client: ClientLike): Promise<Found> {
     const name = quoteText(this.options.schema)
     const tables = `select c.relname as name, (
@@ -234,13 +240,13 @@ class Install {
     await this.execute(client, this.beginning(found, server))
   }
 
-  /** What is there already is not created again: even `if not exists` asks for the right to create. */
+  /** Existing objects are not created again: even `if not exists` asks for the right to create. */
   beginning({ hasSchema, hasMigrations }: Found, server: Server): readonly string[] {
     if (hasMigrations) return []
     const { schema } = this
     return [
       ...frame(server, this.owner),
-      // Not `if not exists`: if somebody makes it just now, it is looked at again.
+      // Not `if not exists`: if another process makes it just now, it is looked at again.
       ...(hasSchema ? [] : [`create schema ${schema}`]),
       `create table ${schema}.migrations (version integer primary key, at bigint not null)`,
       `insert into ${schema}.migrations (version, at) values (0, ${this.now})`,
@@ -248,12 +254,12 @@ class Install {
     ]
   }
 
-  /** Executes one version, if nobody has. Answers whether it did. */
+  /** Executes one version, unless that was done. Returns whether it did. */
   async apply(client: ClientLike, version: number, server: Server): Promise<boolean> {
     for (const text of this.opening(server)) await client.query({ text })
-    // Under the lock: nobody can put anything in its place any more.
+    // Under the lock: no object can be replaced any more.
     await this.assertOwned(client)
-    // A new statement: it sees what was committed by those that the lock was waited for.
+    // A new statement: its snapshot has the commits of earlier holders of the lock.
     const { rows } = await client.query({ text: `select max(version) as version from ${this.schema}.migrations` })
     const current = rows[0]?.['version']
     if (current === null || Number(current) >= version) {
@@ -290,7 +296,7 @@ class Install {
     }
   }
 
-  /** Something has the name of one of our indexes: they have the same room as tables. */
+  /** An object has the name of one of our indexes: they share a namespace with tables. */
   readonly refuse = (error: unknown): never => {
     if (sqlStateOf(error) !== '42P07') throw error
     throw this.foreign([/"([^"]*)"/.exec(String(error))?.[1] ?? 'like a table of Holdfast'])

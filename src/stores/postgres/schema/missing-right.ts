@@ -1,19 +1,20 @@
-// Which right a statement lacked that was refused for one. Postgres names the table, in the language of the server, and neither
-// the right nor the schema; what a statement needs stands in its text, and what of that its user lacks is asked afterwards.
+// Finds the right that a refused statement lacked. Postgres names the table, in the language of the server, and neither the
+// right nor the schema; the rights that a statement needs follow from its text, and those of them that its user lacks are
+// queried afterwards.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { tableNames } from './schema.ts'
 import type { Row } from '../execution.ts'
 import { isRight, sqlStateOf } from '../connection/sql-state.ts'
 
-/** A right on something in our schema. */
+/** A right on an object in our schema. */
 interface Need {
   readonly kind: 'table' | 'sequence'
   readonly name: string
   readonly right: 'select' | 'insert' | 'update' | 'delete' | 'usage'
 }
 
-/** What a statement of ours needs. `schema` is its name, quoted. */
+/** The rights that a statement of ours needs. `schema` is its name, quoted. */
 export function needsOf(schema: string, text: string): readonly Need[] {
   const found = new Map<string, Need>()
   const add = (right: Need['right'], name: string | undefined, kind: Need['kind'] = 'table'): void => {
@@ -30,13 +31,13 @@ export function needsOf(schema: string, text: string): readonly Need[] {
   for (const [, name] of named('update ')) add('update', name)
   for (const [, name] of named('delete from ')) add('delete', name)
   for (const { index } of text.matchAll(/do update set/g)) add('update', lastBefore('insert into ', index))
-  // Who locks a row needs the right to change it.
+  // A statement that locks a row needs the right to change it.
   for (const { index } of text.matchAll(/for no key update/g)) add('update', lastBefore('', index))
   if (text.includes('nextval')) add('usage', 'feed_number', 'sequence')
   return [...found.values()].filter(({ kind, name }) => kind === 'sequence' || tableNames.includes(name))
 }
 
-/** A query that tells what of that the user lacks. It answers whoever may not even look into the schema. */
+/** A query for those of them that the user lacks. It works also for a user that may not even look into the schema. */
 function lackQuery(schema: string, needs: readonly Need[]): string {
   const name = schema.slice(1, -1)
   const rows = needs.map(({ kind, name: of, right }) => `('${kind}'::text, '${of}'::text, '${right}'::text)`)
@@ -50,7 +51,7 @@ function lackQuery(schema: string, needs: readonly Need[]): string {
       else pg_catalog.has_table_privilege(relation.oid, need."right") end`
 }
 
-/** The same error with what is missing, and how to grant it; as it was, if nothing is missing any more. */
+/** The same error with the missing right, and how to grant it; unchanged if nothing is missing any more. */
 function naming(error: HoldfastError, schema: string, rows: readonly Row[]): HoldfastError {
   const [first] = rows
   if (first === undefined) return error
@@ -73,11 +74,11 @@ function naming(error: HoldfastError, schema: string, rows: readonly Row[]): Hol
   )
 }
 
-/** Tells of statements that were refused what they lacked. */
+/** Names the rights that refused statements lacked. */
 export class Rights {
   private readonly schema: string
   private readonly ask: (query: string) => Promise<readonly Row[]>
-  /** What was asked, by what was thrown. */
+  /** The texts of statements, by their errors. */
   private readonly texts = new WeakMap<object, string>()
 
   constructor(schema: string, ask: (query: string) => Promise<readonly Row[]>) {
@@ -90,7 +91,7 @@ export class Rights {
     if (isRight(sqlStateOf(error))) this.texts.set(error as object, text)
   }
 
-  /** The error with the right that is missing, if it is about one; as it is, if nobody can say which. */
+  /** The error with the missing right, if it is about one; unchanged if that cannot be found. */
   async named(error: HoldfastError): Promise<HoldfastError> {
     const { cause, details } = error
     const text = typeof cause === 'object' && cause !== null ? this.texts.get(cause) : undefined

@@ -1,13 +1,13 @@
-// Whose the schema and its tables are. Whoever owns a table can attach code to it (a check, a default, a policy, a trigger, an
-// index), or put a view in its place, and that runs with the rights of whoever writes or reads there. It runs with all rights of
-// the connection: a role that was set is no fence, because any code can give it back (`set_config('role', 'none', true)`). So it is
-// asked who has logged in, and not whose role is set; it is asked of the catalog, which runs nothing, before anything is read;
-// and a migration goes only into what belongs to those whom that user trusts:
+// The ownership of the schema and its tables. The owner of a table can attach code to it (a check, a default, a policy, a
+// trigger, an index), or put a view in its place, and that code runs with the rights of the role that writes or reads there.
+// It runs with all rights of the connection: a role that was set is no protection, because any code can reset it
+// (`set_config('role', 'none', true)`). So the login role counts, and not the role that is set; the catalog is queried, which
+// runs no code, before any table is read; and a migration changes only objects whose owners that role trusts:
 //
-//   everybody     themselves, and superusers
+//   every role    itself, and superusers
 //   most          also roles whose rights they have, and the one that they name and are a member of
-//   a superuser   also a migrator that nobody can act as but superusers: it has the rights of every role, so of those
-//                 nothing follows. The same for who can become a superuser
+//   a superuser   also a migrator as which only superusers can act: a superuser has the rights of every role, so nothing
+//                 follows from those. The same for a role that can become a superuser
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
@@ -19,21 +19,21 @@ import { quoteName, quoteText } from './schema-name.ts'
 const ourNames = [...tableNames, 'feed_number']
 
 export interface Ownership {
-  /** What of ours is there. Nothing else may be read: until then, somebody may have put something in its place. */
+  /** Our objects that exist. No other may be read: until then, another role may have put an object in its place. */
   readonly present: ReadonlySet<string>
-  /** What has the name of a table of ours, and is none: to read a view is to run what its owner wrote. */
+  /** Objects that have the name of a table of ours, and are none: to read a view is to run code of its owner. */
   readonly untrue: readonly string[]
-  /** What belongs to somebody else. */
+  /** Objects of other owners. */
   readonly foreign: readonly { readonly what: string; readonly owner: string }[]
   /** Tables whose policies of row-level security apply to this user. */
   readonly filtered: readonly string[]
-  /** Triggers with a condition: that belongs to nobody, and who may make triggers on a table need not own it. */
+  /** Triggers with a condition: a condition has no owner, and a role that may make triggers on a table need not own it. */
   readonly conditional: readonly string[]
 }
 
 /**
- * Looks at the catalog alone, which runs nothing. `as` is the role that was named, as which it is done; `names` what we make in the
- * schema.
+ * Looks at the catalog alone, which runs nothing. `as` is the role that was named, as which it is done; `names` what we make
+ * in the schema.
  */
 export async function ownershipOf(
   client: ClientLike,
@@ -57,7 +57,7 @@ export async function ownershipOf(
   }
 }
 
-/** Throws if something belongs to somebody whose code would run with the rights of who migrates. */
+/** Throws if an object belongs to a role whose code would run with the rights of the migrating role. */
 export function assertOwned({ foreign, conditional }: Ownership, schema: string, as?: string): void {
   const [first] = foreign
   const [trigger] = conditional
@@ -98,7 +98,7 @@ export async function ownerOf(client: ClientLike, schema: string): Promise<strin
   return row === undefined ? null : String(row['name'])
 }
 
-/** Looks at something as that role, if one is named. That is for who has no rights of their own, and keeps nobody out. */
+/** Reads as that role, if one is named. That is for a login role without rights of its own, and is no protection. */
 export async function asRole<Answer>(
   client: ClientLike,
   role: string | undefined,
@@ -114,7 +114,7 @@ export async function asRole<Answer>(
   }
 }
 
-/** Has a transaction go on as that role: what it makes belongs to it. */
+/** Has a transaction go on as that role: its new objects belong to that role. */
 export function setLocalRole(owner: string): string {
   return `set local role ${quoteName(owner)}`
 }
@@ -125,13 +125,13 @@ export function checkOwner(owner: string): string {
   throw new HoldfastError('INVALID_OPTION', `The owner of a schema is the name of a role. Got ${shown(owner)}.`)
 }
 
-/** What the name of every migrator ends with: `roles.ts` makes them. */
+/** The suffix of the name of every migrator: `roles.ts` makes them. */
 export const migratorEnding = '_migrator'
 
 /**
- * The owner of a database owns what belongs to pg_database_owner. A foreign key onto a table of ours runs what is attached to the
- * table that has it. Policies apply to all but superusers, roles with BYPASSRLS, and who has the rights of the owner, unless they
- * are forced on that one, too.
+ * The owner of a database owns objects of pg_database_owner. A foreign key onto a table of ours runs code that is attached to
+ * the referencing table. Policies apply to all roles except superusers, roles with BYPASSRLS, and roles with the rights of
+ * the owner, unless they are forced on that one, too.
  */
 function ownershipSql(schema: string, names: readonly string[]): string {
   const name = quoteText(schema)

@@ -1,11 +1,11 @@
-// Roles with the rights that each kind of user needs, and no others: what `holdfast migrate --roles` makes.
+// Roles with the rights that each kind of user needs, and no others, for `holdfast migrate --roles`.
 //
 //   migrator   owns the schema, its tables and the views; changes them, and encrypts payloads anew
-//   worker     performs runs: all that the store does, but for changing or deleting what a journal says
-//   starter    starts, sends to and controls runs; cannot read what tokens are made with
+//   worker     performs runs: all statements of the store, except those that change or delete entries of a journal
+//   starter    starts, sends to and controls runs; cannot read the key of tokens
 //   viewer     reads the views: every column but payloads and metadata
 //
-// None of them can log in: whoever does is made a member of one. Which rights a role needs follows from the statements of the
+// None of them can log in: a login role is made a member of one. Which rights a role needs follows from the statements of the
 // store, and the contract suite is run as worker.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
@@ -61,7 +61,7 @@ const starters: Rights = {
 export const viewedColumns = {
   broadcasts: 'shard topic position id delivery policy at expires_at taken_by delivered_to',
   journal: 'shard run_id seq kind name meta at transition_id',
-  messages: 'shard run_id position id name at outcome taken_by kind policy fate',
+  messages: 'shard run_id position id name at outcome taken_by kind on_unread delivery retain_ms fate',
   runs:
     'shard id type version status readiness rank due seq base inbox control_request undo crashes token session deadline timeout_at ' +
     'expires_at key key_scope unique_key idempotency_key started_as parent_id tags created_at updated_at ended_at ' +
@@ -88,7 +88,7 @@ const rights = { worker: workers, starter: starters, viewer: viewers } as const
 export interface RolesOptions {
   /** The name of the schema, as its user wrote it. */
   readonly schema: string
-  /** What the names of the roles begin with. @default what they were made with; without that there are none */
+  /** The prefix of the names of the roles. @default that with which they were made; without one there are no roles */
   readonly prefix?: string | undefined
   /** Roles of these names that are there already are taken as ours. @default false */
   readonly adopt?: boolean | undefined
@@ -145,7 +145,7 @@ export async function installRoles(pool: PoolLike, options: RolesOptions): Promi
   })
 }
 
-/** What `installRoles()` would execute. */
+/** The statements that `installRoles()` would execute. */
 export async function planRoles(pool: PoolLike, options: RolesOptions): Promise<readonly string[]> {
   return connected(pool, async (client) => (await plan(client, options))?.statements ?? [])
 }
@@ -156,8 +156,8 @@ interface Plan {
 }
 
 /**
- * What is to be done, once it is certain that nothing of somebody else's runs with the rights of who does it, or gets rights by
- * it. Null if there are no roles.
+ * The statements to execute, once it is certain that no code of another role runs with the rights of the migrator, or gets
+ * rights by it. Null if there are no roles.
  */
 async function plan(client: ClientLike, options: RolesOptions): Promise<Plan | null> {
   const { schema } = options
@@ -170,13 +170,13 @@ async function plan(client: ClientLike, options: RolesOptions): Promise<Plan | n
   assertOwned(await ownershipOf(client, schema, as), schema, as)
   await assertViewsOwned(client, schema, as)
   const found = await look(client, options, prefix)
-  // Roles that are only kept up to date were looked at by who has made them.
+  // Roles that are only kept up to date were checked when they were made.
   if (options.prefix === undefined) return { prefix, statements: refreshing(options, prefix, found) }
   if (options.adopt !== true) assertOurs(found.roles, recorded !== null)
   return { prefix, statements: making(options, prefix, found) }
 }
 
-/** Somebody may have made a role of that name, to be given what ours gets. */
+/** An attacker may have made a role of that name, to be given the rights of ours. */
 function assertOurs(roles: Found['roles'], isRecorded: boolean): void {
   const strange = roles.find(({ isLogin, admins }) => !isRecorded || isLogin || admins.length > 0)
   if (strange === undefined) return
@@ -194,7 +194,7 @@ function assertOurs(roles: Found['roles'], isRecorded: boolean): void {
   )
 }
 
-/** Letters that need no quotes in anybody's SQL, and few enough for the longest of the names. */
+/** Letters that need no quotes in any SQL, and few enough for the longest of the names. */
 const possiblePrefix = /^[a-z_][a-z0-9_]{0,50}$/
 
 function checkPrefix(prefix: string): void {
@@ -215,7 +215,7 @@ async function recordedPrefix(client: ClientLike, schema: string, owner: string 
   if (!ownership.present.has('settings') || ownership.untrue.includes('settings')) return null
   const text = `select value from ${quoteSchema(schema)}.settings where shard = 0 and name = 'roles'`
   const { rows } = await asRole(client, as, () => client.query({ text })).catch((error: unknown) => {
-    // Tables of somebody else: the migration says so.
+    // Tables of another owner: the migration says so.
     if (/^42(?!501)/.test(sqlStateOf(error) ?? '')) return { rows: [] }
     throw error
   })
@@ -223,7 +223,7 @@ async function recordedPrefix(client: ClientLike, schema: string, owner: string 
   return typeof found === 'string' ? found : null
 }
 
-/** The migrator that a schema belongs to, if its rights do not come to who asks by themselves: they may be a member all the same. */
+/** The migrator that owns a schema, if the caller does not inherit its rights: it may be a member all the same. */
 async function migratorToBe(client: ClientLike, schema: string): Promise<string | undefined> {
   const owner = await ownerOf(client, schema)
   if (owner?.endsWith(migratorEnding) !== true) return undefined
@@ -242,10 +242,10 @@ function prefixOf({ schema, prefix }: RolesOptions, found: string | null): strin
   )
 }
 
-/** What is there of roles and views. */
+/** The existing roles and views. */
 interface Found {
   readonly roles: readonly FoundRole[]
-  /** Who makes the roles may act as the migrator. */
+  /** The role that makes the roles may act as the migrator. */
   readonly isMigrator: boolean
   readonly views: readonly MadeViews[]
   /** Tables that do not belong to the migrator. */
@@ -256,7 +256,7 @@ interface Found {
 interface FoundRole {
   readonly name: string
   readonly isLogin: boolean
-  /** Those besides superusers and us who can make others members of it. */
+  /** Roles besides superusers and ours that can make others members of it. */
   readonly admins: readonly string[]
 }
 
@@ -291,7 +291,7 @@ async function look(client: ClientLike, { schema, plannedViews = [] }: RolesOpti
       admins: String(row['admins']).split(' ').filter(Boolean),
     })),
     isMigrator: rows.some((row) => row['name'] === roleNames(prefix).migrator && row['acts'] === true),
-    // Those that we make, by name: whatever else stands there stays whose it is.
+    // Those that we make, by name: any other object there keeps its owner.
     views: ours
       .map((set) => ({
         ...set,
@@ -335,7 +335,7 @@ function refreshing({ schema }: RolesOptions, prefix: string, found: Found): rea
   const { migrator } = roleNames(prefix)
   return [
     ...frame({ isCockroach: false }),
-    // What a member of the migrator has made in a migration belongs to that member.
+    // Objects that a member of the migrator has made in a migration belong to that member.
     ...found.strays.map((table) => `alter table ${quoteSchema(schema)}.${table} owner to ${quoteName(migrator)}`),
     setLocalRole(migrator),
     ...granting(schema, prefix, found.views),
@@ -367,7 +367,7 @@ function granting(schema: string, prefix: string, views: readonly MadeViews[]): 
   ]
 }
 
-/** A set with payloads is nobody's until somebody grants it. */
+/** No role may read a set with payloads until it is granted. */
 function viewRights({ schema, names }: MadeViews, viewer: string): readonly string[] {
   if (schema.endsWith('_payloads')) return []
   const place = quoteSchema(schema)

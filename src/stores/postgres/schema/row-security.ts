@@ -1,12 +1,12 @@
-// What is said of row-level security on our tables. Every look for work counts on seeing all rows: a run that a policy hides is
-// neither woken nor taken over, and no error says so. So whoever opens a store hears of it once; and where a policy refuses a
-// row instead, the refusal is said with the table and the right, but not with every look.
+// Warnings about row-level security on our tables. Every search for work relies on seeing all rows: a run that a policy hides
+// is neither woken nor taken over, and no error says so. So opening a store logs that once; and where a policy refuses a row
+// instead, the refusal is logged with the table and the right, but not with every look.
 
 import { isHoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
 import { tableNames } from './schema.ts'
 
-/** How often it is said again that rescues are refused. */
+/** How often the log repeats that rescues are refused. */
 const sayAgainMs = 300_000
 
 /** Warns of tables whose policies apply to this user of the database. */
@@ -29,7 +29,7 @@ export interface RefusedRescue {
   readonly runs: readonly string[]
   /** There were too many to find all of them. */
   readonly hasMore: boolean
-  /** What was said of one of them. */
+  /** The error of one of them. */
   readonly error: unknown
 }
 

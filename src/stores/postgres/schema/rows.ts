@@ -1,13 +1,13 @@
-// Rows as Postgres gives them, and what they mean. This is the only place where the shape of a row is taken on trust. Inside
-// the transaction of a user another library reads them, and to some an int8 is a text.
+// Rows as Postgres returns them, and their meaning. This is the only place where the shape of a row is taken on trust. Inside
+// the transaction of a user another library reads them, and some return an int8 as a text.
 
 import type { Chore } from '../../../core/model/chore.ts'
 import type { Entry } from '../../../core/model/entry.ts'
 import { entryOfRow } from '../../../core/rows/entry-row.ts'
-import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Run, ControlRequest } from '../../../core/model/run.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
-import { damageOf, policyIn, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
+import { damageOf, policyIn, policyOf, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
 import { wakeNamesIn } from '../../../core/rows/wake-names.ts'
 import type { Message } from '../../../store.ts'
 import type { Row } from '../execution.ts'
@@ -17,14 +17,14 @@ const columns =
   'deadline, timeout_at, expires_at, key, key_scope, idempotency_key, parent_id, tags, metadata, key_id, feed, created_at, updated_at, ended_at, ' +
   'deleted_at, delete_reason'
 
-/** What `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
+/** The columns that `runOf` reads of a run. Named one by one, because a prepared `*` does not survive a new column. */
 export function runColumns(alias: string): string {
   return of(alias, columns)
 }
 
 /**
- * Takes runs of a shard, in the order of their ids, whatever else is true of them. One by one, so that each is looked up by
- * its key: of a list, Postgres up to 16 may make a filter, and read the whole shard to have it in order.
+ * Locks runs of a shard, in the order of their ids, without any other condition. One by one, so that each is looked up by its
+ * key: Postgres up to 16 may turn a list into a filter, and read the whole shard to have it in order.
  */
 export function lockRuns(schema: string): string {
   return `
@@ -35,7 +35,7 @@ export function lockRuns(schema: string): string {
         where run.shard = $1::smallint and run.id = asked.id for no key update) as run`
 }
 
-/** What `entryOf` reads of an entry. */
+/** The columns that `entryOf` reads of an entry. */
 export function entryColumnsOf(alias: string): string {
   return of(alias, 'seq, kind, name, meta, data, at, transition_id')
 }
@@ -67,7 +67,7 @@ export function runOf(row: Row): Run {
     keyId: row['key_id'] as string | null,
     status: row['status'] as Run['status'],
     readiness: row['readiness'] as Run['readiness'],
-    // Never -0, which is not the same to whoever compares.
+    // Never -0, which Object.is tells from 0.
     priority: 0 - Number(row['rank']),
     due: timeOf(row['due']),
     seq: Number(row['seq']),
@@ -112,9 +112,9 @@ export function entryOf(row: Row): Entry {
   })
 }
 
-/** What `messageOf` reads of a message. */
+/** The columns that `messageOf` reads of a message. */
 export function messageColumns(alias: string): string {
-  return of(alias, 'run_id, position, id, kind, name, data, policy, at')
+  return of(alias, 'run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at')
 }
 
 export function messageOf(row: Row): Message {
@@ -124,13 +124,13 @@ export function messageOf(row: Row): Message {
     kind: row['kind'] as Message['kind'],
     name: row['name'] as string,
     data: row['data'] as string,
-    policy: policyIn(row['policy'] as string | null),
+    policy: policyOf(row['on_unread'], row['delivery'], timeOf(row['retain_ms'])),
     position: Number(row['position']),
     at: Number(row['at']),
   }
 }
 
-/** What `waitOf` reads of a wait. */
+/** The columns that `waitOf` reads of a wait. */
 export function waitColumns(alias: string): string {
   return of(alias, 'kind, target, run_id, effect, delivery, opened_at, since, missed')
 }
@@ -148,7 +148,7 @@ export function waitOf(row: Row): WaitRow {
   }
 }
 
-/** What `choreOf` reads of a chore. */
+/** The columns that `choreOf` reads of a chore. */
 export function choreColumns(alias: string): string {
   return of(alias, 'kind, target, position, after_opened_at, after_run')
 }
@@ -164,7 +164,7 @@ export function choreOf(row: Row): Chore {
   }
 }
 
-/** What `broadcastOf` reads of a broadcast. */
+/** The columns that `broadcastOf` reads of a broadcast. */
 export function broadcastColumns(alias: string): string {
   return of(alias, 'topic, position, id, delivery, data, policy, at, expires_at, taken_by, delivered_to')
 }

@@ -1,5 +1,5 @@
-// How tables are changed while others use them: in transactions that wait only shortly for a lock, because behind a waiting
-// change of a table everybody else waits, too, and that are tried again when somebody was in the way.
+// How tables are changed while other processes use them: in transactions that wait only shortly for a lock, because all later
+// statements queue behind a waiting change of a table, and that are tried again after a conflict.
 
 import { setTimeout } from 'node:timers/promises'
 import { HoldfastError } from '../../../core/errors/error.ts'
@@ -12,21 +12,21 @@ const lockTimeout = '2s'
 const mostTries = 40
 const longestPauseMs = 250
 
-/** In what the databases differ that speak Postgres. */
+/** The differences between the databases that speak Postgres. */
 export interface Server {
   readonly isCockroach: boolean
-  /** Views can be read with the rights of who looks, and not of who made them: from Postgres 15 on. */
+  /** Views can be read with the rights of their reader, and not of their owner: from Postgres 15 on. */
   readonly hasInvokerViews: boolean
 }
 
-/** How a transaction begins that changes tables, as `owner` if one is named: what it makes belongs to that role. */
+/** The beginning of a transaction that changes tables, as `owner` if one is named: its new objects belong to that role. */
 export function frame({ isCockroach }: Pick<Server, 'isCockroach'>, owner?: string): readonly string[] {
   return [
-    // What is read after a lock must be what those committed who had it. CockroachDB changes tables only when serializable.
+    // A read after a lock must see the commits of its earlier holders. CockroachDB changes tables only when serializable.
     `begin isolation level ${isCockroach ? 'serializable' : 'read committed'}`,
     `set local lock_timeout = '${lockTimeout}'`,
     'set local statement_timeout = 0',
-    // A view and a check keep what a name meant when they were made.
+    // A view and a check keep the objects that a name meant when they were made.
     `set local search_path = ${ownSearchPath}`,
     ...(owner === undefined ? [] : [setLocalRole(owner)]),
     // It would commit before every change of a table, and let go of the lock.
@@ -60,7 +60,7 @@ export async function connected<Answer>(
   }
 }
 
-/** Tries again what others were in the way of. */
+/** Tries again after conflicts with other transactions. */
 export async function again<Answer>(client: ClientLike, work: () => Promise<Answer>): Promise<Answer> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -74,7 +74,7 @@ export async function again<Answer>(client: ClientLike, work: () => Promise<Answ
   }
 }
 
-/** Somebody else holds a lock, or has just created what we create. */
+/** Another transaction holds a lock, or has just created the same object. */
 function isInTheWay(error: unknown): boolean {
   const state = sqlStateOf(error)
   const isRaced = state === '23505' || state === '42P06' || state === '42P07' || state === '42710'

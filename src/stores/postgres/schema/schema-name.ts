@@ -1,6 +1,6 @@
-// The name of the schema that the tables stand in. It is the one text of a user that becomes part of a statement, so only names
-// are taken that mean the same to everybody who reads them: to Postgres whatever its settings are, to a shell, in an address,
-// and to a person who types them without quotes. Everything else is refused before anything is sent.
+// The name of the schema with the tables. It is the one text of a user that becomes part of a statement, so only names are
+// accepted that mean the same to every reader: to Postgres under any settings, to a shell, in an address, and to a person who
+// types them without quotes. Any other name is refused before anything is sent.
 
 import { bug, HoldfastError } from '../../../core/errors/error.ts'
 import { shown } from '../../../core/text/suggest.ts'
@@ -18,7 +18,9 @@ export function quoteName(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** A text of ours as it may stand in a statement. What a backslash means in it is a setting of the server: it has none. */
+/**
+ * A text of ours as it may stand in a statement. The meaning of a backslash depends on a setting of the server: it has none.
+ */
 export function quoteText(text: string): string {
   if (text.includes('\\')) throw bug('A text with a backslash was to stand in a statement', { text })
   return `'${text.replaceAll("'", "''")}'`

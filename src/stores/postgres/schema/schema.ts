@@ -1,26 +1,27 @@
 // The tables, as a list of migrations that only ever grows. Each is applied once, in one transaction together with the row
 // that says so.
 //
-// What holds for every table: `shard` leads every key, times are integers in milliseconds, payloads are text after the codec.
+// The rules of every table: `shard` leads every key, times are integers in milliseconds, payloads are text after the codec.
 // There are no triggers, no functions, no foreign keys and no enums, and the one sequence is drawn from once a flush: the
 // same statements run on databases that spread their rows over many machines.
 //
-// A migration only adds (expand): whoever knows the version before goes on working on it. What that client needs is taken
-// away by a later one (contract), which first raises the setting `min-client` to the oldest version that may stay.
+// A migration only adds (expand): a client that knows the version before goes on working on it. Objects that only that client
+// needs are dropped by a later one (contract), which first raises the setting `min-client` to the oldest version that may
+// stay.
 
 /** How the rows that change with every step are vacuumed: often and in small bites, and never with a lock on the table. */
 const busyTable = `
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1,
   autovacuum_vacuum_cost_limit = 1000, autovacuum_analyze_scale_factor = 0.05, vacuum_truncate = off`
 
-/** What people look for among all that went well. Runs rarely get there, so that an index of them costs little. */
+/** The statuses that people look for among all that succeeded. Runs rarely get there, so an index of them costs little. */
 export const rareStatuses: readonly string[] = ['failed', 'cancelled', 'cancelling', 'paused']
 
 export function isRareStatus(alias: string): string {
   return `${alias}.status in (${rareStatuses.map((status) => `'${status}'`).join(', ')})`
 }
 
-/** Whom time may end, as `stores/postgres/claim/rescue-look.ts` asks for it. */
+/** The runs that time may end, as `stores/postgres/claim/rescue-look.ts` asks for them. */
 const isBoundByTime = `session is null and status not in ('paused', 'cancelling') and undo <> 'due'
       and deleted_at is null and ended_at is null`
 
@@ -146,7 +147,7 @@ export const migrations: readonly Migration[] = [
   );
 
   -- One row a flush: which entries of which runs, in order. Its number is drawn when those runs are locked; its position,
-  -- that of its last entry in the feed, is given later by whoever sequences it, to what is committed by then.
+  -- that of its last entry in the feed, is given later by the sequencer, to rows that are committed by then.
   create sequence ${schema}.feed_number;
   create table ${schema}.feed (
     shard smallint not null,
@@ -198,14 +199,17 @@ export const migrations: readonly Migration[] = [
   insert into ${schema}.settings (shard, name, value) values (0, 'min-client', '1');
   `,
 
-  // What passes between runs, and between runs and topics.
+  // The messages between runs, and between runs and topics.
   (schema, stored = storedWith) => `
-  -- Somebody is to be told of its end, or ends with it. No index has it, so that setting it stays cheap.
+  -- Other runs are told of its end, or are cancelled with it. No index has it, so that setting it stays cheap.
   alter table ${schema}.runs add column watched boolean not null default false;
 
   alter table ${schema}.messages add column kind text not null default 'signal';
-  -- What becomes of it if its run ends without reading it, and what became of it then.
-  alter table ${schema}.messages add column policy text;
+  -- What becomes of it if its run ends without reading it: it is discarded, a dead letter, or a broadcast to the topic of its name,
+  -- which delivers and retains it so. And what became of it then.
+  alter table ${schema}.messages add column on_unread text;
+  alter table ${schema}.messages add column delivery text;
+  alter table ${schema}.messages add column retain_ms bigint;
   alter table ${schema}.messages add column fate text;
   create index messages_named on ${schema}.messages (shard, run_id, name, position) where taken_by is null;
   create index messages_dead on ${schema}.messages (shard, at, run_id, id collate "C") where fate = 'dead';
@@ -221,7 +225,7 @@ export const migrations: readonly Migration[] = [
     opened_at bigint not null,
     primary key (shard, kind, target, run_id, effect)
   ) ${stored(busyTable)};
-  -- Only of topics, so that nobody looks up a wait by its key in here, past all who have waited longer.
+  -- Only of topics, so that no lookup of a wait by its key walks this index, past all older waits.
   create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id) where delivery is not null;
 
   create table ${schema}.topics (
@@ -239,6 +243,7 @@ export const migrations: readonly Migration[] = [
     id text not null,
     delivery text not null,
     data text not null,
+    -- What becomes of its messages, as JSON: no statement looks in.
     policy text,
     at bigint not null,
     expires_at bigint,
@@ -274,8 +279,8 @@ export const migrations: readonly Migration[] = [
   create index runs_isolated on ${schema}.runs (shard, type, version, due, id) where readiness = 'isolated';
   `,
 
-  // Whom time may end, and nobody else: a run that is held, paused or undone is no more looked at when its time is over. What
-  // the version before asks has the same conditions, and so is answered by these.
+  // Only the runs that a timeout may end: a run that is held, paused or undone is no more looked at when its time is over.
+  // The queries of the version before have the same conditions, and so use these indexes.
   (schema) => `
   drop index ${schema}.runs_timeout;
   drop index ${schema}.runs_expiry;
@@ -285,8 +290,9 @@ export const migrations: readonly Migration[] = [
     where expires_at is not null and ${isBoundByTime};
   `,
 
-  // What an end or a broadcast leaves to be written in pages, as `core/model/chore.ts` tells: in the shard of its run or topic. A
-  // client that does not know of this writes everything at once, and may overtake what is still being passed on.
+  // The work that an end or a broadcast leaves to be written in pages (`core/model/chore.ts`): in the shard of its run or
+  // topic. A client that does not know of this writes everything at once, and may overtake a broadcast that is still being
+  // passed on.
   (schema, stored = storedWith) => `
   create table ${schema}.chores (
     shard smallint not null,
@@ -296,7 +302,7 @@ export const migrations: readonly Migration[] = [
     -- The last subscriber who got the broadcast of that position.
     after_opened_at bigint,
     after_run uuid,
-    -- From when on somebody may take it.
+    -- From when on a worker may take it.
     due bigint not null,
     primary key (shard, kind, target)
   ) ${stored(busyTable)};
@@ -305,16 +311,16 @@ export const migrations: readonly Migration[] = [
   alter table ${schema}.waits add column since integer not null default 0;
   `,
 
-  // The key that the payloads of a run were last written with. The index is of live runs that need one, for who starts without
-  // it; runs without a key are not in it, and so cost what they did.
+  // The key that the payloads of a run were last written with. The index has only live runs that need a key, for a worker
+  // that starts without it; runs without a key are not in it, and so cost nothing more.
   (schema) => `
   alter table ${schema}.runs add column key_id text;
   create index runs_keyed on ${schema}.runs (shard, key_id)
     where key_id is not null and ended_at is null and deleted_at is null;
   `,
 
-  // Keys, which the database makes: no process and no printed SQL ever holds them. A column for each, because rights are given
-  // by column: who starts runs tells others of them, and cannot make tokens.
+  // Keys, which the database makes: no process and no printed SQL ever holds them. A column for each, because rights are
+  // given by column: a role that starts runs sends hints of them, and cannot make tokens.
   (schema) => `
   create table ${schema}.secrets (
     shard smallint not null,
@@ -327,23 +333,24 @@ export const migrations: readonly Migration[] = [
   insert into ${schema}.secrets (shard) values (0);
   `,
 
-  // Who waits on a run, in pages, which are chores of a new kind. Whoever deletes a wait says nothing of the delivery, and so
-  // looks it up by its key and not in here. A client of the version before would take such a chore for one of mail, and
-  // forget those who wait: it is admitted no more.
+  // The waits on a run, in pages, which are chores of a new kind. A statement that deletes a wait does not name the delivery,
+  // and so looks it up by its key and not in here. A client of the version before would take such a chore for one of
+  // messages, and forget the waiting runs: it is admitted no more.
   (schema) => `
   create index waits_on_run on ${schema}.waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
   update ${schema}.settings set value = '9' where shard = 0 and name = 'min-client';
   `,
 
-  // Who could not be given a broadcast, because a stranger had locked its row, and since which one. A client of the version before
-  // would give it what was sent later first, and would take a chore of these for one of mail: it is admitted no more.
+  // The subscribers that did not get a broadcast, because a foreign transaction had locked their rows, and since which one. A
+  // client of the version before would deliver later broadcasts first, and would take a chore of these for one of messages:
+  // it is admitted no more.
   (schema) => `
   alter table ${schema}.waits add column missed integer;
   create index waits_late on ${schema}.waits (shard, target, opened_at, run_id) where missed is not null;
   update ${schema}.settings set value = '10' where shard = 0 and name = 'min-client';
   `,
 
-  // Whether the feed tells of a run. It did of all runs before, and goes on to tell of those until they end. No index has it.
+  // Whether a run is in the feed. All runs were before, and those stay in it until they end. No index has it.
   (schema) => `
   alter table ${schema}.runs add column feed boolean not null default true;
   `,

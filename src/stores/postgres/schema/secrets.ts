@@ -8,7 +8,7 @@ import { translated } from '../connection/sql-state.ts'
 
 export type SecretColumn = 'token_key' | 'notice_key'
 
-/** Rejects with STORE_REFUSED for who may not read it, and where the schema has no such table yet. */
+/** Rejects with STORE_REFUSED for a role that may not read it, and where the schema has no such table yet. */
 export async function readSecret(
   source: PoolSource,
   storageMs: number,
@@ -25,7 +25,7 @@ export async function readSecret(
   } catch (error) {
     throw translated(error)
   }
-  // Nobody can make the same one again, and whatever takes its place could be guessed.
+  // The same secret cannot be made again, and a substitute could be guessed.
   throw new HoldfastError(
     'STORE_REFUSED',
     `The table "secrets" has no ${column} any more. Restore its row from a backup; a new one ends what the old one was for.`,

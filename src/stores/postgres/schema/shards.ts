@@ -1,7 +1,8 @@
-// Which rows lie where. A statement names one shard; what is asked of many goes out as one statement for each, all at once.
+// Which rows are in which shard. A statement names one shard; a query of many shards is sent as one statement for each, all
+// at once.
 
 import type { Chore } from '../../../core/model/chore.ts'
-import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import { isRunId, shardFor, shardOf } from '../../../core/model/run-id.ts'
 import type { Dialect, Statement } from '../dialect.ts'
 import type { Execution, Row } from '../execution.ts'
@@ -12,7 +13,7 @@ export function shardOfRun({ shards }: Pick<Dialect, 'shards'>, runId: string): 
   return shards === 1 ? 0 : shardOf(runId) % shards
 }
 
-/** The shard in which it is written who waits on that; undefined if nobody can, because there can be no such run. */
+/** The shard of the waits on that target; undefined if there can be none, because there can be no such run. */
 export function shardOfWait(
   dialect: Pick<Dialect, 'shards'>,
   { kind, target }: Pick<WaitRow, 'kind' | 'target'>,
@@ -29,7 +30,7 @@ export function shardOfChore(
   return isOfTopic ? shardFor(target, dialect.shards) : shardOfRun(dialect, target)
 }
 
-/** What is about runs that may exist, by their shard, each in the order given. */
+/** Items about runs that may exist, by their shard, each in the order given. */
 export function byShard<One>(
   dialect: Pick<Dialect, 'shards'>,
   all: Iterable<One>,

@@ -1,10 +1,13 @@
-// What the views of every design are made of. A view has the names of its design and nothing else in common with it: what
-// it shows is computed from our tables when somebody looks.
+// The common parts of all sets of views. The names of tables, columns and statuses are those of another engine; the rows of a
+// view are computed from our tables at each query.
 
 /** One view: a name, its columns in order, and where they come from. */
 export interface View {
   readonly name: string
-  /** What is different from the design: what is NULL, what stands for what. It becomes the comment on the view. */
+  /**
+   * How it differs from the promise of its names: which columns are NULL, and which stand for others. It becomes the comment
+   * on the view.
+   */
   readonly comment: string
   /** Name to expression. */
   readonly columns: Readonly<Record<string, string>>
@@ -12,14 +15,14 @@ export interface View {
   readonly from: string
 }
 
-/** The views of one design. `schema` is the name of the schema with our tables, quoted. */
-export type Design = (schema: string, shown: Payloads) => readonly View[]
+/** A set of views. `schema` is the name of the schema with our tables, quoted. */
+export type ViewSet = (schema: string, shown: Payloads) => readonly View[]
 
-/** What a set of views shows of payloads. */
+/** The payload columns of a set of views. */
 export interface Payloads {
-  /** The column, or NULL in its place: whoever may not read a column may not even name it. */
+  /** The column, or NULL in its place: a role that may not read a column may not even name it. */
   of(column: string): string
-  /** What the comments on the views say of it. */
+  /** The comments of the views about payloads. */
   readonly note: string
 }
 
@@ -33,15 +36,15 @@ export const shown: Payloads = {
   note: 'Payloads are text as in the journal, after the codec.',
 }
 
-/** The data of any entry in `e`. What is kept of a token is no payload. */
+/** The data of any entry in `e`. The stored secret of a token, or its hash, is no payload. */
 export const dataOfAny = `case when e.kind = 'issued' then null else e.data end`
 
 /** Milliseconds as a point in time. */
 export const time = (ms: string): string => `to_timestamp((${ms}) / 1000.0)`
 
-/** One word for each of ours; a word that stands here twice is theirs for several of ours. */
+/** The word of a view for each of our statuses; one word may stand for several of them. */
 export function statusOf(words: Readonly<Record<string, string>>, status = 'r.status'): string {
-  const cases = Object.entries(words).map(([ours, theirs]) => `when '${ours}' then ${theirs}`)
+  const cases = Object.entries(words).map(([status, word]) => `when '${status}' then ${word}`)
   return `case ${status} ${cases.join(' ')} end`
 }
 
@@ -57,13 +60,13 @@ export function inputOf(schema: string): string {
   return `(select e.data from ${schema}.journal e where e.shard = r.shard and e.run_id = r.id and e.seq = r.base)`
 }
 
-/** When the lease of a run ends unless somebody keeps it, in milliseconds, of the run in `r`; null if nobody holds it. */
+/** When the lease of a run ends unless its session renews it, in milliseconds, of the run in `r`; null if it has no holder. */
 export function leaseEndOf(schema: string): string {
   return `least(r.deadline, (
       select s.alive_until from ${schema}.sessions s where s.shard = 0 and s.id = r.session and s.ended_at is null))`
 }
 
-/** The place of every entry that the feed tells of in the order of all of these, to be joined as `f`. It reads the whole feed. */
+/** The position of every entry of the feed in the order of all commits, to be joined as `f`. It reads the whole feed. */
 export function placesOf(schema: string): string {
   return `(select part.run_id, part.seq, part.position from (
       select u.run_id, n.seq, w.position - count(*) over flush + row_number() over (flush order by u.place, n.seq) as position

@@ -1,5 +1,5 @@
-// One connection: statements are prepared once and kept, transactions take the write lock at their start, and whatever the
-// library throws leaves here as one of our own errors. SQLite never waits for a lock in here: it would stop the process.
+// One connection: statements are prepared once and kept, transactions take the write lock at their start, and every error of
+// the library leaves here as one of our own. SQLite never waits for a lock in here: it would stop the process.
 
 import { isStoreAway } from '../../../core/errors/error.ts'
 import { SubscriberCounts } from '../../subscriber-counts.ts'
@@ -10,8 +10,8 @@ import { closed, translated } from './sqlite-errors.ts'
 const rowsAtOnce = 16
 
 /**
- * A transaction that a user began without `immediate` may have to wait for the write lock. A statement without values asks for it,
- * because a prepared one that is refused stays open in libsql, and then no savepoint can be made any more.
+ * A transaction that a user began without `immediate` may have to wait for the write lock. A statement without values asks
+ * for it, because a prepared one that is refused stays open in libsql, and then no savepoint can be made any more.
  */
 const takeLock = 'delete from sessions where false'
 
@@ -19,7 +19,7 @@ const takeLock = 'delete from sessions where false'
 const lentMark = 'holdfast_lent'
 
 export class Connection {
-  /** What this process has counted through this connection. */
+  /** The counts of this process through this connection. */
   readonly crowds = new SubscriberCounts()
   private readonly driver: Driver
   private readonly statements = new Map<string, Statement>()
@@ -61,7 +61,7 @@ export class Connection {
     for (; at < values.length; at += width) this.run(this.insertOf(into, width, 1), values.slice(at, at + width))
   }
 
-  /** Reads, with errors told in our own codes. Several reads see one state only if nobody writes between them. */
+  /** Reads, with errors translated into our own codes. Several reads see one state only if no writer commits between them. */
   read<Result>(work: () => Result): Result {
     this.assertOpen()
     try {
@@ -157,7 +157,7 @@ export class Connection {
     this.driver.close()
   }
 
-  /** Forgets the statements, but leaves the connection to who opened it. */
+  /** Forgets the statements, but leaves the connection to its opener. */
   letGo(): void {
     this.isClosed = true
     this.statements.clear()

@@ -1,5 +1,5 @@
-// What this store asks of a SQLite library: a handful of synchronous calls, which `node:sqlite`, `libsql`, `better-sqlite3`
-// and Turso all have. Nothing else in this folder knows which of them is underneath.
+// The interface of a SQLite library for this store: a handful of synchronous calls, which `node:sqlite`, `libsql`,
+// `better-sqlite3` and Turso all have. Nothing else in this folder knows which of them is underneath.
 
 export type Value = string | number | null
 

@@ -23,7 +23,7 @@ export function pathOf(address: string): string {
 export function wholePathOf(address: string): string {
   const path = pathOf(address)
   if (path === inMemory) return path
-  // What is named as a folder stays one, and is refused as such.
+  // A path that names a folder stays one, and is refused as such.
   return /[/\\]$/.test(path) ? `${resolve(path)}/` : resolve(path)
 }
 
@@ -52,7 +52,7 @@ function decoded(path: string): string {
   }
 }
 
-/** The same path so that nobody who reads it once more finds an address or a server in it. */
+/** The same path, so that a second parser finds no address or server in it. */
 function plain(path: string): string {
   if (path.startsWith('//')) return path.replace(/^\/+/, '/')
   return path.startsWith('file:') ? `./${path}` : path

@@ -5,7 +5,7 @@ import type { Driver, SqliteDriver } from './driver.ts'
 import { loadLibsql, overLibsql } from './libsql.ts'
 import { loadNodeSqlite } from './node-sqlite.ts'
 
-/** Why `libsql` is asked for by those who did not name it. */
+/** Why `libsql` is needed by an application that did not name it. */
 const without = 'This Node has no node:sqlite, which begins with 22.13, so a SQLite store'
 
 /** Loads a library, before anything of the file is touched. Gives back what opens files with it. */

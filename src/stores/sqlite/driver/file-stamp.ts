@@ -1,8 +1,8 @@
 // Tells without a statement whether a file may have been written to: by the size and the time of the file and of its log. It
 // opens neither: a process that closes a file of SQLite's lets go of the locks that SQLite has on it.
 //
-// Times have a grain, of some milliseconds on most systems. What was written a moment ago may be written again without a
-// trace, so a mark counts only if the last write is older than that.
+// Times have a grain, of some milliseconds on most systems. A file that was written a moment ago may be written again without
+// a trace, so a mark counts only if the last write is older than that.
 
 import { statSync } from 'node:fs'
 
@@ -17,7 +17,7 @@ export class FileMark {
     this.paths = file === '' ? [] : [file, `${file}-wal`]
   }
 
-  /** The same text as long as nobody has written; null if that cannot be told. */
+  /** The same text as long as no process has written; null if that cannot be told. */
   read(): string | null {
     const marks: string[] = []
     for (const path of this.paths) {

@@ -3,7 +3,7 @@
 import { loadNativeDriver } from '../../load-driver.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
-/** What we use of a `Database` of libsql or better-sqlite3. */
+/** The part of a `Database` of libsql or better-sqlite3 that we use. */
 export interface DatabaseLike {
   prepare(sql: string): {
     run(values: readonly Value[]): { readonly changes: number }

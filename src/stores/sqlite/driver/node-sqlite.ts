@@ -4,7 +4,7 @@
 import { nativeRequires } from '../../native-require.ts'
 import type { Driver, Row, Value } from './driver.ts'
 
-/** What we use of a `DatabaseSync`. */
+/** The part of a `DatabaseSync` that we use. */
 export interface DatabaseSyncLike {
   prepare(sql: string): {
     run(...values: Value[]): { readonly changes: number | bigint }
@@ -19,7 +19,7 @@ interface NodeSqlite {
   readonly DatabaseSync: new (path: string) => DatabaseSyncLike
 }
 
-/** What opens files with `node:sqlite`; null if this runtime has none. It is there from Node 22.13 on. */
+/** A function that opens files with `node:sqlite`; null if this runtime has none. It is there from Node 22.13 on. */
 export async function loadNodeSqlite(): Promise<((path: string) => Driver) | null> {
   const [require] = await nativeRequires()
   try {

@@ -1,5 +1,5 @@
-// What every way to open a database of this kind does alike: the file is made for its owner alone, and the connection is
-// set up so that what was answered as committed survives a loss of power.
+// The common part of all ways to open a database of this kind: the file is made for its owner alone, and the connection is
+// set up so that acknowledged commits survive a loss of power.
 
 import { closeSync, fchmodSync, lstatSync, openSync, readlinkSync, statSync, type Stats } from 'node:fs'
 import { platform } from 'node:os'
@@ -21,9 +21,9 @@ export const nowSql = `select ${nowExpression} as now`
 const ownerOnly = 0o600
 
 /**
- * Creates a file with the rights of its owner only, or with those of `like`, unless it is there; answers whether it did. Throws
- * INVALID_OPTION at a link that leads nowhere: what is made where it leads would have the rights of any new file, in a place
- * that somebody else may have chosen.
+ * Creates a file with the rights of its owner only, or with those of `like`, unless it is there; returns whether it did.
+ * Throws INVALID_OPTION at a dangling link: a file at its target would have the rights of any new file, in a place that
+ * another user may have chosen.
  */
 export function createPrivately(path: string, like?: string): boolean {
   try {
@@ -43,7 +43,7 @@ export function createPrivately(path: string, like?: string): boolean {
   }
 }
 
-/** Throws INVALID_OPTION at something that no database can be in. */
+/** Throws INVALID_OPTION at a path that no database can be in. */
 export function assertFile(path: string): void {
   const found = lookAt(path)
   if (found === undefined && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw dangling(path)
@@ -53,7 +53,7 @@ export function assertFile(path: string): void {
   throw new HoldfastError('INVALID_OPTION', message, { details: { path } })
 }
 
-/** What stands at a path. A circle of links, a name that is too long or a folder that is closed is told as such. */
+/** The status of a path. A circle of links, a name that is too long or a folder that is closed is reported as such. */
 function lookAt(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })
@@ -72,7 +72,7 @@ function dangling(path: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', message, { details: { path, target } })
 }
 
-/** What was thrown while a file was opened: that it is no database is for whoever named it to repair. */
+/** Translates an error of opening a file: a file that is no database is an error of the caller that named it. */
 export function unopened(error: unknown, path: string): HoldfastError {
   const storeError = translated(error)
   if (storeError.details['sqlite'] !== notADatabase) return storeError
@@ -118,13 +118,16 @@ export function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undef
   )
 }
 
-/** Who else may open a file, by the bits of its mode. */
+/** Which other users may open a file, by the bits of its mode. */
 const others: readonly (readonly [bits: number, who: string])[] = [
   [0o006, 'everybody on this machine'],
   [0o060, 'its group'],
 ]
 
-/** Warns once if anybody but its owner may read or write a database, its log or its index. Whatever was found stays as it is. */
+/**
+ * Warns once if any user but its owner may read or write a database, its log or its index. Existing permissions are not
+ * changed.
+ */
 export function warnIfShared(file: string, logger: Pick<Logger, 'warn'> | undefined): void {
   // Rights are not told by a mode on Windows.
   if (file === '' || platform() === 'win32') return

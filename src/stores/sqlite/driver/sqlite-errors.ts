@@ -1,7 +1,7 @@
-// What a SQLite library throws, told in our own codes, once. Who must act decides: what passes by itself is
-// STORE_UNAVAILABLE (the engine keeps its work and tries again), what stays until an operator acts is STORE_REFUSED (workers
-// keep their work as well, callers are told at once what to do), what can never be stored is ENTRY_REJECTED (the engine finds
-// the entry and fails its run), and what is left is a defect of ours.
+// Errors of a SQLite library, translated into our own codes, once. The code depends on who must act: an error that passes by
+// itself is STORE_UNAVAILABLE (the engine keeps its work and tries again), one that stays until an operator acts is
+// STORE_REFUSED (workers keep their work as well, callers learn at once what to do), an entry that can never be stored is
+// ENTRY_REJECTED (the engine finds the entry and fails its run), and any other is a defect of ours.
 
 import { HoldfastError, isHoldfastError, type ErrorCode } from '../../../core/errors/error.ts'
 
@@ -54,7 +54,7 @@ const numbers: Readonly<Record<string, number>> = {
   NOTADB: 26,
 }
 
-/** The error that a caller of the store gets for what a library threw. */
+/** The error of the store for an error of the library. */
 export function translated(error: unknown): HoldfastError {
   if (isHoldfastError(error)) return error
   const number = resultCodeOf(error)
@@ -77,13 +77,13 @@ export function translated(error: unknown): HoldfastError {
   return new HoldfastError('BUG', message, { cause: error, details })
 }
 
-/** SQLite's busy and protocol codes: somebody else is in the way, and nothing has happened. */
+/** SQLite's busy and protocol codes: another connection holds a lock, and nothing has happened. */
 const heldUpCodes = new Set<unknown>([5, 15])
 
-/** What a transaction has read is older than what it wants to write to. No waiting helps. */
+/** A transaction has read an older snapshot than the state that it wants to write to. No waiting helps. */
 const busySnapshot = 517
 
-/** Tells whether a call met somebody else's transaction, and may be tried again as it is. */
+/** Tells whether a call met the lock of another transaction, and may be tried again as it is. */
 export function isHeldUp(error: unknown): boolean {
   if (!isHoldfastError(error, 'STORE_UNAVAILABLE')) return false
   const { sqlite, isNested } = error.details

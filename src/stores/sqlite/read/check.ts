@@ -78,7 +78,7 @@ const twice = (kinds: string): string => `
 const ends = `'succeeded', 'failed', 'cancelled'`
 const statusKinds = `'succeeded', 'failed', 'cancelled', 'paused'`
 
-/** What is asked by name. A statement answers ids, any number and in any order; `:now` is store time. */
+/** The checks by name. A statement returns ids, any number and in any order; `:now` is store time. */
 export const checks: Readonly<Record<string, string>> = {
   history_gapless: `
     select run_id as id from journal where shard = 0
@@ -340,9 +340,9 @@ export function checkQuery(sql: string): string {
 }
 
 /**
- * Each statement sees what is committed when it begins, which may be long after the first of them. So each has its own time,
- * read by itself after it has begun: by an earlier one, what others made due meanwhile would not be due yet. A clock that a
- * test owns is read once.
+ * Each statement sees the state that is committed when it begins, which may be long after the first of them. So each has its
+ * own time, read by itself after it has begun: by an earlier time, runs that became due meanwhile would not be due yet. A
+ * clock that a test owns is read once.
  */
 export function checkTables(db: Connection, clock: Pick<Clock, 'now'> | undefined): readonly InvariantCheck[] {
   const [asked, given] = clock === undefined ? [nowExpression, []] : ['?', [clock.now()]]

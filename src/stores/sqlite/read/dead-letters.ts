@@ -1,5 +1,5 @@
-// Messages that gave up because their run had ended, for people who look after them. They lie where they came in, among the
-// messages of their run; an index leads to them, in the order of their time.
+// Messages that were given up because their run had ended, for people who look after them. They stay among the messages of
+// their run; an index has them in the order of their time.
 
 import type { Fate } from '../../../core/model/message.ts'
 import type { RunStatus } from '../../../core/model/run.ts'
@@ -11,7 +11,7 @@ import { messageOf } from '../schema/rows.ts'
 
 export function findDeadLetters(db: Connection, filter: DeadLetterFilter, page: Page): readonly DeadLetter[] {
   const after = page.after === undefined ? null : placeOf(db, page.after)
-  // Nothing comes after what was never sent.
+  // No page follows a message that was never sent.
   if (after === undefined) return []
   const { sql, values } = deadLetterQuery(filter, page.limit, after)
   return db.all(sql, values).map((row) => ({
@@ -21,7 +21,7 @@ export function findDeadLetters(db: Connection, filter: DeadLetterFilter, page: 
   }))
 }
 
-/** Where a letter stands in the order in which they are told. */
+/** The place of a dead letter in the order of pages. */
 interface DeadLetterPlace {
   readonly at: number
   readonly runId: string
@@ -42,7 +42,7 @@ export function deadLetterQuery(
   if (name !== undefined) add('m.name = ?', name)
   if (runId !== undefined) add('m.run_id = ?', runId)
   if (after !== null) {
-    // The first one alone is what the index can use.
+    // Only the first condition can use the index.
     add('m.at <= ?', after.at)
     add('(m.at < ? or m.run_id < ? or (m.run_id = ? and m.id < ?))', after.at, after.runId, after.runId, after.id)
   }

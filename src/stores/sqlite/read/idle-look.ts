@@ -1,13 +1,13 @@
-// What a look found that found nothing, and when: as long as nothing was written since, the next one need not look.
+// The result of a look that found nothing, and its time: as long as no process has written since, the next one need not look.
 
 import type { ClaimRequest, Rescued } from '../../../store.ts'
 
-/** What a rescue found when there was nothing to do, and when it found that. */
+/** The result of a rescue when there was nothing to do, and its time. */
 export interface IdleRescue extends Pick<Rescued, 'next' | 'suspects' | 'now'> {
   readonly mark: string
 }
 
-/** What a claim found when there was nothing to claim, and when it found that. */
+/** The result of a claim when there was nothing to claim, and its time. */
 export interface IdleClaim {
   readonly selectors: ClaimRequest['selectors']
   readonly keys: ClaimRequest['keys']

@@ -1,6 +1,6 @@
-// Payloads under another key, and who needs which key.
+// Payloads under another key, and which runs need which key.
 
-import { rewriteObjection } from '../../../core/rules/readable.ts'
+import { rewriteObjection } from '../../../core/rules/claims/readable.ts'
 import type { KeyCount, PayloadRewrite, PayloadsRewritten } from '../../../store.ts'
 import type { Connection } from '../driver/connection.ts'
 import { readRun } from './read.ts'
@@ -18,7 +18,7 @@ export function otherKeys(db: Connection, keys: readonly string[], atMost: numbe
   return rows.map((row) => ({ key: row['key_id'] as string, runs: row['runs'] as number }))
 }
 
-/** Within the write lock, so that nobody claims the run meanwhile. */
+/** Within the write lock, so that no worker claims the run meanwhile. */
 export function rewritePayloads(db: Connection, request: PayloadRewrite): PayloadsRewritten {
   const { runId, seq, keyId, entries, messages } = request
   const objection = rewriteObjection(readRun(db, runId), seq)

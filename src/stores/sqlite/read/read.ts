@@ -12,7 +12,7 @@ import {
   type MailboxRequest,
   type Message,
 } from '../../../store.ts'
-import { cutBy, loadBudgets, type LoadBudget } from '../../load-budget.ts'
+import { cutBy, loadBudgets, type LoadBudget } from '../../../core/rules/claims/load-budget.ts'
 import type { FeedRange } from '../write/batch.ts'
 import type { Connection } from '../driver/connection.ts'
 import type { Row, Value } from '../driver/driver.ts'
@@ -43,10 +43,10 @@ export function load(
 ): readonly Loaded[] {
   const bounds = loadBudgets(mostBytes)
   return requests.map((request) => {
-    const { runId, latest, mail } = request
+    const { runId, latest, mail, mailAfter = 0 } = request
     const entries = latest === undefined ? readPage(db, request, bounds.entries) : readLatest(db, runId, latest)
     const messages =
-      mail === undefined ? firstMail(db, runId, bounds.messages) : mailNamed(db, runId, mail, bounds.messages)
+      mail === undefined ? mailPage(db, runId, mailAfter, bounds.messages) : mailNamed(db, runId, mail, bounds.messages)
     return { entries, messages, ...cutBy(bounds) }
   })
 }
@@ -103,12 +103,13 @@ type Latest = NonNullable<LoadRequest['latest']>
 
 // The indexes are named: without statistics SQLite takes one for the other, and Turso none.
 
-const unread = `messages indexed by messages_unread where shard = 0 and run_id = ? and taken_by is null order by position`
+const unread = `messages indexed by messages_unread
+  where shard = 0 and run_id = ? and taken_by is null and position > ? order by position`
 
-export const firstMailSql = `select * from ${unread} limit ? offset ?`
+export const mailPageSql = `select * from ${unread} limit ? offset ?`
 
-function firstMail(db: Connection, runId: string, bound: LoadBudget): readonly Message[] {
-  return rowsWithin(db, bound, unread, [runId], messagesAtOnce).map(messageOf)
+function mailPage(db: Connection, runId: string, after: number, bound: LoadBudget): readonly Message[] {
+  return rowsWithin(db, bound, unread, [runId, after], messagesAtOnce).map(messageOf)
 }
 
 const named = (columns: string): string => `
@@ -180,7 +181,7 @@ export function readChanges(db: Connection, after: number, limit: number): reado
 export function readTokenKey(db: Connection): string {
   const row = db.get('select token_key from secrets where shard = 0', [])
   if (row !== undefined) return row['token_key'] as string
-  // Nobody can make the same one again, and whatever takes its place could be guessed.
+  // The same one cannot be made again, and whatever takes its place could be guessed.
   throw new HoldfastError(
     'STORE_REFUSED',
     'The table "secrets" has lost its row. Restore it from a backup of the file.',

@@ -1,5 +1,5 @@
-// What a migration of a SQLite file would do, whoever has written it. The file is only read: it is not created, and its
-// settings stay what they are.
+// The statements that a migration of a SQLite file would execute, of a file that any version has written. The file is only
+// read: it is not created, and its settings are not changed.
 
 import { existsSync } from 'node:fs'
 import { Connection } from '../driver/connection.ts'
@@ -10,7 +10,7 @@ import { assertFile, unopened } from '../driver/settings.ts'
 export interface SqlitePlan {
   readonly from: number
   readonly to: number
-  /** What would be executed, in order. Empty if there is nothing to do. */
+  /** The statements that would be executed, in order. Empty if there is nothing to do. */
   readonly statements: readonly string[]
 }
 

@@ -1,14 +1,21 @@
-// Rows as SQLite gives them, and what they mean. This is the only place where the shape of a row is taken on trust.
+// Rows as SQLite returns them, and their meaning. This is the only place where the shape of a row is taken on trust.
 
 import type { Chore } from '../../../core/model/chore.ts'
 import type { Entry } from '../../../core/model/entry.ts'
 import { entryOfRow } from '../../../core/rows/entry-row.ts'
 import type { Run, ControlRequest } from '../../../core/model/run.ts'
-import type { WaitRow } from '../../../core/rules/unit-of-work.ts'
+import type { WaitRow } from '../../../core/rules/messages/unit-of-work.ts'
 import type { Message, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { MessagePolicy } from '../../../core/model/topic.ts'
 import type { Broadcast } from '../../../core/model/topic.ts'
-import { damageOf, policyIn, tagsIn, controlRequestIn } from '../../../core/rows/run-row.ts'
+import {
+  damageOf,
+  policyIn,
+  policyOf,
+  tagsIn,
+  controlRequestIn,
+  type PolicyColumns,
+} from '../../../core/rows/run-row.ts'
 import { wakeNamesIn } from '../../../core/rows/wake-names.ts'
 import type { Row } from '../driver/driver.ts'
 
@@ -110,21 +117,21 @@ export function entryOf(given: Row): Entry {
   return entryOfRow({ ...row, transition })
 }
 
-interface MessageRow {
+interface MessageRow extends PolicyColumns {
   readonly run_id: string
   readonly position: number
   readonly id: string
   readonly kind: Message['kind']
   readonly name: string
   readonly data: string
-  readonly policy: string | null
   readonly at: number
   readonly outcome: DeliveryOutcome
 }
 
 export function messageOf(given: Row): Message {
-  const { run_id: runId, position, id, kind, name, data, policy, at } = given as unknown as MessageRow
-  return { id, runId, kind, name, data, policy: policyIn(policy), position, at }
+  const row = given as unknown as MessageRow
+  const { run_id: runId, position, id, kind, name, data, at } = row
+  return { id, runId, kind, name, data, policy: policyOf(row.on_unread, row.delivery, row.retain_ms), position, at }
 }
 
 interface BroadcastRow {

@@ -1,8 +1,8 @@
 // The tables, as a list of migrations that only ever grows. Each is applied once, in one transaction together with the row
 // that says so, so that any number of processes may start at once on a missing file.
 //
-// What holds for every table: `shard` leads every key (0 for now), times are integers in milliseconds, payloads are text
-// after the codec. There are no triggers, no foreign keys and no WITHOUT ROWID: Turso shares this SQL.
+// The rules of every table: `shard` leads every key (0 for now), times are integers in milliseconds, payloads are text after
+// the codec. There are no triggers, no foreign keys and no WITHOUT ROWID: Turso shares this SQL.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Connection } from '../driver/connection.ts'
@@ -139,11 +139,14 @@ export const migrations: readonly string[] = [
   create index runs_expiry on runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
   `,
   `
-  -- Somebody is to be told of its end, or ends with it.
+  -- Other runs are told of its end, or are cancelled with it.
   alter table runs add column watched integer not null default 0;
   alter table messages add column kind text not null default 'signal';
-  -- What becomes of it when its run ends without having taken it, and what did.
-  alter table messages add column policy text;
+  -- What becomes of it when its run ends without having taken it: it is discarded, a dead letter, or a broadcast to the topic of
+  -- its name, which delivers and retains it so. And what became of it then.
+  alter table messages add column on_unread text;
+  alter table messages add column delivery text;
+  alter table messages add column retain_ms integer;
   alter table messages add column fate text;
   -- A mailbox may be long, and most of it taken: what is left is found in its order, and by name.
   create index messages_unread on messages (shard, run_id, position) where taken_by is null;
@@ -176,6 +179,7 @@ export const migrations: readonly string[] = [
     id text not null,
     delivery text not null,
     data text not null,
+    -- What becomes of its messages, as JSON: no statement looks in.
     policy text,
     at integer not null,
     expires_at integer,
@@ -184,7 +188,7 @@ export const migrations: readonly string[] = [
     primary key (shard, topic, position)
   ) strict;
   create unique index broadcasts_id on broadcasts (shard, topic, id);
-  -- What waits for somebody; what went to whoever subscribed, or to one; and what time alone takes away.
+  -- Broadcasts that wait for a run; those that went to all subscribers, or to one; and those that time alone takes away.
   create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'one' and taken_by is null;
   create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'all';
   create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'one' and taken_by is not null;
@@ -201,7 +205,7 @@ export const migrations: readonly string[] = [
   create index runs_isolated on runs (shard, type, version, due, id) where readiness = 'isolated';
   `,
 
-  // Whom time may end, and nobody else: a run that is held, paused or undone is no more looked at when its time is over.
+  // Only the runs that time may end: a run that is held, paused or undone is no more looked at when its time is over.
   // Processes of the version before go on with the indexes that they name.
   `
   create index runs_bound_timeout on runs (shard, timeout_at, id)
@@ -212,7 +216,7 @@ export const migrations: readonly string[] = [
       and deleted_at is null and ended_at is null;
   `,
 
-  // What an end or a broadcast leaves to be written in pages, as `core/model/chore.ts` tells.
+  // The work that an end or a broadcast leaves to be written in pages (`core/model/chore.ts`).
   `
   create table chores (
     shard integer not null,
@@ -222,7 +226,7 @@ export const migrations: readonly string[] = [
     -- The last subscriber who got the broadcast of that position.
     after_opened_at integer,
     after_run text,
-    -- From when on somebody may take it.
+    -- From when on a worker may take it.
     due integer not null,
     primary key (shard, kind, target)
   ) strict;
@@ -237,7 +241,7 @@ export const migrations: readonly string[] = [
   create index runs_keyed on runs (shard, key_id) where key_id is not null and ended_at is null and deleted_at is null;
   `,
 
-  // What the secrets of tokens are made with: 256 bits of chance.
+  // The key from which the secrets of tokens are derived: 256 random bits.
   `
   create table secrets (
     shard integer not null primary key,
@@ -246,7 +250,7 @@ export const migrations: readonly string[] = [
   insert into secrets (shard, token_key) values (0, lower(hex(randomblob(32))));
   `,
 
-  // Who waits on a run, in pages. Deletes say nothing of the delivery, so that they look up a wait by its key.
+  // The waits on a run, in pages. Deletes do not name the delivery, so that they look up a wait by its key.
   `
   create index waits_on_run on waits (shard, kind, target, opened_at, run_id, effect) where delivery is null;
   `,
@@ -257,7 +261,7 @@ export const migrations: readonly string[] = [
   create index waits_late on waits (shard, target, opened_at, run_id) where missed is not null;
   `,
 
-  // Whether the feed tells of a run. It did of all runs before, and goes on to tell of those until they end.
+  // Whether a run is in the feed. All runs were before, and those stay in it until they end.
   `
   alter table runs add column feed integer not null default 1;
   `,
@@ -298,7 +302,7 @@ export function migrate(db: Connection, now: () => number): void {
   })
 }
 
-/** What `migrate()` would execute on a schema of that version, in one transaction. */
+/** The statements that `migrate()` would execute on a schema of that version, in one transaction. */
 export function migrationSql(from: number): readonly string[] {
   if (from === schemaVersion) return []
   const changes = migrations.slice(from).flatMap((sql, index) => {
@@ -322,7 +326,7 @@ export function versionOf(db: Connection): number {
   )
 }
 
-/** Whether the schema is there at all. Tables of somebody else that have our names are not touched. */
+/** Whether the schema is there at all. Tables of another application that have our names are not touched. */
 function hasOurTables(db: Connection): boolean {
   const found = tablesNamed(db, tables.flat())
   if (found.includes('migrations') && found.includes('runs')) return true
@@ -335,7 +339,7 @@ function tablesNamed(db: Connection, names: readonly string[]): readonly string[
   return db.all(sql, [JSON.stringify(names)]).map(({ name }) => name as string)
 }
 
-/** Throws if something that is not ours has a name that we need. */
+/** Throws if a foreign object has a name that we need. */
 function assertFree(found: readonly string[]): void {
   if (found.length === 0) return
   const needed = tables.flat().toSorted().join(', ')

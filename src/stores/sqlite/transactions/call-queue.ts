@@ -1,22 +1,23 @@
-// Calls of one store that may have to wait for others, in the order in which they came. SQLite has one writer at a time, and
-// its own way of waiting for it stops the whole process, heartbeats and web servers included. So SQLite never waits here (the
-// busy timeout is 0): a call that meets somebody else's lock is refused at once, and is tried again after a pause in which the
-// event loop turns.
+// Calls of one store that may have to wait for other writers, in the order in which they came. SQLite has one writer at a
+// time, and its own way of waiting for it stops the whole process, heartbeats and web servers included. So SQLite never waits
+// here (the busy timeout is 0): a call that meets the lock of another transaction is refused at once, and is tried again
+// after a pause in which the event loop turns.
 //
-//   new     → done      nobody waits, nothing is shut and no lock is met: the call is made in the same turn
+//   new     → done      no call waits, no gate is shut and no lock is met: the call is made in the same turn
 //   new     → waiting   otherwise
-//   waiting → done      it is the first, nothing is shut, and it met no lock when it was tried
+//   waiting → done      it is the first, no gate is shut, and it met no lock when it was tried
 //   waiting → given up  the storage timeout is over (STORE_UNAVAILABLE), its signal was aborted, or the store was closed (CLOSED);
-//                       it is never made then, since whoever asked has gone on
+//                       it is never made then, since its caller has gone on
 //
-// Only the first of those who wait is tried, so that many cost no more than one, and none is overtaken. Once the way is free,
-// they are made one after the other, and the event loop turns after every 10 ms of that: each may be a whole batch.
+// Only the first of the waiting calls is tried, so that many cost no more than one, and none is overtaken. Once the lock is
+// free, they are made one after the other, and the event loop turns after every 10 ms of that: each may be a whole batch.
 //
-// Fairness towards other processes: SQLite keeps no queue of those who want its lock. Who asks in an instant in which it is
-// free gets it, so what counts is how often one asks. The pauses grow from 1 to 5 ms, each of them drawn at random between a
-// half and one and a half of that, so that two processes do not keep missing each other; SQLite's own pauses grow to 100 ms.
-// A refused `begin immediate` costs 23 µs, measured: who waits takes less than 1 % of a core. A neighbour that writes without a
-// pause leaves the lock free for a fiftieth of the time, so whoever waits long asks up to eight times in a row.
+// Fairness towards other processes: SQLite keeps no queue for its lock. A process that asks at a moment in which it is free
+// gets it, so the frequency of requests counts. The pauses grow from 1 to 5 ms, each of them drawn at random between a half
+// and one and a half of that, so that two processes do not keep missing each other; SQLite's own pauses grow to 100 ms. A
+// refused `begin immediate` costs 23 µs, measured: a waiting process takes less than 1 % of a core. A neighbour that writes
+// without a pause leaves the lock free for a fiftieth of the time, so a call that has waited long asks up to eight times in a
+// row.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { closed, isHeldUp } from '../driver/sqlite-errors.ts'
@@ -34,7 +35,7 @@ const turnMs = 10
 export const longestTimerMs = 2 ** 31 - 1
 
 export interface CallQueueParts {
-  /** Settles when what is shut now opens; null if nothing is. */
+  /** Settles when a gate that is shut now opens; null if none is. */
   readonly shut: () => Promise<void> | null
   /** How long a call may wait that does not say so itself. */
   readonly waitMs: number
@@ -42,7 +43,7 @@ export interface CallQueueParts {
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
-  /** From when on nobody waits for it any more, by `performance.now()`: from then on it is not made. @default after `waitMs` */
+  /** From when on its caller has given up, by `performance.now()`: from then on it is not made. @default after `waitMs` */
   readonly until?: number | undefined
 }
 
@@ -62,7 +63,9 @@ export class CallQueue {
     this.parts = parts
   }
 
-  /** Does it at once if it can be done, else when its turn has come. Whatever `work` did must be undone if it is held up. */
+  /**
+   * Makes the call at once if it can be made, else when its turn has come. `work` must leave nothing behind if it is held up.
+   */
   enter<Answer>(work: () => Answer, options: CallOptions = {}): Answer | Promise<Answer> {
     if (this.isClosed) throw closed()
     options.signal?.throwIfAborted()
@@ -79,7 +82,7 @@ export class CallQueue {
     return this.wait(work, heldUpBy, options)
   }
 
-  /** Whoever waits is told that the store is closed, and so is whoever comes later. */
+  /** Waiting and later calls are rejected, because the store is closed. */
   close(): void {
     this.isClosed = true
     for (const { giveUp } of this.waiting) giveUp(closed())
@@ -101,7 +104,7 @@ export class CallQueue {
       const abort = (): void => giveUp(signal?.reason)
       const expire = (): void => giveUp(heldUpBy ?? tooLong())
       const isDone = (): boolean => {
-        // Its timer may be late, because something else took long.
+        // Its timer may be late, because other work took long.
         if (isOver(options)) {
           expire()
           return true
@@ -127,7 +130,7 @@ export class CallQueue {
     })
   }
 
-  /** Goes on until nobody waits. */
+  /** Goes on until no call waits. */
   private async serve(isHeldUp: boolean): Promise<void> {
     this.isServing = true
     let pauses = 0

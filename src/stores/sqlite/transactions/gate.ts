@@ -1,9 +1,11 @@
-// While a user's transaction is open in this process, across awaits, whoever else of this process wants to write would write
-// into it, or would take from it what it has read. So they wait in front of a gate, one for all stores of this process
-// that are open on one file. It stays shut until the transaction is over, however long that takes.
+// While a user's transaction is open in this process, across awaits, any other write of this process would go into it, or
+// would take from it the rows that it has read. So other writers wait at a gate, one for all stores of this process that are
+// open on one file. It stays shut until the transaction is over, however long that takes.
 
 export class Gate {
-  /** Settles when it opens; null while it is open. Whoever has waited looks again: somebody else may have been faster. */
+  /**
+   * Settles when it opens; null while it is open. A caller that has waited checks again: another one may have been faster.
+   */
   opened: Promise<void> | null = null
   private holder: object | null = null
   private open: () => void = () => undefined

@@ -30,7 +30,9 @@ export class LentTransaction {
   private readonly loan: Loan<object>
   private readonly timer: ReturnType<typeof setTimeout>
   private isOver = false
-  /** Whoever waits for its end. Nobody does before it is performed: then this is why it never will be. */
+  /**
+   * Rejects the promise of its end. Before it is performed there is none: then this keeps the reason why it never will be.
+   */
   private reject: (error: unknown) => void = (because) => void (this.refused = { because })
   private refused: { readonly because: unknown } | null = null
 
@@ -43,7 +45,7 @@ export class LentTransaction {
     signal?.addEventListener('abort', this.abort)
   }
 
-  /** Settles when it is over: like `work`, unless something else was faster. */
+  /** Settles when it is over: like `work`, unless a rollback was faster. */
   perform<Result>(work: () => Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (this.refused !== null) return reject(this.refused.because)

@@ -1,6 +1,6 @@
-// Lends a connection to a user's function for the length of one transaction. It is the library's own object to all
-// appearances; once it is taken back, everything that was made of it refuses to work, so that code which goes on after its
-// time cannot write outside of the transaction, or into somebody else's.
+// Lends a connection to a user's function for the length of one transaction. It looks like the library's own object; once it
+// is taken back, every object that was made from it refuses to work, so that code which goes on after its time can write
+// neither outside of the transaction nor into another one.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 
@@ -9,10 +9,13 @@ export interface Loan<Thing extends object> {
   readonly takeBack: () => void
 }
 
-/** What was lent, and what it stands for. */
+/** The lent objects, and their originals. */
 const origins = new WeakMap<object, object>()
 
-/** What gives something that works on the connection later: a statement, its rows one by one, a function in a savepoint. */
+/**
+ * The methods that return an object which works on the connection later: a statement, its rows one by one, a function in a
+ * savepoint.
+ */
 const lends = new Set<string | symbol>(['prepare', 'iterate', 'transaction'])
 
 /** The connection itself, whether it was lent or not. */

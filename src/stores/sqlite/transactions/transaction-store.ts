@@ -1,5 +1,5 @@
-// The store inside a transaction that is already open, on the connection that it is open on. Each call is a savepoint, so
-// that one that fails leaves nothing behind and the transaction usable. Hints gather until somebody knows that it is over.
+// The store inside a transaction that is already open, on its connection. Each call is a savepoint, so that one that fails
+// leaves nothing behind and the transaction usable. Hints gather until the end of the transaction is known.
 
 import type { Transition } from '../../../core/model/transition.ts'
 import type {
@@ -29,7 +29,9 @@ import { controlRuns } from '../write/control.ts'
 export interface TransactionStoreOptions {
   readonly db: Connection
   readonly now: () => number
-  /** Where a call waits: for another user's transaction in this process, or for who holds the lock that this one lacks. */
+  /**
+   * Where a call waits: for another user's transaction in this process, or for the holder of the lock that this one lacks.
+   */
   readonly calls: CallQueue
   /** Called right before each call: throws if the transaction is not open any more. */
   readonly enter: () => void

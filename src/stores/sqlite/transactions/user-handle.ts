@@ -7,7 +7,7 @@ import { Connection } from '../driver/connection.ts'
 import type { Driver, Row, Value } from '../driver/driver.ts'
 import { originOf } from './loan.ts'
 
-/** What the three libraries have in common. */
+/** The common part of the three libraries. */
 interface SqliteHandle {
   prepare(sql: string): {
     run(...values: Value[]): { readonly changes: number | bigint }
@@ -39,7 +39,7 @@ export interface UserHandle {
 /** Statements stay prepared for as long as their connection lives. */
 const known = new WeakMap<object, UserHandle>()
 
-/** Throws INVALID_OPTION at what is no connection to SQLite. */
+/** Throws INVALID_OPTION if the handle is no connection to SQLite. */
 export function userHandle(handle: unknown): UserHandle {
   if (!isSqliteHandle(handle)) {
     throw new HoldfastError(

@@ -1,14 +1,14 @@
-// What this store does in transactions of its users: in one that they began on a connection of their own, and in one that
-// the store begins for them on its own connection.
+// The transactions of users: those that they began on a connection of their own, and those that the store begins for them on
+// its own connection.
 //
 //   free   → ours    `transact`: BEGIN IMMEDIATE; the connection is lent to the user's function
 //   ours   → free    the transaction is over, by the rules of `lent-transaction.ts`
 //   free   → theirs  `within`: a transaction that the user began is open on their connection
 //   theirs → free    that transaction is over, which only looking tells
 //
-// While it is not free, whatever else of this process wants to write waits in front of the gate, and so does what wants to
-// read if the transaction is open on the very connection of this store. A transaction of theirs that is open for longer than the
-// storage timeout is told of once, and stays what it is: nobody but its owner may end it.
+// While it is not free, all other writes of this process wait at the gate, and so do reads if the transaction is open on the
+// very connection of this store. A transaction of theirs that is open for longer than the storage timeout is logged once, and
+// left alone: only its owner may end it.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import type { Logger } from '../../../core/runtime/ports.ts'
@@ -32,19 +32,19 @@ export interface UserTransactionsParts {
   /** How long a transaction of ours may keep others waiting, and how long a call waits for one. */
   readonly storageMs: number
   readonly logger: Pick<Logger, 'warn'> | undefined
-  /** A transaction is over, and this may have come of it. */
+  /** A transaction is over, with the hints of its possible effects. */
   readonly onOver: (hints: readonly Hint[]) => void
 }
 
-/** How often somebody looks whether a user's transaction is over: at first often, later so that it takes 5 % longer. */
+/** How often the store checks whether a user's transaction is over: at first often, later so that it takes 5 % longer. */
 const shortestLookMs = 1
 const longestLookMs = 20
 
 export class UserTransactions {
   private readonly parts: UserTransactionsParts
-  /** What took place in the user's transaction that is open. */
+  /** The calls that took place in the user's transaction that is open. */
   private joined: SqliteTransactionStore[] = []
-  /** A transaction of ours is open; or one of a user is, and somebody looks when it is over. */
+  /** A transaction of ours is open; or one of a user is, and its end is polled. */
   private lent: LentTransaction | null = null
   private isWatching = false
   private isClosed = false
@@ -80,7 +80,7 @@ export class UserTransactions {
     return transaction.perform(() => work(transaction.handle, inTransaction))
   }
 
-  /** Rolls back what is lent. What users have begun is theirs to end. */
+  /** Rolls back a lent transaction. Those that users have begun are theirs to end. */
   close(): void {
     this.isClosed = true
     this.lent?.rollBack(closed())
@@ -107,7 +107,10 @@ export class UserTransactions {
     return { transaction, inTransaction }
   }
 
-  /** Called right before each call in a user's transaction: nobody else of this process may write from here on until it is over. */
+  /**
+   * Called right before each call in a user's transaction: no other code of this process may write from here on until it is
+   * over.
+   */
   private join(handle: object, user: UserHandle, inTransaction: SqliteTransactionStore): void {
     const { gate } = this.parts
     if (this.isClosed) throw closed()
@@ -150,7 +153,7 @@ export class UserTransactions {
   }
 }
 
-/** Nobody stays alive for the sake of a transaction that is never ended. */
+/** A transaction that is never ended must not keep the process alive. */
 function pause(ms: number, isBackground: boolean): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms)

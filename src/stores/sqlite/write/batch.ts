@@ -1,7 +1,7 @@
-// What one transaction writes besides the rows of runs: entries, the one row of the feed if it is to tell of any, and, once it
-// is committed, hints. Entries gather and go in few statements at the end.
+// The writes of one transaction besides the rows of runs: entries, the one row of the feed if it has any, and, once it is
+// committed, hints. Entries gather and go in few statements at the end.
 
-import { nearDeadline } from '../../../core/rules/deadline.ts'
+import { hintsOf } from '../../../core/rules/messages/hints.ts'
 import type { Draft } from '../../../core/model/entry.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Hint } from '../../../store.ts'
@@ -26,12 +26,12 @@ export class Batch {
   readonly db: Connection
   /** Store time: one for the whole transaction, read when it held the lock. */
   readonly now: number
-  /** Somebody in this process listens. */
+  /** This process listens. */
   readonly hinting: boolean
   readonly hints: Hint[] = []
-  /** How much it has written for others so far: messages, what became of unread ones, and children that were cancelled. */
+  /** How much it has written for other runs so far: messages, fates of unread ones, and children that were cancelled. */
   forOthers = 0
-  /** How many messages of a run are unread, as they were counted when its row said this. */
+  /** How many messages of a run are unread, as they were counted when its row had this value. */
   readonly depths = new Map<string, Depth>()
   private readonly journal: Value[] = []
   private readonly feed: FeedRange[] = []
@@ -44,7 +44,7 @@ export class Batch {
     this.hinting = hinting
   }
 
-  /** Appends entries after `seq`; the transition's id stands on the first. The feed tells of the last `told` of them. */
+  /** Appends entries after `seq`; the transition's id is on the first. The last `fed` of them are in the feed. */
   append(runId: string, seq: number, drafts: readonly Draft[], transition: string | null, fed: number): void {
     if (drafts.length === 0) return
     let at = seq
@@ -62,7 +62,7 @@ export class Batch {
 
   /** The entry of a run that gathered here and is in no table yet, as the row that it will be. */
   gathered(runId: string, seq: number): Row | undefined {
-    // From the end: whoever asks has mostly just appended it.
+    // From the end: mostly it was just appended.
     for (let place = this.journal.length - width; place >= 0; place -= width) {
       if (this.journal[place] !== runId || this.journal[place + 1] !== seq) continue
       const [, , kind, name, meta, data, at, transition] = this.journal.slice(place, place + width)
@@ -71,7 +71,7 @@ export class Batch {
     return undefined
   }
 
-  /** Something of this type may be claimed, now or at some time. */
+  /** A run of this type may be claimed, now or at some time. */
   ready(type: string): void {
     if (this.hinting) this.hints.push({ kind: 'ready', type })
   }
@@ -83,18 +83,17 @@ export class Batch {
     if (row !== undefined) this.ready(row['type'] as string)
   }
 
-  /** Its time may be over soon, while nobody holds it. */
-  deadline(run: Run): void {
-    const at = this.hinting ? nearDeadline(run, this.now) : null
-    if (at !== null) this.hints.push({ kind: 'deadline', at })
+  /** A row was written, whose status was that before; undefined of a row that is new. */
+  written(before: Run['status'] | undefined, run: Run): void {
+    if (this.hinting) this.hints.push(...hintsOf(before, run, this.now))
   }
 
-  /** A message came for a run that somebody holds. */
+  /** A message came for a run that a session holds. */
   mail(runId: string): void {
     if (this.hinting) this.hints.push({ kind: 'mail', runId })
   }
 
-  /** Something is left to do. */
+  /** There is a chore. */
   chore(): void {
     if (this.hinting) this.hints.push({ kind: 'chore' })
   }

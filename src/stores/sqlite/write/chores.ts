@@ -1,8 +1,8 @@
-// Taking what is left to do, one chore at a time. It is taken in a transaction of its own, so that a page that fails does not
-// come first again and again: others are taken before it.
+// Takes chores, one at a time. A chore is taken in a transaction of its own, so that a page that fails does not come first
+// again and again: others are taken before it.
 
 import { choreTakenMs, nextChoreInMs, type Chore } from '../../../core/model/chore.ts'
-import { doChore } from '../../../core/rules/exchange.ts'
+import { doChore } from '../../../core/rules/messages/exchange.ts'
 import type { Batch } from './batch.ts'
 import { SqliteUnitOfWork } from './unit-of-work.ts'
 import type { Connection } from '../driver/connection.ts'

@@ -1,7 +1,7 @@
-// Handing out what is due. One lookup per selector, each along the index of those that are ready; of what they find, the types
-// take turns. What has come due meanwhile is first moved from the timed ones to the ready ones.
+// Leases due runs. One lookup per selector, each along the index of ready runs; of the runs found, the types take turns. Runs
+// that have come due meanwhile are first moved from the timed ones to the ready ones.
 
-import { dueOrder, inTurns } from '../../../core/rules/claim-order.ts'
+import { dueOrder, inTurns } from '../../../core/rules/claims/claim-order.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { Claimed, ClaimRequest, ClaimSelector, Selector } from '../../../store.ts'
 import type { Batch } from './batch.ts'
@@ -12,7 +12,7 @@ import { hasEnded, isListed } from './sessions.ts'
 /** At most so many come due in one claim, so that a long standstill does not become a long transaction. */
 const promotedAtOnce = 10_000
 
-/** Who says nothing of keys is asked nothing of them. */
+/** A claim without a list of keys has no condition on keys. */
 const isMine = `(key_id is null or key_id in (select value from json_each(?)))`
 const mine = (keyed: boolean): string => (keyed ? `and ${isMine}` : '')
 
@@ -64,12 +64,12 @@ export const lookIsolatedSql = `
       where shard = 0 and type = one.type and version = one.version and readiness = 'isolated' and due > ?)) from one) as next`
 
 interface Look {
-  /** There is something to be claimed, or to be promoted. */
+  /** There is a run to be claimed, or to be promoted. */
   readonly more: boolean
   readonly nextDue: number | null
 }
 
-/** Looks without the write lock whether a claim is worth its while: an idle worker disturbs nobody. */
+/** Looks without the write lock whether a claim is worthwhile: an idle worker delays no writer. */
 export function look(db: Connection, { selectors, isolated = false, keys }: ClaimRequest, now: number): Look {
   const types = JSON.stringify(selectors.map(({ type, version }) => [type, version]))
   const row = isolated

@@ -1,12 +1,13 @@
-// Committing transitions. The common case is one UPDATE with the fence in its WHERE, which says with its count of rows
-// that the writer holds the run, nobody wants anything of it, the journal and the feed are what the writer thinks, and the mailbox is as
-// it was seen (mostly empty; measured, this costs a third less than RETURNING the mailbox's count). An end wants to know,
-// too, that nobody is to be told of it. Only when no row fits, or the transition is an unusual one, is the run looked at: to
-// tell who is refused and why, who is answered again, who may write all the same, and whom else it concerns.
+// Committing transitions. The common case is one UPDATE with the fence in its WHERE, whose row count shows that the writer
+// holds the run, there is no control request, the journal and the feed are as the writer knows them, and the mailbox is as it
+// was seen (mostly empty; measured, this costs a third less than RETURNING the mailbox's count). For an end it also shows
+// that no other run must be notified. Only when no row fits, or the transition is an unusual one, is the run read: to decide
+// which transition is refused and why, which one is a repetition, which one may be written all the same, and which other runs
+// it concerns.
 
 import { advanced, left, restOf } from '../../../core/rules/advance.ts'
 import { dueAt } from '../../../core/model/due.ts'
-import { unwatch } from '../../../core/rules/exchange.ts'
+import { unwatch } from '../../../core/rules/messages/exchange.ts'
 import type { Started } from '../../../core/model/new-run.ts'
 import {
   commit,
@@ -58,7 +59,7 @@ function isUsual(transition: Transition): boolean {
   return !isFar(transition) && undo === null && continues === null && applies === null && status !== 'cancelling'
 }
 
-/** Others have to be looked at. Whoever only stops to watch something, and knows its mailbox, touches nobody. */
+/** Other rows have to be read. A run that only ceases to watch a target, and knows its mailbox, touches no other. */
 function isFar({ outbound = null, parkIf, emptyAt }: Transition): boolean {
   if (outbound === null) return false
   return outbound.starts.length > 0 || outbound.watches.length > 0 || (parkIf === null && emptyAt === undefined)
@@ -84,15 +85,15 @@ function write(batch: Batch, transition: Transition, inbox: number): boolean {
   return true
 }
 
-/** What a transition does that the fence alone cannot judge: whatever the rules make of it. */
+/** A transition that the fence alone cannot judge: the rules decide. */
 function commitAfterLooking(batch: Batch, transition: Transition): Committed {
-  const unitOfWork = new CommitBooks(batch)
+  const unitOfWork = new SqliteCommitWork(batch)
   const run = unitOfWork.run(transition.runId)
   return judge(unitOfWork, run, transition) ?? commit(unitOfWork, run as Run, transition)
 }
 
 /** The tables as the rules of a commit read and write them. */
-class CommitBooks extends SqliteUnitOfWork implements StartingWork {
+class SqliteCommitWork extends SqliteUnitOfWork implements StartingWork {
   /** Not of those that this transaction has appended: they are in no table yet. */
   entryAt(runId: string, seq: number): EntryMark | undefined {
     return entryMarkAt(this.batch.db, runId, seq)
@@ -106,12 +107,12 @@ class CommitBooks extends SqliteUnitOfWork implements StartingWork {
     return names.some((name) => this.batch.db.get(newMailSql, [runId, name, after]) !== undefined)
   }
 
-  /** The row is written once, when it is known what becomes of it. */
+  /** The row is written once, when its final state is known. */
   advance(run: Run, transition: Transition): Run {
     const { id, append, continues, outbound = null } = transition
     const kept = advanced(run, transition, this.now)
     this.batch.append(run.id, run.seq, append, id, fedCount(run, kept, append.length))
-    // A run that begins anew as another type has another key from here on, and whom it starts may have its old one.
+    // A run that begins anew as another type has another key from here on, and a child of it may have its old one.
     if (continues !== null && outbound !== null) rewriteRun(this.batch, run, { run: kept, append: [] }, null)
     return kept
   }

@@ -1,43 +1,43 @@
-// What people ask of runs from outside, and what holders give back. Whoever ends a run with that tells everybody who is to
-// know, in the same transaction.
+// Control commands and released leases, by the rules of the core.
 
-import { holds } from '../../../core/model/run.ts'
-import { control, type ControlResult, type ControlCommand } from '../../../core/rules/control.ts'
-import { giveBack } from '../../../core/rules/takeover.ts'
-import type { ReleasedLease } from '../../../store.ts'
+import type { Keyed } from '../../../core/rules/commit.ts'
+import { controlRun, type ControlWork } from '../../../core/rules/control-run.ts'
+import { releaseRun } from '../../../core/rules/claims/rescue.ts'
+import type { Rewrite } from '../../../core/rules/rewrite.ts'
+import type { Run } from '../../../core/model/run.ts'
+import type { ControlCommand, ControlResult, ReleasedLease } from '../../../store.ts'
 import type { Batch } from './batch.ts'
-import { SqliteUnitOfWork } from './unit-of-work.ts'
-import type { Connection } from '../driver/connection.ts'
-import { readRun } from '../read/read.ts'
 import { keyHolder } from './rewrite.ts'
+import { SqliteUnitOfWork } from './unit-of-work.ts'
 
-/** Does what people ask of runs. What one request made of a run is what the next one finds. */
+/** Executes control commands. Each sees the effects of those before it. */
 export function controlRuns(batch: Batch, requests: readonly ControlCommand[]): readonly ControlResult[] {
-  // Entries of this batch are not in the table yet.
-  const appended = new Set<string>()
-  return requests.map((request): ControlResult => {
-    const { db, now } = batch
-    const { id, runId } = request
-    const run = readRun(db, runId)
-    if (run === undefined) return { outcome: 'not-found' }
-    if (appended.has(`${runId} ${id}`) || hasTransition(db, runId, id)) return { outcome: 'done', run }
-    const { answer, write } = control(run, request, now, request.kind === 'retry' ? keyHolder(db, run) : null)
-    if (write !== null) {
-      new SqliteUnitOfWork(batch).change(run, write, id)
-      if (write.append.length > 0) appended.add(`${runId} ${id}`)
-    }
-    return answer
-  })
+  const work = new SqliteControlWork(batch)
+  return requests.map((request) => controlRun(work, work.run(request.runId), request))
 }
 
 /** Gives a lease back; a lost one is passed over. */
 export function releaseOne(batch: Batch, lease: ReleasedLease): void {
-  const run = readRun(batch.db, lease.runId)
-  if (run === undefined || !holds(run, lease)) return
-  new SqliteUnitOfWork(batch).change(run, giveBack(run, batch.now, lease.crashes), null)
+  const work = new SqliteUnitOfWork(batch)
+  releaseRun(work, work.run(lease.runId), lease)
 }
 
-function hasTransition(db: Connection, runId: string, id: string): boolean {
-  const sql = 'select 1 from journal where shard = 0 and run_id = ? and transition_id = ?'
-  return db.get(sql, [runId, id]) !== undefined
+class SqliteControlWork extends SqliteUnitOfWork implements ControlWork {
+  /** Entries of this batch are not in the table yet. */
+  private readonly appended = new Set<string>()
+
+  hasTransition(runId: string, id: string): boolean {
+    if (this.appended.has(`${runId} ${id}`)) return true
+    const sql = 'select 1 from journal where shard = 0 and run_id = ? and transition_id = ?'
+    return this.batch.db.get(sql, [runId, id]) !== undefined
+  }
+
+  keyHolder(run: Keyed): string | null {
+    return keyHolder(this.batch.db, run)
+  }
+
+  override write(before: Run, write: Rewrite, transition: string | null): void {
+    super.write(before, write, transition)
+    if (transition !== null && write.append.length > 0) this.appended.add(`${before.id} ${transition}`)
+  }
 }

@@ -1,5 +1,5 @@
 // Writing new rows. Most new runs are plain: ready or leased, without keys, tags or bounds on their time. They go in
-// statements of many rows that leave out every column which needs no value: measured, this is what a start costs.
+// statements of many rows that leave out every column without a value: measured, these values are the cost of a start.
 
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Run } from '../../../core/model/run.ts'

@@ -1,11 +1,11 @@
-// Takeover. A run is taken from its holder when the holder's session is dead or the holder is past the claim's deadline;
-// a run that nobody holds is given up when its time is over. Whoever takes a run over moves it out of the lookup that found
-// it, so that batch after batch comes to an end; each lookup walks an index in a fixed order.
+// Takeover. A run is taken from its holder when the holder's session is dead or the holder is past the claim's deadline; a
+// run that no session holds is given up when its time is over. A takeover moves the run out of the lookup that found it, so
+// that batch after batch comes to an end; each lookup walks an index in a fixed order.
 
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { Run } from '../../../core/model/run.ts'
-import { takeOver, timeOut } from '../../../core/rules/takeover.ts'
-import type { Rescued, RescueRequest } from '../../../store.ts'
+import { rescuedTogether, rescueRun, type RescuedRuns } from '../../../core/rules/claims/rescue.ts'
+import type { RescueRequest } from '../../../store.ts'
 import type { Batch } from './batch.ts'
 import { SqliteUnitOfWork } from './unit-of-work.ts'
 import type { Connection } from '../driver/connection.ts'
@@ -13,8 +13,8 @@ import { runOf } from '../schema/rows.ts'
 import { nowExpression } from '../driver/settings.ts'
 
 /**
- * Whom time may end, term by term as the indexes have it: a run that is held, paused or undone is not in them, however long
- * its time has been over.
+ * Which runs time may end, term by term as the indexes have it: a run that is held, paused or undone is not in them, however
+ * long its time has been over.
  */
 const boundByTime = `session is null and status not in ('paused', 'cancelling') and undo <> 'due' and deleted_at is null
     and ended_at is null`
@@ -43,8 +43,8 @@ export const expiredSql = `
   order by expires_at, id limit ?`
 
 /**
- * When the next of each kind runs out that is not over yet, whether somebody holds something without a live session, and
- * when the next suspect is due.
+ * When the next of each kind runs out that is not over yet, whether a run is held without a live session, and when the next
+ * suspect is due.
  */
 export const nextSql = `
   select ${nowExpression} as now,
@@ -71,10 +71,10 @@ export interface Outlook {
   readonly now: number
 }
 
-/** Looks without the write lock: a rescue that finds nothing disturbs nobody. */
+/** Looks without the write lock: a rescue that finds nothing disturbs no writer. */
 export function outlook(db: Connection, clock: Pick<Clock, 'now'> | undefined): Outlook {
   const row = db.get(nextSql, []) as Readonly<Record<string, number | null>> | undefined
-  // As it was when the statement was executed: what is over now was seen to be.
+  // The time at which the statement was executed: a lease that is over now was seen to be.
   const now = clock?.now() ?? row?.['now'] ?? 0
   const session = row?.['session'] ?? null
   const times = [session, row?.['deadline'], row?.['timeout'], row?.['expiry']].filter(
@@ -86,17 +86,12 @@ export function outlook(db: Connection, clock: Pick<Clock, 'now'> | undefined): 
   return { next, suspects, quiet, sessionsExpired: session !== null && session <= now, now }
 }
 
-/** What ends one run may reach another, so their order shows: first those that somebody holds, each by id. */
+/** The end of one run may reach another, so their order is visible: held runs first, each by id. */
 function rescueOrder(a: Run, b: Run): number {
   return Number(a.session === null) - Number(b.session === null) || (a.id < b.id ? -1 : 1)
 }
 
-type Taken = Pick<Rescued, 'takenOver' | 'ended' | 'paused' | 'more'>
-
-export function rescueRuns(batch: Batch, request: RescueRequest): Taken {
-  const takenOver: Rescued['takenOver'][number][] = []
-  const ended: Rescued['ended'][number][] = []
-  const paused: string[] = []
+export function rescueRuns(batch: Batch, request: RescueRequest): RescuedRuns & { readonly more: boolean } {
   const found = new Map<string, Run>()
   let more = false
   for (const [sql, values] of [
@@ -108,21 +103,10 @@ export function rescueRuns(batch: Batch, request: RescueRequest): Taken {
     const left = request.limit - found.size
     const rows = left > 0 ? batch.db.all(sql, [...values, left]) : []
     for (const row of rows) found.set(row['id'] as string, runOf(row))
-    // A lookup may find again what another one found; if it was cut, others may stand behind that.
+    // A lookup may find a run again that another one found; if it was cut, there may be more behind it.
     more ||= rows.length >= left
   }
-  const unitOfWork = new SqliteUnitOfWork(batch)
-  for (const { id: runId } of [...found.values()].toSorted(rescueOrder)) {
-    const run = unitOfWork.run(runId)
-    // The end of another one of them may have come in between: who is cancelled with that has no bound on its time.
-    if (run === undefined || (run.session === null && run.status === 'cancelling')) continue
-    const { type, session } = run
-    const taken = session === null ? timeOut(run, request, batch.now) : takeOver(run, request, batch.now)
-    unitOfWork.change(run, taken, null)
-    if (taken.isConvicted) paused.push(runId)
-    const reason = taken.run.status === 'cancelled' ? 'cancelled' : taken.reason
-    if (reason !== null) ended.push({ runId, type, reason })
-    else if (session !== null) takenOver.push({ runId, type, session, crashes: Math.max(run.crashes, 1) })
-  }
-  return { takenOver, ended, paused, more }
+  const work = new SqliteUnitOfWork(batch)
+  const inOrder = [...found.values()].toSorted(rescueOrder)
+  return { ...rescuedTogether(inOrder.map(({ id }) => rescueRun(work, work.run(id), request))), more }
 }

@@ -1,10 +1,10 @@
-// Writing a whole row back, with entries: what control, a takeover, a give-back and the rarer commits have in common. What
-// becomes of a run is decided before; here it is only written, and told to those who listen.
+// Writes a whole row back, with entries: the common part of control, takeover, release and the rarer commits. The decision
+// was made before; here it is only written, and hints are added.
 
 import { uniqueText } from '../../../core/model/key.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import type { Keyed } from '../../../core/rules/commit.ts'
-import { isTerminal, type Run } from '../../../core/model/run.ts'
+import type { Run } from '../../../core/model/run.ts'
 import { fedCount } from '../../../core/rules/feed-entries.ts'
 import { wakeNamesText } from '../../../core/rows/wake-names.ts'
 import type { Batch } from './batch.ts'
@@ -16,7 +16,7 @@ const rewriteSql = `
     ended_at = ?, deleted_at = ?, delete_reason = ?, wake_names = ?, key_id = ?, feed = ?
   where shard = 0 and id = ?`
 
-/** Appends the entries and makes the row what it shall be. */
+/** Appends the entries and writes the decided row. */
 export function rewriteRun(batch: Batch, before: Run, { run, append }: Rewrite, transition: string | null): void {
   batch.append(run.id, before.seq, append, transition, fedCount(before, run, append.length))
   const { type, version, status, readiness, due, seq, base, undo, crashes, token, session, deadline } = run
@@ -35,9 +35,7 @@ export function rewriteRun(batch: Batch, before: Run, { run, append }: Rewrite, 
     run.feed ? 1 : 0,
     run.id,
   ])
-  if (isTerminal(run.status) && !isTerminal(before.status)) batch.ended(run.id)
-  if (run.readiness === 'ready' || run.readiness === 'timed') batch.ready(run.type)
-  batch.deadline(run)
+  batch.written(before.status, run)
 }
 
 export const keyHolderSql = `

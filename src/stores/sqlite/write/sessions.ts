@@ -1,6 +1,7 @@
-// Who is alive. A session opens with its first beat and lives until its time runs out and somebody notices, or until it
+// The sessions. A session opens with its first heartbeat and lives until its time runs out and a rescue notices, or until it
 // ends itself. It never comes back, so its row stays.
 
+import { unknownLeasesAtOnce } from '../../../core/rules/claims/heartbeat.ts'
 import type { Clock } from '../../../core/runtime/ports.ts'
 import type { Beat, BeatRequest, HeldClaim } from '../../../store.ts'
 import type { Batch } from './batch.ts'
@@ -60,10 +61,7 @@ export const isListed = `rowid in (
   select run.rowid from json_each(?) as one cross join runs as run
   where run.shard = 0 and run.id = cast(one.value as text))`
 
-/** What is left over is told with the next beat. */
-const unknownLeasesAtOnce = 100
-
-/** What there is to tell of runs that are listed: each is looked up by its id. Mostly there is nothing. */
+/** The answers about listed runs: each is looked up by its id. Mostly there are none. */
 export const listedSql = `
   select * from (
     select one.key as place, run.control_request, run.inbox,
@@ -134,7 +132,7 @@ function extend(db: Connection, now: number, held: readonly HeldClaim[], lost: r
   for (const [ms, ids] of extended) db.run(extendSql, [now + ms, JSON.stringify(ids)])
 }
 
-/** One walk over what the session holds and did not list. Turso must be told of the index; SQLite would find it. */
+/** One scan of the runs that the session holds and did not list. Turso must be told of the index; SQLite would find it. */
 export const unknownLeasesSql = `
   select id, token, control_request, status in ('running', 'cancelling') as held,
     status = 'running' and deleted_at is null and timeout_at is not null and timeout_at <= ? as over

@@ -1,64 +1,99 @@
-// Inserting runs. Within the write lock nobody else can insert, so a look tells what is new and what is in its way, and the
-// unique indexes stand behind it. Most runs have no keys, and then nobody looks for any.
+// Inserting runs. Within the write lock no other process can insert, so a read finds the obstacle to each run, and the unique
+// indexes guarantee it. Most runs have no keys, and then none are looked for.
 
 import { bug } from '../../../core/errors/error.ts'
-import type { MessageDraft } from '../../../core/rules/unit-of-work.ts'
+import type { MessageDraft } from '../../../core/rules/messages/unit-of-work.ts'
 import { uniqueText } from '../../../core/model/key.ts'
+import { newRow } from '../../../core/rules/new-row.ts'
+import { startRun, type StartWork, type Twin } from '../../../core/rules/start.ts'
 import type { Run } from '../../../core/model/run.ts'
 import type { NewRun, Started } from '../../../store.ts'
 import type { Batch } from './batch.ts'
 import type { SqliteUnitOfWork } from './unit-of-work.ts'
-import { newRow } from '../../new-row.ts'
 import { insertRuns } from './insert-runs.ts'
-import { entryMarkAt, readRun } from '../read/read.ts'
+import { entryMarkAt } from '../read/read.ts'
 import { hasEnded } from './sessions.ts'
 
 export function startRuns(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[]): readonly Started[] {
-  const { batch } = unitOfWork
-  const known = knownIds(batch, runs)
-  const keys = new TakenKeys(batch, runs)
-  const made = new Map<string, { readonly run: Run; readonly transition: string }>()
-  const alive = new Map<string, boolean>()
-  const isAlive = (session: string): boolean => {
-    let answer = alive.get(session)
-    if (answer === undefined) alive.set(session, (answer = !hasEnded(batch.db, session)))
-    return answer
-  }
-  const fresh: Run[] = []
-  const messageArrived: { readonly run: Run; readonly mail: readonly MessageDraft[] }[] = []
-  const answers = runs.map((given): Started => {
-    if (known.has(given.id)) return existing(batch, given)
-    const twin = made.get(given.id)
-    if (twin !== undefined) return startedBefore(twin.run, twin.transition, given)
-    const obstacle = keys.obstacle(given)
-    if (obstacle !== null) {
-      const { taken, runId } = obstacle
-      return { created: false, taken, run: copied(made.get(runId)?.run ?? stored(batch, runId)) }
-    }
-    if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
-    const row = newRow(given, batch.now, given.lease !== null && isAlive(given.lease.session))
-    const { mail = [] } = given
-    const run = mail.length === 0 ? row : { ...row, inbox: mail.length }
-    if (mail.length > 0) messageArrived.push({ run: row, mail })
-    made.set(run.id, { run, transition: given.transition })
-    keys.take(given)
-    batch.append(run.id, 0, [given.first], given.transition, given.feed ? 1 : 0)
-    if (run.session === null) batch.ready(run.type)
-    batch.deadline(run)
-    fresh.push(run)
-    return { created: true, taken: null, run }
-  })
-  insertRuns(batch, fresh)
-  if (messageArrived.length > 0) putMail(unitOfWork, messageArrived)
+  const work = new SqliteStartWork(unitOfWork, runs)
+  const answers = runs.map((given) => startRun(work, given))
+  work.write()
   return answers
 }
 
-function putMail(
-  unitOfWork: SqliteUnitOfWork,
-  messageArrived: readonly { readonly run: Run; readonly mail: readonly MessageDraft[] }[],
-): void {
-  for (const { run, mail } of messageArrived)
-    mail.forEach((draft, inbox) => unitOfWork.receive(draft, { ...run, inbox }))
+/** The obstacles of a batch of starts, and the rows that it has made so far: rows go in few statements at the end. */
+class SqliteStartWork implements StartWork {
+  private readonly unitOfWork: SqliteUnitOfWork
+  private readonly batch: Batch
+  private readonly known: ReadonlySet<unknown>
+  private readonly keys: TakenKeys
+  private readonly made = new Map<string, Twin>()
+  private readonly ended = new Map<string, boolean>()
+  private readonly fresh: Run[] = []
+  private readonly letters: { readonly run: Run; readonly mail: readonly MessageDraft[] }[] = []
+
+  constructor(unitOfWork: SqliteUnitOfWork, runs: readonly NewRun[]) {
+    this.unitOfWork = unitOfWork
+    this.batch = unitOfWork.batch
+    this.known = knownIds(this.batch, runs)
+    this.keys = new TakenKeys(this.batch, runs)
+  }
+
+  twin({ id }: NewRun): Twin | undefined {
+    const made = this.made.get(id)
+    if (made !== undefined) return { run: copied(made.run), transition: made.transition }
+    if (!this.known.has(id)) return undefined
+    return { run: this.stored(id), transition: entryMarkAt(this.batch.db, id, 1)?.transition }
+  }
+
+  sameStart(given: NewRun): Run | undefined {
+    return this.holder(this.keys.sameStart(given))
+  }
+
+  keyRival(given: NewRun): Run | undefined {
+    return this.holder(this.keys.rival(given))
+  }
+
+  hasEnded(session: string): boolean {
+    let answer = this.ended.get(session)
+    if (answer === undefined) this.ended.set(session, (answer = hasEnded(this.batch.db, session)))
+    return answer
+  }
+
+  insert(given: NewRun, isLeased: boolean): Run {
+    const { batch } = this
+    if (given.shard !== 0) throw bug('This store has one shard', { runId: given.id, shard: given.shard })
+    const row = newRow(given, batch.now, isLeased)
+    const { mail = [] } = given
+    const run = mail.length === 0 ? row : { ...row, inbox: mail.length }
+    if (mail.length > 0) this.letters.push({ run: row, mail })
+    this.made.set(run.id, { run, transition: given.transition })
+    this.keys.take(given)
+    batch.append(run.id, 0, [given.first], given.transition, given.feed ? 1 : 0)
+    batch.written(undefined, run)
+    this.fresh.push(run)
+    return run
+  }
+
+  /** Writes the rows, and then what lies in their mailboxes. */
+  write(): void {
+    insertRuns(this.batch, this.fresh)
+    for (const { run, mail } of this.letters) {
+      mail.forEach((draft, inbox) => this.unitOfWork.receive(draft, { ...run, inbox }))
+    }
+  }
+
+  private holder(id: string | undefined): Run | undefined {
+    if (id === undefined) return undefined
+    const made = this.made.get(id)
+    return made === undefined ? this.stored(id) : copied(made.run)
+  }
+
+  private stored(id: string): Run {
+    const run = this.unitOfWork.run(id)
+    if (run === undefined) throw bug('A run vanished', { runId: id })
+    return run
+  }
 }
 
 // Lists are joined and cast, not asked with IN: SQLite does either along the index, and Turso only this (measured among
@@ -82,7 +117,7 @@ export const takenIdempotencySql = `
   where run.shard = 0 and run.idempotency_key = one.value ->> 1 and run.started_as = one.value ->> 0
     and run.idempotency_key is not null and run.deleted_at is null`
 
-/** Which keys of a batch are taken, and by whom: before it, and by those of the batch that come first. */
+/** Which keys of a batch are taken, and by which runs: older ones, and those of the batch that come first. */
 class TakenKeys {
   private readonly unique = new Map<string, string>()
   private readonly idempotent = new Map<string, string>()
@@ -102,12 +137,13 @@ class TakenKeys {
     }
   }
 
-  obstacle(run: NewRun): { readonly taken: 'idempotency-key' | 'key'; readonly runId: string } | null {
-    const same = run.idempotencyKey === null ? undefined : this.idempotent.get(pair(run.type, run.idempotencyKey))
-    if (same !== undefined) return { taken: 'idempotency-key', runId: same }
+  sameStart({ type, idempotencyKey }: NewRun): string | undefined {
+    return idempotencyKey === null ? undefined : this.idempotent.get(pair(type, idempotencyKey))
+  }
+
+  rival(run: NewRun): string | undefined {
     const text = uniqueText(run)
-    const holder = text === null ? undefined : this.unique.get(text)
-    return holder === undefined ? null : { taken: 'key', runId: holder }
+    return text === null ? undefined : this.unique.get(text)
   }
 
   take(run: NewRun): void {
@@ -120,22 +156,6 @@ class TakenKeys {
 /** A type has no space. */
 function pair(type: string, key: string): string {
   return `${type} ${key}`
-}
-
-function existing(batch: Batch, given: NewRun): Started {
-  return startedBefore(stored(batch, given.id), entryMarkAt(batch.db, given.id, 1)?.transition, given)
-}
-
-/** Our own insert whose answer was lost carries our transition id; any other run of that id is somebody else's. */
-function startedBefore(run: Run, transition: string | null | undefined, given: NewRun): Started {
-  const created = transition === given.transition
-  return { created, taken: created ? null : 'id', run: copied(run) }
-}
-
-function stored({ db }: Batch, id: string): Run {
-  const run = readRun(db, id)
-  if (run === undefined) throw bug('A run vanished', { runId: id })
-  return run
 }
 
 function copied(run: Run): Run {

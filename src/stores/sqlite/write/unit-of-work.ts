@@ -1,5 +1,5 @@
-// The tables as the rules of the core read and write them, inside the transaction that is open. Every row is read when it
-// is asked for and written at once, so that whatever the rules find is what they made of it; nobody else writes meanwhile.
+// The tables as the rules of the core read and write them, inside the transaction that is open. Every row is read when it is
+// asked for and written at once, so that the rules always see their own writes; no other process writes meanwhile.
 
 import { bug } from '../../../core/errors/error.ts'
 import {
@@ -9,7 +9,9 @@ import {
   type PageLimits,
   type WaitPosition,
 } from '../../../core/model/chore.ts'
-import { conclude, hasParted, firstUnread, firstWaiters } from '../../../core/rules/exchange.ts'
+import { policyColumns } from '../../../core/rows/run-row.ts'
+import type { ChangeWork } from '../../../core/rules/change.ts'
+import { firstUnread, firstWaiters } from '../../../core/rules/messages/exchange.ts'
 import type {
   UnitOfWork,
   KeptBroadcast,
@@ -17,7 +19,7 @@ import type {
   UnreadPage,
   WaiterPage,
   WaitRow,
-} from '../../../core/rules/unit-of-work.ts'
+} from '../../../core/rules/messages/unit-of-work.ts'
 import { deliveryOutcomeOf, type Fate, type Message, type DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Rewrite } from '../../../core/rules/rewrite.ts'
 import type { Run } from '../../../core/model/run.ts'
@@ -29,12 +31,12 @@ import { broadcastOf, choreOf, entryOf, messageOf, policyText, waitOf } from '..
 
 // The indexes are named for Turso, which does not find all of them by itself; SQLite would.
 
-/** The first of what a run has not read, after a position. */
+/** The first unread messages of a run, after a position. */
 export const unreadSql = `
   select * from messages indexed by messages_unread
   where shard = 0 and run_id = ? and taken_by is null and position > ? order by position limit ?`
 
-/** What came under a name since somebody looked. */
+/** Whether a message of a name came since its holder looked. */
 export const newMailSql = `
   select 1 from messages indexed by messages_named
   where shard = 0 and run_id = ? and name = ? and taken_by is null and position > ? limit 1`
@@ -46,24 +48,24 @@ export const waitsSql = `
     and opened_at >= ? and (opened_at > ? or run_id >= ?)
   order by opened_at, run_id, effect limit ?`
 
-/** The longest waiting ones after somebody. */
+/** The longest waiting ones after a place. */
 export const waitersSql = `
   select * from waits indexed by waits_longest
   where shard = 0 and kind = 'topic' and target = ? and delivery is not null and delivery = ?
     and opened_at >= ? and (opened_at > ? or run_id > ?)
   order by opened_at, run_id limit ?`
 
-/** What tells whether somebody may still get it: not what it says, which may be long. */
+/** The columns that decide whether a run may still get a broadcast: without the payload, which may be long. */
 export const broadcastAtSql = `
   select topic, position, id, delivery, '' as data, null as policy, at, expires_at, taken_by, delivered_to
   from broadcasts indexed by sqlite_autoindex_broadcasts_1 where shard = 0 and topic = ? and position = ?`
 
-/** The first of what a run has not read. */
+/** The position of the first unread message of a run. */
 export const oldestSql = `
   select position from messages indexed by messages_unread
   where shard = 0 and run_id = ? and taken_by is null order by position limit 1`
 
-/** How much a run has not read, counted up to so much. */
+/** How many unread messages a run has, counted up to a bound. */
 export const depthSql = `
   select count(*) as unread from (
     select 1 from messages indexed by messages_unread where shard = 0 and run_id = ? and taken_by is null limit ?)`
@@ -71,7 +73,7 @@ export const depthSql = `
 export const subscriptionSql = `
   select 1 from waits where shard = 0 and kind = 'topic' and target = ? and run_id = ? and effect = 'notify'`
 
-/** Of those who wait on a topic, so many at most. */
+/** The runs that wait on a topic, so many at most. */
 export const subscribersSql = `
   select count(*) as waiting from (
     select 1 from waits indexed by waits_longest
@@ -88,7 +90,7 @@ export const liveSubscribersSql = `
 export const broadcastsFromSql = `
   select * from broadcasts where shard = 0 and topic = ? and position >= ? and delivery = 'all' order by position limit ?`
 
-/** The longest waiting ones that are late, after somebody. */
+/** The longest waiting ones that are late, after a place. */
 export const lateSql = `
   select * from waits indexed by waits_late
   where shard = 0 and target = ? and missed is not null and opened_at >= ? and (opened_at > ? or run_id > ?)
@@ -111,7 +113,7 @@ export const retainedSql = `
   select * from broadcasts
   where shard = 0 and topic = ? and delivery = 'all' and ${stillThere} order by position`
 
-/** At most so many at once: what is left over goes with the next broadcast. */
+/** At most so many at once: the rest goes with the next broadcast. */
 const forgottenAtOnce = 100
 
 const forgetSql = (index: string, condition: string): string => `
@@ -119,7 +121,7 @@ const forgetSql = (index: string, condition: string): string => `
     select rowid from broadcasts indexed by ${index}
     where shard = 0 and topic = ? and at < ? and ${condition} limit ${forgottenAtOnce})`
 
-/** What nobody can get any more, each along its index: what is still open may be much, and old. */
+/** The broadcasts that no run can get any more, each along its index: those that are still open may be many, and old. */
 export const forgetToldSql = forgetSql('broadcasts_told', `delivery = 'all'`)
 export const forgetTakenSql = forgetSql('broadcasts_taken', `delivery = 'one' and taken_by is not null`)
 export const forgetExpiredSql = forgetSql(
@@ -131,13 +133,13 @@ export const broadcastSql = `
   select * from broadcasts indexed by broadcasts_id where shard = 0 and topic = ? and id = ?`
 
 const putSql = `
-  insert into messages (shard, run_id, position, id, kind, name, data, policy, at, outcome)
-  values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  insert into messages (shard, run_id, position, id, kind, name, data, on_unread, delivery, retain_ms, at, outcome)
+  values (0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-/** Before whoever waits. */
+/** Before every run that waits. */
 const beforeAll: WaitPosition = { openedAt: Number.MIN_SAFE_INTEGER, runId: '' }
 
-export class SqliteUnitOfWork implements UnitOfWork {
+export class SqliteUnitOfWork implements ChangeWork {
   readonly batch: Batch
 
   constructor(batch: Batch) {
@@ -157,7 +159,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
     return readRun(this.batch.db, id)
   }
 
-  /** Whoever writes has the whole file. */
+  /** The writer has the whole file. */
   canHave(): boolean {
     return true
   }
@@ -244,7 +246,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
     return this.batch.db.all(broadcastsFromSql, [topic, position, most]).map(broadcastOf)
   }
 
-  /** Of a queue only the first, which is all that one who comes can get: it may be long. */
+  /** Of a queue only the first, which is all that one new waiter can get: it may be long. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
     const sql = delivery === 'one' ? queueSql : retainedSql
     return this.batch.db.all(sql, [topic, this.now]).map(broadcastOf)
@@ -257,16 +259,16 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.receive(draft, run)
   }
 
-  /** Puts a message into the mailbox of a run, as it is now, and says what its sender is told. */
+  /** Puts a message into the mailbox of a run, as it is now, and returns the answer to its sender. */
   receive({ id, kind, name, data, policy }: MessageDraft, run: Run): DeliveryOutcome {
     const { batch, now } = this
     const { db } = batch
     const position = run.inbox + 1
     const outcome = deliveryOutcomeOf(run, name)
-    const values = [run.id, position, id, kind, name, data, policyText(policy), now, outcome]
-    db.run(putSql, values)
+    const { on_unread, delivery, retain_ms } = policyColumns(policy)
+    db.run(putSql, [run.id, position, id, kind, name, data, on_unread, delivery, retain_ms, now, outcome])
     if (outcome === 'delivered' && run.deletedAt === null) {
-      // A run that is due already keeps its place: whoever is written to often must not be claimed last.
+      // A run that is due already keeps its place: one that is written to often must not be claimed last.
       const due = run.due === null ? now : Math.min(run.due, now)
       const sql = `update runs set inbox = ?, readiness = 'ready', due = ? where shard = 0 and id = ?`
       db.run(sql, [position, due, run.id])
@@ -288,13 +290,11 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   rewrite(before: Run, write: Rewrite): void {
     this.batch.forOthers += 1
-    this.change(before, write, null)
+    this.write(before, write, null)
   }
 
-  /** Makes the row what was decided; if the run has ended with that, everybody is told who is to know. */
-  change(before: Run, write: Rewrite, transition: string | null): void {
+  write(before: Run, write: Rewrite, transition: string | null): void {
     rewriteRun(this.batch, before, write, transition)
-    if (hasParted(before, write.run)) conclude(this, write.run)
   }
 
   markWatched({ id, watched }: Run): void {

@@ -1,4 +1,4 @@
-// Who gets which run, and in what order.
+// Which claim gets which run, and in what order.
 
 import assert from 'node:assert/strict'
 import { randomFraction } from '../../../core/runtime/ports.ts'
@@ -85,7 +85,7 @@ export const claimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'what a claim hands over of a journal is what can be loaded, and only for runs that nobody began or wrote to',
+    name: 'a claim returns the journals that a load would, and only for runs that have not begun',
     async run({ store, start, hold, commit, claim, deliver, message }) {
       const untouched = await start()
       const writtenTo = await start()
@@ -112,7 +112,7 @@ export const claimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'the token grows by one with every claim, whoever claims',
+    name: 'the token grows by one with every claim of any session',
     async run({ store, start, claim }) {
       const { id } = await start()
       for (const token of [1, 2, 3]) {
@@ -128,7 +128,7 @@ export const claimCases: readonly ContractCase[] = [
       assert.equal((await claim()).nextDue, null)
       await start({ type: 'other', due: inMs(10) })
       await start({ version: 2, due: inMs(20) })
-      assert.equal((await claim()).nextDue, null, 'nobody who matches is due')
+      assert.equal((await claim()).nextDue, null, 'no matching run is due')
       const later = await start({ due: inMs(2_000) })
       const sooner = await start({ due: inMs(1_000) })
       assert.equal((await claim()).nextDue, sooner.due)
@@ -170,7 +170,7 @@ export const claimCases: readonly ContractCase[] = [
           }
         }
       })
-      // An empty answer may mean that others had locked what was left: what nobody took is there for the next.
+      // An empty answer may mean that other claims had locked the remaining runs: the next claim gets them.
       for (const { id } of (await claim({ session: 'last', limit: 1_000 })).runs) taken.set(id, 'last')
       assert.equal(taken.size, made.length)
       for (const [id, session] of taken) assert.equal((await run(id)).session, session)
@@ -193,7 +193,7 @@ export const claimCases: readonly ContractCase[] = [
     name: 'as many claimers of one run each as there are runs get one each, at once',
     near: true,
     async run({ store, newRun, claim }) {
-      // No more than every claimer can reach past those of the others.
+      // No more than the reach of one claim past the rows of the others.
       const made = Array.from({ length: 12 }, () => newRun())
       await store.start(made)
       const taken: string[] = []
@@ -202,7 +202,7 @@ export const claimCases: readonly ContractCase[] = [
         taken.push(...ids(runs))
       })
       assert.equal(new Set(taken).size, taken.length, 'no run is handed out twice')
-      // A claimer looks at what is ready once. What others took since then it does not get, and says that there is more.
+      // A claim reads the ready runs once. It does not get runs that others took since then, and says that there are more.
       for (let left = made.length - taken.length; left > 0; left -= 1) {
         taken.push(...ids((await claim({ session: 'late', limit: 1 })).runs))
       }
@@ -210,13 +210,13 @@ export const claimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whatever happened before, a claim takes all that is due, nothing else, and in order',
+    name: 'after any history, a claim takes all due runs, nothing else, and in order',
     near: true,
     run: shuffleAndClaim,
   },
 ]
 
-/** Runs are timed, woken, given back and timed anew at random; the rows themselves say what each claim must take. */
+/** Runs are timed, woken, given back and timed again at random; the rows themselves determine what each claim must take. */
 async function shuffleAndClaim(bench: ContractBench): Promise<void> {
   const { store, clock, random, newRun, claim, park, message } = bench
   const below = (limit: number): number => Math.floor(randomFraction(random) * limit)

@@ -1,5 +1,5 @@
-// Which type is served next. Among runs of equal priority the types of a claim take turns, so that a backlog of one delays no
-// other; within a type nothing overtakes.
+// Which type is served next. Among runs of equal priority the types of a claim take turns, so that a backlog of one delays
+// no other; within a type no run overtakes another.
 
 import assert from 'node:assert/strict'
 import { randomFraction } from '../../../core/runtime/ports.ts'
@@ -99,7 +99,7 @@ export const fairClaimCases: readonly ContractCase[] = [
       const late = await start(b)
       const { runs, more } = await claim({ selectors: [a, b], limit: 2 })
       assert.deepEqual([runs[0]?.type, runs[1]?.id, runs.length, more], ['a', late.id, 2, true])
-      // What was not looked at because of others is not forgotten.
+      // Runs that were not read because of other types are not skipped later.
       let left = 289
       while (left > 0) {
         const claimed = (await claim({ selectors: [b, a], limit: 60 })).runs.length
@@ -137,13 +137,16 @@ export const fairClaimCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whatever happened before, a claim of several types takes all that is due, and lets them take turns',
+    name: 'after any history, a claim of several types takes all due runs, and lets the types take turns',
     near: true,
     run: shuffleAndClaim,
   },
 ]
 
-/** As runs of several types are timed, given back and timed anew, the rows themselves say what each claim must take. */
+/**
+ * While runs of several types are timed, given back and timed again, the rows themselves determine what each claim must
+ * take.
+ */
 async function shuffleAndClaim({ store, clock, random, newRun, claim, park }: ContractBench): Promise<void> {
   const below = (limit: number): number => Math.floor(randomFraction(random) * limit)
   const selectors = [a, { ...a, version: 2 }, b, c]
@@ -169,7 +172,7 @@ async function shuffleAndClaim({ store, clock, random, newRun, claim, park }: Co
   }
 }
 
-/** One round after the other: of each type that still has one, in the order of their names, the first. */
+/** Round by round: the first run of each type that still has one, in the order of their names. */
 function takeTurns(due: readonly Run[], named: readonly Selector[]): readonly Run[] {
   const taken: Run[] = []
   for (const priority of new Set(due.toSorted(dueOrder).map((run) => run.priority))) {

@@ -1,4 +1,4 @@
-// Who may not write: whoever is behind, whoever lost the lease, and all but one of those who race.
+// Refused writers: a writer that is behind, one that lost the lease, and all but one of several that race.
 
 import assert from 'node:assert/strict'
 import type { Transition } from '../../../core/model/transition.ts'
@@ -6,7 +6,7 @@ import { atOnce, type ContractBench, type Held } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { ending, step } from '../drafts.ts'
 
-/** Sees that each of these is refused for that reason, as a checkpoint and as an end, and that nothing was written. */
+/** Asserts that each of these is refused for that reason, as a checkpoint and as an end, and that nothing was written. */
 async function expectRefused(
   { run, journal, transition, send }: ContractBench,
   held: Held,
@@ -74,7 +74,7 @@ export const fenceCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'nobody writes to a run that nobody holds',
+    name: 'no transition is accepted for a run without a holder',
     async run(bench) {
       const { id } = await bench.start()
       const held = { runId: id, seq: 1, lease: { session: 'me', token: 0 } }

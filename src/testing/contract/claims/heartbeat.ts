@@ -1,4 +1,4 @@
-// What a heartbeat tells besides that the session lives: what it lost, and what is wanted of what it holds.
+// The answer to a heartbeat: the leases that the session lost, and the control requests for the runs that it holds.
 
 import assert from 'node:assert/strict'
 import type { HeldClaim } from '../../../store.ts'
@@ -78,7 +78,7 @@ export const heartbeatCases: readonly ContractCase[] = [
       controlled(await control(strange.runId, ask.pause), 'requested')
       await deliver(message(mailed.runId))
       await clock.advance(50)
-      // One of them twice: it is told once.
+      // One of them twice: it is reported once.
       const held = claims([strange, late, paused, mailed, late, paused]).map((claim) => ({ ...claim, inbox: 0 }))
       const told = await beat('me', { leaseMs: 100_000, held, seeksUnknownLeases: false })
       assert.deepEqual(told, {

@@ -1,4 +1,4 @@
-// Hints: what saves a worker from waiting for its next look. They may be lost, so a case waits for one and counts none.
+// Hints spare a worker the wait for its next poll. They may be lost, so a case waits for one and counts none.
 
 import assert from 'node:assert/strict'
 import type { Hint } from '../../../store.ts'
@@ -32,7 +32,7 @@ export const hintCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a delayed run is hinted at, so that whoever sleeps longer than its delay learns of it',
+    name: 'a delayed run is hinted at, so that a worker that sleeps longer than its delay learns of it',
     needs: 'notifies',
     run: (bench) => expectHint(bench, ready, () => bench.start({ due: inMs(100) })),
   },
@@ -75,7 +75,7 @@ export const hintCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that somebody lets go on, or that must be undone, is hinted at',
+    name: 'a run that is resumed or retried, or that must be undone, is hinted at',
     needs: 'notifies',
     async run(bench) {
       const { id } = await bench.start()
@@ -89,7 +89,7 @@ export const hintCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that is cancelled from outside is hinted at as ended, whoever held it',
+    name: 'a run that is cancelled from outside is hinted at as ended, held or not',
     needs: 'notifies',
     async run(bench) {
       const { id } = await bench.start()
@@ -99,7 +99,7 @@ export const hintCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that nobody holds and whose time is over soon is hinted at, however that came',
+    name: 'a run without a holder that times out soon is hinted at, however that came',
     needs: 'notifies',
     async run(bench) {
       const { clock, store, start, hold, control } = bench

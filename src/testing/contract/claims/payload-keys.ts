@@ -1,4 +1,4 @@
-// Runs that were written with a key: who lacks it is not given them, and they are written anew under another one.
+// Runs that were written with a key: a worker without it does not get them, and `rewritePayloads` moves them to another key.
 
 import assert from 'node:assert/strict'
 import { ids, type ContractBench } from '../bench.ts'
@@ -31,7 +31,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'many runs of a key that somebody lacks hold up nothing that stands behind them',
+    name: 'many runs of a key that a worker lacks do not delay the runs behind them',
     near: true,
     async run({ store, newRun, start, claim }) {
       await store.start(Array.from({ length: 150 }, () => newRun({ keyId: 'old', priority: 5 })))
@@ -57,7 +57,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
       await clock.advance(10)
       assert.deepEqual(await claimedWith(bench, ['old']), [])
       assert.deepEqual(await claimedWith(bench, ['new']), [held.runId])
-      // A transition that leads somewhere may say so, too.
+      // A transition with a status may set the key, too.
       const other = await hold()
       await commit(other, { append: [ending('succeeded')], status: 'succeeded', keyId: 'new' })
       const [over] = await store.get([other.runId])
@@ -100,7 +100,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'somebody who lacks keys is told of which live runs, and of no others',
+    name: 'a worker that lacks keys learns which live runs need them, and of no others',
     async run({ start, hold, commit, control, store }) {
       await start()
       await start({ keyId: 'new' })
@@ -136,7 +136,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
         runId: held.runId,
         seq: row.seq,
         keyId: 'new',
-        // Of a wait, which has no payload, and of what is not there, nothing is written.
+        // Nothing is written for a wait, which has no payload, and for an entry that does not exist.
         entries: [2, 4, 9].map((seq) => ({ seq, data: `new ${seq}` })),
         messages: ['m', 'nobody'].map((id) => ({ id, data: `new ${id}` })),
       }
@@ -154,7 +154,7 @@ export const payloadKeyCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'payloads of a run that somebody holds, or whose journal has moved on, are not written anew',
+    name: 'payloads of a held run, or of one whose journal has moved on, are not rewritten',
     async run({ hold, commit, journal, run, store, newRun }) {
       const held = await hold({ keyId: 'old' })
       const rewrite = (seq: number, runId = held.runId) =>

@@ -1,4 +1,4 @@
-// A worker gives back what it holds when it stops: nothing is lost and nobody is blamed.
+// A worker gives its runs back when it stops: nothing is lost and no crash is counted.
 
 import assert from 'node:assert/strict'
 import { ids } from '../bench.ts'

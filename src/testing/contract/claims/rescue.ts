@@ -1,4 +1,4 @@
-// Takeover: what a dead session held goes on elsewhere, and its late writes are refused.
+// Takeover: other workers continue the runs of a dead session, and its late writes are refused.
 
 import assert from 'node:assert/strict'
 import type { NewRun } from '../../../store.ts'
@@ -238,7 +238,7 @@ export const rescueCases: readonly ContractCase[] = [
       const heard: string[] = []
       const stop = await bench.store.listen((hint) => heard.push(hint.kind))
       await bench.rescue()
-      await eventually(() => (heard.includes('ready') ? true : null), 'whoever looks for work is told')
+      await eventually(() => (heard.includes('ready') ? true : null), 'a worker that looks for work gets a hint')
       stop()
       const changes = await eventually(async () => {
         const page = await bench.store.changes(1, 10)

@@ -1,4 +1,4 @@
-// Sessions: one heartbeat keeps all that a process holds, and who was declared dead stays dead.
+// Sessions: one heartbeat keeps all leases of a process, and a session that was declared dead stays dead.
 
 import assert from 'node:assert/strict'
 import { atOnce, ids } from '../bench.ts'
@@ -30,7 +30,7 @@ export const sessionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a session that beats late, but before anybody noticed, is alive',
+    name: 'a session whose heartbeat is late, but comes before a rescue, is alive',
     async run({ clock, beat, rescue, hold, commit }) {
       await beat('me')
       const held = await hold({ lease: { session: 'me', token: 1 } })

@@ -1,4 +1,5 @@
-// Suspects: a run that was claimed twice without a commit is performed in isolation, and only what happens there decides about it.
+// Suspects: a run that was claimed twice without a commit is performed in isolation, and only crashes there count against
+// it.
 
 import assert from 'node:assert/strict'
 import type { Run } from '../../../core/model/run.ts'
@@ -53,7 +54,7 @@ async function dieIsolated(
 
 export const suspectCases: readonly ContractCase[] = [
   {
-    name: 'a run that two holders died of is claimed by nobody but who claims apart, and a rescue tells of it',
+    name: 'a run whose two holders died is claimed only in isolation, and a rescue reports it',
     async run(bench) {
       const { clock, start, claim, rescue, run, store, selector } = bench
       const { id } = await suspect(bench)
@@ -89,7 +90,7 @@ export const suspectCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'the mark that a suspect begins is written once, by its holder alone, and told to nobody else',
+    name: 'the mark that a suspect begins is written once, and by its holder alone',
     async run(bench) {
       const { id } = await suspect(bench)
       const taken = await takeIsolated(bench, 'me')
@@ -207,7 +208,7 @@ export const suspectCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'of two suspects the one that has been due longer goes first, whatever its priority',
+    name: 'of two suspects the one that has been due longer goes first, regardless of priority',
     near: true,
     async run(bench) {
       const first = await suspect(bench, { priority: -5 })
@@ -240,7 +241,7 @@ export const suspectCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a suspect that is paused, cancelled or removed is claimed by nobody',
+    name: 'a suspect that is paused, cancelled or removed is not claimed',
     async run(bench) {
       const { control, store, selector, rescue } = bench
       const [paused, cancelled, removed] = [await suspect(bench), await suspect(bench), await suspect(bench)]
@@ -320,7 +321,7 @@ export const suspectCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'no crash is taken back that is not counted, while somebody holds the run, or once it is over',
+    name: 'no crash is taken back that is not counted, while the run is held, or once it is over',
     async run(bench) {
       const { clock, run, control, beat, commit } = bench
       const { id, seq } = await suspect(bench)

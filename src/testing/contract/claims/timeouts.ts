@@ -1,4 +1,4 @@
-// Bounds on time: a run that nobody began in time, and one that takes too long as a whole, end with a reason.
+// Timeouts: a run that no worker began in time, and a run that takes too long as a whole, end with a reason.
 
 import assert from 'node:assert/strict'
 import { draftOf, failures, ids } from '../bench.ts'
@@ -8,7 +8,7 @@ import { ending, inMs, step } from '../drafts.ts'
 
 export const timeoutCases: readonly ContractCase[] = [
   {
-    name: 'a run that nobody began in time is not handed out any more, and fails',
+    name: 'a run that no worker began in time is not claimed any more, and fails',
     async run({ clock, start, claim, rescue, run, journal }) {
       const { id, type, expiresAt } = await start({ expiresInMs: 1_000 })
       assert.equal(expiresAt, clock.now() + 1_000)
@@ -26,7 +26,7 @@ export const timeoutCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that was begun in time does not expire, whatever becomes of it',
+    name: 'a run that was begun in time never expires',
     near: true,
     async run({ store, clock, start, hold, take, run, rescue, claim }) {
       const { id } = await start({ expiresInMs: 1_000 })

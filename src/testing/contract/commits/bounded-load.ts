@@ -1,5 +1,5 @@
-// One load hands out no more bytes than it is told to: it ends with the entry that reaches the bound, whichever run that belongs
-// to, and so it does with messages.
+// One load returns a bounded number of bytes: it ends with the entry that reaches the bound, whichever run that belongs to,
+// and the same holds for messages.
 
 import assert from 'node:assert/strict'
 import type { Loaded } from '../../../store.ts'
@@ -7,14 +7,14 @@ import type { ContractBench } from '../bench.ts'
 import type { ContractCase } from '../contract-case.ts'
 import { step } from '../drafts.ts'
 
-/** A text of so many bytes as it is stored. */
+/** A text that takes this many bytes in the store. */
 const text = (bytes: number): string => `"${'x'.repeat(bytes - 2)}"`
 
 function seqs(loaded: readonly Loaded[]): readonly (readonly number[])[] {
   return loaded.map(({ entries }) => entries.map(({ seq }) => seq))
 }
 
-/** Runs whose entries after the first weigh 100 bytes each. */
+/** Runs whose entries after the first have 100 bytes each. */
 async function heavyRuns({ hold, commit }: ContractBench, ...lengths: readonly number[]): Promise<readonly string[]> {
   const ids: string[] = []
   for (const length of lengths) {
@@ -43,7 +43,7 @@ export const boundedLoadCases: readonly ContractCase[] = [
       assert.deepEqual(await counts(1_501), [3, 13, 0])
       assert.deepEqual(await counts(301), [3, 1, 0])
       assert.deepEqual(await counts(300), [3, 0, 0])
-      assert.deepEqual(await counts(1), [1, 0, 0], 'one comes whatever it weighs')
+      assert.deepEqual(await counts(1), [1, 0, 0], 'one comes at any size')
       const [first, second] = await store.load(requests, 1_501)
       assert.deepEqual(seqs([first, second] as readonly Loaded[])[1], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
       assert.deepEqual(second?.entries[12]?.data, text(100), 'what is handed out is whole')

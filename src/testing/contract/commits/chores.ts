@@ -1,5 +1,5 @@
-// What one end or one broadcast writes is bounded. The rest is left as chores, which anybody goes on with, in pages; whoever
-// looks in between, or comes and goes, finds what `core/model/chore.ts` says.
+// One end or one broadcast writes a bounded amount. The rest is left as chores, which any worker continues, in pages; reads,
+// subscriptions and retries in between see the states that `core/model/chore.ts` describes.
 
 import assert from 'node:assert/strict'
 import { defaultPageLimits } from '../../../core/model/chore.ts'
@@ -18,7 +18,7 @@ import { controlled } from '../requests.ts'
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 const failed = { append: [ending('failed')], status: 'failed' } as const
 
-/** More than an end settles by itself, and more than one page after that. */
+/** More than an end settles in its commit, and more than one page after that. */
 const many = defaultPageLimits.withEnd + defaultPageLimits.mail + 50
 
 /** Messages that are unread when their run ends. */
@@ -33,12 +33,12 @@ async function leave(
   return letters
 }
 
-/** Every dead letter, whoever asks for how many at once. */
+/** Every dead letter, read in pages of any size. */
 async function deadIds({ store }: ContractBench): Promise<readonly string[]> {
   return (await store.deadLetters({}, { limit: 10_000 })).map(({ id }) => id)
 }
 
-/** Runs that wait on a topic, one more than get a broadcast at once; in the order in which they subscribed. */
+/** Runs that wait on a topic, one more than a broadcast reaches in its commit; in the order in which they subscribed. */
 async function subscribers(bench: ContractBench, topic: TopicRules): Promise<readonly Held[]> {
   const lease = { session: 'subscriber', token: 1 }
   const held: Held[] = []
@@ -237,7 +237,7 @@ export const choreCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever is gone when its page comes gets nothing, and what has expired by then goes to nobody',
+    name: 'a run that has unsubscribed when its page comes gets nothing, and an expired broadcast reaches no run',
     slow: true,
     async run(bench) {
       const held = await subscribers(bench, prices)

@@ -1,4 +1,4 @@
-// What a commit leaves behind: entries without a gap, as they were given, in the store's time.
+// The effect of a commit: entries without a gap, unchanged, in the store's time.
 
 import assert from 'node:assert/strict'
 import { isHoldfastError } from '../../../core/errors/error.ts'

@@ -1,5 +1,5 @@
-// What one end writes for those who wait on its run is bounded: runs that are told of it, and children that are cancelled. The
-// rest is left as a chore, which anybody goes on with, in pages; each who waits gets one answer, who has waited longest first.
+// One end settles a bounded number of waiting runs: runs that are notified, and children that are cancelled. The rest is
+// left as a chore, which any worker continues, in pages; each waiting run is settled once, the longest waiting first.
 
 import assert from 'node:assert/strict'
 import { defaultPageLimits } from '../../../core/model/chore.ts'
@@ -16,13 +16,13 @@ import { controlled } from '../requests.ts'
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 const failed = { append: [ending('failed')], status: 'failed' } as const
 
-/** Not claimed by a case that looks for the run that it is about. */
+/** A type that the claims of a case do not select. */
 const other = 'contract.other'
 
-/** How many of those who wait an end answers by itself. */
+/** How many waiting runs an end settles in its commit. */
 const first = defaultPageLimits.withEnd
 
-/** Runs that wait for the ends of others, in the order in which they will be told. */
+/** Runs that wait for the ends of others, in the order in which they will be notified. */
 async function watchers(
   bench: ContractBench,
   ends: readonly Pick<Held, 'runId'>[],
@@ -52,24 +52,27 @@ async function rows({ store }: ContractBench, ids: readonly string[]): Promise<r
   return (await store.get(ids)) as readonly Run[]
 }
 
-/** How often each was told of something. */
+/** How often each was notified. */
 async function inboxes(bench: ContractBench, ids: readonly string[]): Promise<readonly number[]> {
   return (await rows(bench, ids)).map(({ inbox }) => inbox)
 }
 
-/** Expects the first so many to have been told once, and the others not at all. */
+/** Expects that the first ones have been notified once, and the others not at all. */
 async function expectNotified(bench: ContractBench, ids: readonly string[], count: number): Promise<void> {
   const expected = ids.map((_, index) => (index < count ? 1 : 0))
   assert.deepEqual(await inboxes(bench, ids), expected)
   await expectSound(bench)
 }
 
-/** What a run was told of the end that it waited for. */
+/** The message that a run got about the end that it waited for. */
 async function told(bench: ContractBench, runId: string): Promise<readonly Ended['status'][]> {
   return (await bench.mailbox(runId)).map((message) => (saidBy(message) as Ended).status)
 }
 
-/** Children that end with their parent, and of whose end it is not told; in the order in which they are asked to. */
+/**
+ * Children that are cancelled with their parent, which is not notified of their ends; in the order in which they are asked
+ * to stop.
+ */
 async function childrenOf(bench: ContractBench, parent: Held, count: number): Promise<readonly string[]> {
   const starts = Array.from({ length: count }, () => bench.child(parent.runId, { type: other }, { awaited: false }))
   await bench.commit(parent, { append: [waiting('children')], outbound: outbound({ starts }) })
@@ -77,7 +80,7 @@ async function childrenOf(bench: ContractBench, parent: Held, count: number): Pr
 }
 
 const notifiedAtEveryEnd = endPaths.map((way): ContractCase => ({
-  name: `whoever waits for a run when it ${way.name} is told however many they are`,
+  name: `every run that waits for another when that one ${way.name} is notified, however many there are`,
   async run(bench) {
     const held = await bench.hold(way.changes)
     const waits = await watchers(bench, [held], first + 3)
@@ -144,7 +147,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever is gone when its page comes is told nothing, and whoever comes meanwhile is told at once',
+    name: 'a run that no longer waits when its page comes is not notified, and a run that begins to wait meanwhile is notified at once',
     async run(bench) {
       const held = await bench.hold()
       const waits = await watchers(bench, [held], first + 2)
@@ -163,7 +166,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever was not told of an end before the run was retried is told of its next one, and its children live on',
+    name: 'a run that was not notified of an end before a retry is notified of the next end, and the children live on',
     async run(bench) {
       const held = await bench.hold()
       const waits = await watchers(bench, [held], first + 5)
@@ -182,7 +185,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that ends again before anybody went on with its first end leaves nobody out, and tells nobody twice',
+    name: 'a run that ends again before the chore of its first end is done leaves no waiting run out, and notifies none twice',
     async run(bench) {
       const held = await bench.hold()
       const waits = await watchers(bench, [held], 2 * first + 5)
@@ -196,7 +199,7 @@ export const endPageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a removed run is not there for anybody who waits for it, however many they are',
+    name: 'every run that waits for a removed run is told that it does not exist, however many there are',
     async run(bench) {
       const { id } = await bench.start()
       const waits = await watchers(bench, [{ runId: id }], first + 2)

@@ -1,5 +1,5 @@
-// The feed: every entry of the runs that ask for it, and of no others, once, in an order that never changes and in which no run
-// runs backwards.
+// The feed: every entry of the runs that ask for it, and of no others, once, in an order that never changes and that keeps
+// the order of each journal.
 
 import assert from 'node:assert/strict'
 import type { Change, Store } from '../../../store.ts'
@@ -10,7 +10,7 @@ import { ending, step } from '../drafts.ts'
 import { expectSound, outbound } from '../exchanges.ts'
 import * as ask from '../requests.ts'
 
-/** Follows the feed in pages until so many entries have come: it may lag behind. */
+/** Follows the feed in pages until this many entries have come: it may lag behind. */
 async function follow(store: Store, count: number, pageSize: number): Promise<readonly Change[]> {
   const seen: Change[] = []
   return eventually(async () => {
@@ -70,13 +70,13 @@ export const feedCases: readonly ContractCase[] = [
       assert.deepEqual(await follow(store, 15, 4), whole)
       assert.deepEqual(await store.changes(7, 3), whole.slice(7, 10))
       spoil(await store.changes(0, 100))
-      assert.deepEqual(await store.changes(0, 100), whole, 'whoever changes what was handed out changes nothing')
+      assert.deepEqual(await store.changes(0, 100), whole, 'changing an answer changes nothing')
       assert.deepEqual(await store.changes(15, 3), [])
       assert.deepEqual(await store.changes(0, 0), [])
     },
   },
   {
-    name: 'runs that are started together are in the feed in the order of their batch, whatever their keys are',
+    name: 'runs that are started together are in the feed in the order of their batch, for any keys',
     near: true,
     async run({ store, newRun }) {
       const names = [{ key: 'm' }, {}, { key: 'a' }, { idempotencyKey: 'z' }, { idempotencyKey: 'b' }, {}]
@@ -159,7 +159,7 @@ export const feedCases: readonly ContractCase[] = [
   {
     name: 'a reader that follows the feed while many write misses nothing and sees no run backwards',
     async run({ store, newRun, transition }) {
-      // Every third is one of which the feed does not tell.
+      // Every third run is not in the feed.
       const made = Array.from({ length: 18 }, (_, index) =>
         newRun({ lease: { session: `s${index}`, token: 1 }, feed: index % 3 !== 2 }),
       )
@@ -191,7 +191,7 @@ export const feedCases: readonly ContractCase[] = [
       await commit(alone, { append: [step(), ending('succeeded')], status: 'succeeded' })
       for (const answer of await store.commit([transition(quiet), transition(loud)])) succeeded(answer)
       quiet.seq = 2
-      // Each child is what its own workflow asks for.
+      // For each child, its own workflow decides.
       const born = { quiet: bench.child(parent.runId, { feed: false }), loud: bench.child(quiet.runId, { feed: true }) }
       await commit(parent, { outbound: outbound({ starts: [born.quiet] }) })
       await commit(quiet, { outbound: outbound({ starts: [born.loud] }) })
@@ -231,7 +231,7 @@ export const feedCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whether a run is in the feed is said by its row, whatever its holder thinks',
+    name: 'the row of a run decides whether it is in the feed, and a holder that is wrong does not',
     async run(bench) {
       const { store, hold, commit, transition } = bench
       const loud = await hold({ feed: true })

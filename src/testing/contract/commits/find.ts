@@ -1,4 +1,4 @@
-// Looking for runs: every filter, pages that neither overlap nor leave anything out, and counts that know when to stop.
+// Finding runs: every filter, pages that neither overlap nor leave anything out, and counts that stop at their bound.
 
 import assert from 'node:assert/strict'
 import { stateInvariants } from '../../../core/invariants/check.ts'
@@ -8,7 +8,7 @@ import type { ContractCase } from '../contract-case.ts'
 import * as ask from '../requests.ts'
 import { controlled } from '../requests.ts'
 
-/** Sees that these are found, newest first, and counted. */
+/** Asserts that these are found, newest first, and counted. */
 async function expectFound({ store }: ContractBench, filter: RunFilter, expected: readonly string[]): Promise<void> {
   const what = JSON.stringify(filter)
   // By id, which within a millisecond and between shards is not the order of the starts.

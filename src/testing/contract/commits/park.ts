@@ -1,4 +1,4 @@
-// A run that waits holds no lease and no slot, and no wake-up is lost on its way to sleep.
+// A waiting run holds no lease and no slot, and no wake-up is lost while it parks.
 
 import assert from 'node:assert/strict'
 import { ids, succeeded, type Held } from '../bench.ts'

@@ -1,4 +1,4 @@
-// What is read: pages, rows and lists. What was handed out does not change, and changing it changes nothing.
+// Reads: pages, rows and lists. An answer does not change later, and changing it does not change the store.
 
 import assert from 'node:assert/strict'
 import type { RunFilter } from '../../../store.ts'
@@ -100,7 +100,7 @@ export const readCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever changes what was handed out changes nothing in the store',
+    name: 'changing an answer changes nothing in the store',
     async run({ store, hold, commit, deliver, message, run, journal, mailbox, newRun, claim }) {
       const held = await hold()
       await commit(held, { append: structuredClone(everyKind) })

@@ -1,4 +1,4 @@
-// Whoever holds a run learns of its mail by a hint or, at the latest, by its heartbeat.
+// The holder of a run learns of new messages by a hint or, at the latest, by its heartbeat.
 
 import assert from 'node:assert/strict'
 import type { HeldClaim, Hint } from '../../../store.ts'
@@ -15,7 +15,7 @@ function claimOf({ runId, lease: { token } }: Held, inbox?: number): HeldClaim {
   return { runId, token, extendMs: null, ...(inbox === undefined ? {} : { inbox }) }
 }
 
-/** What is heard while something is done, up to the hint of a run of its own type that is started last. */
+/** The hints during an action, up to the hint of a run of its own type that is started last. */
 async function heardDuring({ store, start, unique }: ContractBench, act: () => Promise<unknown>): Promise<Hint[]> {
   const heard: Hint[] = []
   const unsubscribe = await store.listen((hint) => heard.push(hint))
@@ -92,7 +92,7 @@ export const wakeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'mail for a run that somebody holds is hinted at, wherever it comes from',
+    name: 'a message for a held run is hinted at, wherever it comes from',
     needs: 'notifies',
     async run(bench) {
       const [held, target] = [await bench.hold(), await bench.hold()]
@@ -107,7 +107,7 @@ export const wakeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'mail for a run that nobody holds, and mail that was known, is not hinted at as such',
+    name: 'a message for a run without a holder, and a repeated message, is not hinted at as mail',
     needs: 'notifies',
     async run(bench) {
       const [parked, held] = [await bench.hold(), await bench.hold()]
@@ -124,7 +124,7 @@ export const wakeCases: readonly ContractCase[] = [
         await bench.deliver(known)
       })
       const runIds = heard.flatMap((hint) => (hint.kind === 'mail' ? [hint.runId] : []))
-      // The first delivery of what is known may still be on its way to those who listen.
+      // Hints of earlier deliveries may still be in flight.
       assert.deepEqual(
         runIds.filter((id) => id !== held.runId),
         [],

@@ -1,4 +1,4 @@
-// Waiting for another run: whoever does is told of its end once, in the commit in which it ends, however it ends.
+// Waiting for another run: a waiting run is notified of the end once, in the commit of the end, however it ends.
 
 import assert from 'node:assert/strict'
 import type { WaitTarget } from '../../../core/model/wait-target.ts'
@@ -19,7 +19,7 @@ async function finish({ commit }: ContractBench, held: Held, status: TerminalSta
 }
 
 const notifiedAtEveryEnd = endPaths.map((way): ContractCase => ({
-  name: `whoever waits for a run is told once, and woken, when that one ${way.name}`,
+  name: `a run that waits for another is notified once, and woken, when that one ${way.name}`,
   async run(bench) {
     const target = await bench.hold(way.changes)
     const watcher = await parkWatching(bench, [endOf(target.runId)])
@@ -44,7 +44,7 @@ const notifiedAtEveryEnd = endPaths.map((way): ContractCase => ({
 export const watchCases: readonly ContractCase[] = [
   ...notifiedAtEveryEnd,
   {
-    name: 'whoever waits for a run is told when nobody began it in time',
+    name: 'a run that waits for another is notified when no worker began that one in time',
     async run(bench) {
       const target = await bench.start({ expiresInMs: 1_000 })
       const watcher = await parkWatching(bench, [endOf(target.id)])
@@ -65,7 +65,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that somebody waits for says so, and nothing else of it changes',
+    name: 'a run that another waits for is marked as watched, and nothing else of it changes',
     async run(bench) {
       const target = await bench.hold()
       const before = await bench.run(target.runId)
@@ -120,7 +120,7 @@ export const watchCases: readonly ContractCase[] = [
       assert.deepEqual([answer.released, answer.inbox], [false, 0])
       const before = await bench.run(watcher.runId)
       await finish(bench, target)
-      assert.deepEqual(await bench.run(watcher.runId), { ...before, inbox: 1 }, 'nobody takes it from its holder')
+      assert.deepEqual(await bench.run(watcher.runId), { ...before, inbox: 1 }, 'its holder keeps it')
       const parked = await bench.park(watcher, { append: [] })
       assert.deepEqual([parked.released, parked.inbox], [false, 1])
     },
@@ -243,7 +243,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a wait and the end that it waits for, in one batch, in either order: the end is told, and nobody sleeps on it',
+    name: 'a wait and the end that it waits for, in one batch, in either order: the run is notified, and does not sleep on',
     async run(bench) {
       for (const order of ['wait first', 'end first'] as const) {
         const [target, watcher] = [await bench.hold(), await bench.hold()]
@@ -275,7 +275,7 @@ export const watchCases: readonly ContractCase[] = [
       const over = { append: [ending('succeeded')], status: 'succeeded' } as const
       const answers = await bench.store.commit([bench.transition(a, over), bench.transition(b, over)])
       for (const answer of answers) assert.equal(succeeded(answer).released, true)
-      for (const { runId } of [a, b]) assert.deepEqual(await bench.mailbox(runId), [], 'nobody is left to read it')
+      for (const { runId } of [a, b]) assert.deepEqual(await bench.mailbox(runId), [], 'no run is left to read it')
     },
   },
   {
@@ -301,7 +301,7 @@ export const watchCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a transition that is refused watches nobody and stops no watch',
+    name: 'a refused transition begins no watch and stops none',
     async run(bench) {
       const target = await bench.hold()
       const [stranger, watcher] = [await bench.hold(), await bench.hold()]

@@ -1,5 +1,5 @@
 // Cancellation. It cannot be missed and cannot be taken back: the holder is asked and refused any other end, and when the
-// holder is gone, somebody else goes on.
+// holder is gone, another worker continues.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'
@@ -105,7 +105,7 @@ export const cancelCases: readonly ContractCase[] = [
       const row = controlled(await control(held.runId, ask.cancel), 'requested')
       assert.deepEqual(row, { ...before, status: 'cancelling', controlRequest, timeoutAt: null })
       assert.deepEqual(await run(held.runId), row)
-      assert.equal((await journal(held.runId)).length, 1, 'nobody but the holder writes its journal')
+      assert.equal((await journal(held.runId)).length, 1, 'only the holder writes its journal')
       assert.deepEqual((await claim()).runs, [])
       await clock.advance(3)
       const answer = await commit(held, { append: [step('in flight')] })
@@ -139,7 +139,7 @@ export const cancelCases: readonly ContractCase[] = [
       }
       for (const attempt of attempts) assert.deepEqual(await send(transition(held, attempt)), refused)
       assert.deepEqual([await run(held.runId), await journal(held.runId)], before, 'nothing is appended')
-      // What was done meanwhile is not lost: all but the last entry, as a checkpoint, in its place.
+      // Work done meanwhile is not lost: all but the last entry, as a checkpoint, in its place.
       assert.equal((await commit(held, { append: [step()] })).seq, 2)
     },
   },
@@ -160,7 +160,7 @@ export const cancelCases: readonly ContractCase[] = [
         const { status, session, readiness, due } = await run(held.runId)
         assert.deepEqual([status, session, readiness, due], ['cancelling', held.lease.session, 'leased', null])
       }
-      // The same for whoever goes on with a cancellation, and has no control request before it.
+      // The same for a later holder of a cancelling run, which finds no control request.
       const other = await holdUndoable(bench)
       await bench.park(other)
       controlled(await control(other.runId, ask.cancel), 'done')
@@ -197,7 +197,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever gives a run back as one to be cancelled takes the bound on its time from it: it is claimed, however late',
+    name: 'a release of a run to be cancelled removes its timeout: it is claimed, however late',
     async run({ clock, hold, commit, rescue, take, run }) {
       const held = await hold({ timeoutMs: 50 })
       await commit(held, { append: [step()], status: 'cancelling' })
@@ -253,7 +253,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a cancellation that waits for nobody overtakes one that does',
+    name: 'a cancellation that does not wait overtakes one that does',
     async run(bench) {
       const held = await holdUndoable(bench)
       controlled(await bench.control(held.runId, ask.cancel), 'requested')

@@ -1,5 +1,5 @@
-// Control commands as such: who is answered how, in which order, and what a repetition does. What each request does is told in the
-// files that are named after them.
+// Control commands in general: their answers, their order, and their repetition. The effect of each request is tested in the
+// file that is named after it.
 
 import assert from 'node:assert/strict'
 import type { Control } from '../../../core/rules/control.ts'
@@ -10,11 +10,11 @@ import { ending } from '../drafts.ts'
 import * as ask from '../requests.ts'
 import { controlled } from '../requests.ts'
 
-/** Requests that leave an entry behind, each with a run that it can be asked of. */
+/** Requests that leave an entry, each with a run to which it applies. */
 const told: readonly (readonly [string, Control, (bench: ContractBench) => Promise<string>])[] = [
   ['cancel', ask.cancel, async ({ start }) => (await start()).id],
   ['cancel of a run with something to undo', ask.cancel, parkedUndoable],
-  ['cancel that waits for nobody', ask.cancelNow, async ({ hold }) => (await hold()).runId],
+  ['cancel that does not wait for the holder', ask.cancelNow, async ({ hold }) => (await hold()).runId],
   ['pause', ask.pause, async ({ start }) => (await start()).id],
   ['resume', ask.resume, pausedRun],
   ['retry', ask.retry, ask.failedRun],
@@ -33,7 +33,7 @@ async function pausedRun({ start, control }: ContractBench): Promise<string> {
 }
 
 const repetitions = told.map(([name, request, make]): ContractCase => ({
-  name: `a repeated ${name} is told that it is done and does nothing again, whatever has happened since`,
+  name: `a repeated ${name} is answered as done and does nothing again, in any later state of the run`,
   async run(bench) {
     const runId = await make(bench)
     const given = { id: bench.unique('request'), runId, ...request }
@@ -45,7 +45,7 @@ const repetitions = told.map(([name, request, make]): ContractCase => ({
     assert.equal(entries.at(-1)?.transition, given.id)
     await bench.clock.advance(5)
     assert.deepEqual(await bench.store.control([given]), [first])
-    // Whatever can be made of the run now, the old request is not obeyed a second time.
+    // The old request does not take effect a second time, even if it would be valid now.
     for (const next of [ask.pause, ask.resume, ask.pause]) await bench.control(runId, next)
     const row = await bench.run(runId)
     const length = (await bench.journal(runId)).length
@@ -89,7 +89,7 @@ export const controlCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'nobody is asked who does not exist, and an empty batch is answered with nothing',
+    name: 'a request to a run that does not exist is answered so, and an empty batch has no answers',
     async run({ store, newRun, control }) {
       assert.deepEqual(await store.control([]), [])
       for (const request of ask.everyRequest) {
@@ -151,7 +151,7 @@ export const controlCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever changes what was said of a run, or the tags that were given, changes nothing in the store',
+    name: 'changing an answer about a run, or the given tags, changes nothing in the store',
     async run({ store, beat, hold, control, run, commit }) {
       await beat('me')
       const tags = ['t']

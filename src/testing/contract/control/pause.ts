@@ -1,4 +1,4 @@
-// Pausing, and letting go on. A run that somebody holds pauses at its holder's next checkpoint, or when it loses the holder.
+// Pausing and resuming. A held run pauses at its holder's next checkpoint, or when it loses the holder.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'
@@ -17,7 +17,7 @@ import {
 
 export const pauseCases: readonly ContractCase[] = [
   {
-    name: 'a run that nobody holds is paused at once: no worker, no message and no time moves it',
+    name: 'a run without a holder is paused at once: no worker, no message and no time moves it',
     async run({ clock, start, hold, park, control, run, journal, claim, deliver, message, rescue }) {
       const parked = await hold()
       await park(parked, { due: inMs(50) })
@@ -58,7 +58,7 @@ export const pauseCases: readonly ContractCase[] = [
       )
       assert.deepEqual((await run(held.runId)).controlRequest, controlRequest)
       assert.equal(controlRequest?.kind === 'pause' ? controlRequest.sealedNote : null, 'three')
-      // Whoever loses its holder pauses as well.
+      // A run that loses its holder pauses as well.
       await store.release([{ ...held.lease, runId: held.runId }])
       assert.deepEqual(await data(held.runId), [['paused', { reason: 'maintenance', note: null }, 'three']])
     },
@@ -91,7 +91,7 @@ export const pauseCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever obeys a request to pause that was taken back is refused, and a later one is obeyed',
+    name: 'a holder that obeys a withdrawn request to pause is refused, and a later request is obeyed',
     async run({ hold, control, run, journal, transition, send, commit }) {
       const held = await hold()
       controlled(await control(held.runId, ask.pause), 'requested')
@@ -106,11 +106,11 @@ export const pauseCases: readonly ContractCase[] = [
       const answer = await send(given)
       assert.deepEqual([answer.outcome, (await run(held.runId)).status], ['committed', 'paused'])
       controlled(await control(held.runId, ask.resume), 'done')
-      assert.deepEqual(await send(given), answer, 'what took effect is answered again, whatever is requested by now')
+      assert.deepEqual(await send(given), answer, 'a committed pause is answered again, whatever the request is by now')
     },
   },
   {
-    name: 'whoever pauses by its own will needs nobody to ask for it, and a cancellation is told first',
+    name: 'a holder that pauses by itself needs no request, and a cancellation takes precedence',
     async run({ clock, hold, control, run, transition, send, commit }) {
       const drifted = await hold()
       await commit(drifted, { append: [pausedEntry], status: 'paused' })

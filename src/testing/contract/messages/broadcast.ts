@@ -1,4 +1,4 @@
-// Topics with `all` delivery: what is sent to one goes to every run that waits on it, and to none that it is not meant for.
+// Topics with `all` delivery: a broadcast goes to every run that waits on the topic, and to no other.
 
 import assert from 'node:assert/strict'
 import { sentId } from '../../../core/model/message.ts'
@@ -42,7 +42,7 @@ export const broadcastCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever subscribes after something was sent does not get it, and gets what comes next',
+    name: 'a run that subscribes after a broadcast does not get it, and gets the next one',
     async run(bench) {
       assert.deepEqual(await publish(bench, 'early', prices), { outcome: 'queued', runs: 0 })
       const waiter = await parkWatching(bench, [on(prices)])

@@ -1,4 +1,4 @@
-// Dead letters: messages that gave up are found by whoever may still want them, and each is settled once.
+// Dead letters: unread messages of ended runs can be listed, and each is settled once.
 
 import assert from 'node:assert/strict'
 import type { DeadLetterFilter, NewMessage, Page } from '../../../store.ts'
@@ -8,7 +8,7 @@ import { ending } from '../drafts.ts'
 import { dead } from './unread-messages.ts'
 import { failedRun } from '../requests.ts'
 
-/** The names, as `run:id`, of those that are found. */
+/** The names, as `run:id`, of the letters that are found. */
 async function found(
   { store }: ContractBench,
   filter: DeadLetterFilter = {},
@@ -87,7 +87,7 @@ export const deadLetterCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a dead letter is settled once, whoever else tries, and is dead no more',
+    name: 'a dead letter is settled once, however many try, and is no longer listed',
     async run(bench) {
       const [first, ...rest] = (await given(bench)) as [NewMessage, ...NewMessage[]]
       const before = await bench.run(first.runId)

@@ -1,4 +1,4 @@
-// Mailboxes that hold more than anybody wants to read at once, and journals of which one entry is wanted.
+// Mailboxes that hold more than one load returns, and loads of a single entry of a journal.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'
@@ -13,7 +13,7 @@ async function load({ store }: ContractBench, request: LoadRequest): Promise<Loa
   return loaded
 }
 
-/** The places in the mailbox of what was loaded. */
+/** The positions of the loaded messages. */
 async function positions(bench: ContractBench, runId: string, mail?: LoadRequest['mail']): Promise<readonly number[]> {
   const { messages } = await load(bench, { runId, after: 0, limit: 0, ...(mail === undefined ? {} : { mail }) })
   return messages.map(({ position }) => position)
@@ -25,6 +25,29 @@ async function withMail(bench: ContractBench, names: readonly string[]): Promise
   await bench.store.deliver(names.map((name) => bench.message(runId, { name })))
   return runId
 }
+
+/** The positions of all that a run has unread, page by page: each page is read behind the last position of the one before it. */
+async function pages({ store }: ContractBench, runId: string, mostBytes?: number): Promise<readonly number[][]> {
+  const read: number[][] = []
+  for (let mailAfter = 0; ;) {
+    const [page] = await store.load([{ runId, after: 0, limit: 0, mailAfter }], mostBytes)
+    assert.ok(page)
+    const last = page.messages.at(-1)
+    if (last === undefined) return read
+    assert.ok(last.position > mailAfter, 'every page moves on')
+    read.push(page.messages.map(({ position }) => position))
+    if (page.messages.length < messagesAtOnce && page.cut !== true) return read
+    mailAfter = last.position
+  }
+}
+
+/** The whole numbers from `first` to `last`. */
+function range(first: number, last: number): number[] {
+  return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+}
+
+/** A text that takes 100 bytes in the store. */
+const hundredBytes = `"${'x'.repeat(98)}"`
 
 function exposed(name: string, data: string): Draft {
   return { kind: 'exposed', name, meta: { call: `${name}#1` }, data }
@@ -99,6 +122,67 @@ export const mailboxPageCases: readonly ContractCase[] = [
         await positions(bench, held.runId),
         counted.map((position) => position + messagesAtOnce),
       )
+    },
+  },
+  {
+    name: 'the messages behind a position are read, of each request behind its own, and names are read from the beginning',
+    async run(bench) {
+      const held = await bench.hold()
+      const letters = ['a', 'b', 'a', 'c', 'b'].map((name) => bench.message(held.runId, { name }))
+      await bench.store.deliver(letters)
+      await bench.commit(held, { takes: [letters[2]?.id ?? ''] })
+      const other = await withMail(bench, ['a', 'b', 'a'])
+      const request = { runId: held.runId, after: 0, limit: 0 }
+      const requests: readonly LoadRequest[] = [
+        { ...request, mailAfter: 1 },
+        { ...request, runId: other, mailAfter: 2 },
+        { ...request, mailAfter: 0 },
+        { ...request, mailAfter: 4 },
+        { ...request, mailAfter: 3 },
+        { ...request, mailAfter: 5 },
+        { ...request, mailAfter: 1_000_000 },
+        request,
+        { ...request, mailAfter: 1, mail: { names: ['a'], limit: 5 } },
+        { ...request, mailAfter: 1, mail: { names: [], limit: 5 } },
+      ]
+      const expected = [[2, 4, 5], [3], [1, 2, 4, 5], [5], [4, 5], [], [], [1, 2, 4, 5], [1], []]
+      for (const mostBytes of [undefined, 100_000]) {
+        const loaded = await bench.store.load(requests, mostBytes)
+        assert.deepEqual(
+          loaded.map(({ messages }) => messages.map(({ position }) => position)),
+          expected,
+        )
+      }
+    },
+  },
+  {
+    name: 'a mailbox of more than two thousand messages is read whole, page after page, each message once and in order',
+    async run(bench) {
+      const { runId } = await bench.hold()
+      const letters = Array.from({ length: 2_050 }, () => bench.message(runId, { data: hundredBytes }))
+      for (let from = 0; from < letters.length; from += 500) await bench.store.deliver(letters.slice(from, from + 500))
+      const byCount = [range(1, 1_000), range(1_001, 2_000), range(2_001, 2_050)]
+      assert.deepEqual(await pages(bench, runId), byCount)
+      assert.deepEqual(await pages(bench, runId, 1_000_000), byCount, 'a bound that no page reaches')
+      assert.deepEqual(
+        await pages(bench, runId, 60_000),
+        [range(1, 600), range(601, 1_200), range(1_201, 1_800), range(1_801, 2_050)],
+        'a bound that ends pages before they are full',
+      )
+    },
+  },
+  {
+    name: 'a heavy mailbox is read whole, page after page, however small the bound is',
+    async run(bench) {
+      const { runId } = await bench.hold()
+      await bench.store.deliver(range(1, 20).map(() => bench.message(runId, { data: hundredBytes })))
+      assert.deepEqual(
+        await pages(bench, runId, 1),
+        range(1, 20).map((position) => [position]),
+        'one comes at any size',
+      )
+      assert.deepEqual(await pages(bench, runId, 450), [range(1, 5), range(6, 10), range(11, 15), range(16, 20)])
+      assert.deepEqual(await pages(bench, runId, 1_200), [range(1, 12), range(13, 20)])
     },
   },
   {

@@ -1,4 +1,4 @@
-// Messages: none is lost, none counts twice, first in first out.
+// Messages: none is lost, none counts twice, first in, first out.
 
 import assert from 'node:assert/strict'
 import { atOnce, ids } from '../bench.ts'
@@ -49,7 +49,7 @@ export const mailboxCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a message to nobody is told so, and the others of its batch arrive',
+    name: 'a message to a run that does not exist is answered so, and the others of its batch arrive',
     async run({ store, hold, newRun, message, mailbox: read }) {
       const held = await hold()
       const answers = await store.deliver([message(held.runId), message(newRun().id), message(held.runId)])

@@ -1,4 +1,4 @@
-// Topics with `one` delivery: what is sent to one goes to exactly one run, now or when the next one waits.
+// Topics with `one` delivery: a broadcast goes to exactly one run, now or when the next one waits.
 
 import assert from 'node:assert/strict'
 import { prices } from '../bench.ts'
@@ -39,7 +39,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever got something from a queue is at its end when it waits again',
+    name: 'a run that got a message from a queue is at its end when it waits again',
     async run(bench) {
       const first = await parkWatching(bench, [on(jobs)])
       await bench.clock.advance(1)
@@ -54,7 +54,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever watches a queue again keeps its place in it',
+    name: 'a run that watches a queue again keeps its place in it',
     async run(bench) {
       const first = await bench.hold()
       await bench.commit(first, { outbound: outbound({ watches: [on(jobs)] }) })
@@ -94,7 +94,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'what has expired in a queue is given to nobody, and what comes after it is',
+    name: 'no run gets an expired message of a queue, and the next message is delivered',
     async run(bench) {
       await publish(bench, 'short', jobs, { expiresInMs: 1_000 })
       await publish(bench, 'long', jobs, { expiresInMs: 1_001 })

@@ -1,5 +1,5 @@
-// How much may lie unread before more is refused. What is refused changes nothing and is not known; what the engine itself tells
-// a run is never refused.
+// The bounds on unread messages. A refused message changes nothing and its id is not known; the engine's own messages are
+// never refused.
 
 import assert from 'node:assert/strict'
 import type { TopicRules } from '../../../core/model/topic.ts'
@@ -27,18 +27,18 @@ const full = { outcome: 'full' }
 const queued = { outcome: 'queued' }
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 
-/** Sends signals of those ids to a run that may leave so many unread. */
+/** Sends signals of those ids to a run with this bound on unread messages. */
 async function send(bench: ContractBench, runId: string, mostUnread: number, sent: readonly string[]) {
   const answers = await bench.store.deliver(sent.map((id) => bench.message(runId, { id, mostUnread })))
   return answers.map(({ outcome }) => outcome)
 }
 
-/** A topic on which so many may wait. */
+/** A topic with this bound on subscribers. */
 function bounded(topic: TopicRules, mostSubscribers: number): WaitTarget {
   return { kind: 'topic', ...topic, mostSubscribers }
 }
 
-/** A run that is held, and begins to watch this. */
+/** A held run that begins to watch this. */
 async function watching(bench: ContractBench, watched: WaitTarget, given?: Held): Promise<Held> {
   const held = given ?? (await bench.hold())
   await bench.commit(held, { append: [waiting()], outbound: outbound({ watches: [watched] }) })
@@ -47,7 +47,7 @@ async function watching(bench: ContractBench, watched: WaitTarget, given?: Held)
 
 export const quotaCases: readonly ContractCase[] = [
   {
-    name: 'a run may begin to wait on more bounded topics at once than anybody has seen before',
+    name: 'a run may begin to wait on any number of bounded topics at once',
     async run(bench) {
       const held = await bench.hold()
       const watches = Array.from({ length: 120 }, (_, n) => bounded({ ...prices, name: `price ${n}` }, 10))
@@ -74,7 +74,7 @@ export const quotaCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever fills the mailbox of a run does not keep out the one message that it sleeps for',
+    name: 'a full mailbox does not keep out the one message that its run sleeps for',
     async run(bench) {
       const held = await bench.hold()
       assert.deepEqual(await send(bench, held.runId, 2, ['a', 'b', 'c']), ['queued', 'queued', 'full'])
@@ -228,7 +228,7 @@ export const quotaCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a queue takes no more than so many that nobody has taken, and again when one was',
+    name: 'a queue keeps no more untaken messages than its bound, and accepts another when one was taken',
     async run(bench) {
       const bound = { mostKept: 2 }
       const sent = ['a', 'b', 'c'].map((id) => bench.broadcast({ id, topic: jobs, ...bound }))

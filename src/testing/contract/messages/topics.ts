@@ -1,4 +1,4 @@
-// What is true of every topic, however it delivers: ids are known, order is kept, and nothing is forgotten too early.
+// The rules of every topic, with either delivery: ids are known, order is kept, and nothing is deleted too early.
 
 import assert from 'node:assert/strict'
 import { prices } from '../bench.ts'
@@ -23,7 +23,7 @@ const dayMs = 24 * 60 * 60 * 1_000
 
 export const topicCases: readonly ContractCase[] = [
   {
-    name: 'what is sent to a topic twice is sent once, and answered as the first time, whoever waits by then',
+    name: 'a broadcast that is sent twice counts once, and gets the first answer, whichever runs wait by then',
     async run(bench) {
       for (const topic of [prices, jobs]) {
         const waiter = await parkWatching(bench, [on(topic)])
@@ -146,7 +146,7 @@ export const topicCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a transition that is refused subscribes nobody and takes nothing from a queue',
+    name: 'a refused transition subscribes no run and takes nothing from a queue',
     async run(bench) {
       await publish(bench, 'a', jobs)
       const held = await bench.hold()

@@ -1,4 +1,4 @@
-// What nobody has read when its run ends, or what comes later: it takes the way that its policy says, in the same commit.
+// Messages that are unread when their run ends, or that come later: they are settled by their policy, in the same commit.
 
 import assert from 'node:assert/strict'
 import type { MessagePolicy } from '../../../core/model/topic.ts'
@@ -28,7 +28,7 @@ const toTopic: MessagePolicy = { onUnread: 'broadcast', delivery: 'all', retainM
 
 const over = { append: [ending('succeeded')], status: 'succeeded' } as const
 
-/** A message in the name of a queue, which goes on to that queue if its run does not read it. */
+/** A message under the name of a queue, which is passed on to that queue if its run does not read it. */
 function job({ message }: ContractBench, runId: string, changes: Partial<NewMessage> = {}): NewMessage {
   return message(runId, { kind: 'topic-signal', name: jobs.name, policy: toQueue, data: '"job"', ...changes })
 }
@@ -60,7 +60,7 @@ const givenUpAtEveryEnd = endPaths.map((way): ContractCase => ({
 export const unreadMessageCases: readonly ContractCase[] = [
   ...givenUpAtEveryEnd,
   {
-    name: 'what lies in the mailbox of a run that nobody began in time is given up with it',
+    name: 'the messages of a run that no worker began in time are settled with its end',
     async run(bench) {
       const { id } = await bench.start({ expiresInMs: 1_000 })
       const letter = bench.message(id, { policy: dead })
@@ -178,7 +178,7 @@ export const unreadMessageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'what is passed on and nobody waits for is kept for the next who does',
+    name: 'a message that is passed on while no run waits is kept for the next one that does',
     async run(bench) {
       const held = await bench.hold()
       await bench.store.deliver([job(bench, held.runId, { data: '"a"' }), job(bench, held.runId, { data: '"b"' })])
@@ -244,7 +244,7 @@ export const unreadMessageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'ends and refusals that a run has not read are of interest to nobody else',
+    name: 'unread ends and refusals are dropped with their run',
     async run(bench) {
       await bench.start({ key: 'taken' })
       const held = await bench.hold()
@@ -270,7 +270,7 @@ export const unreadMessageCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a message with a policy to a removed run finds nobody',
+    name: 'a message with a policy to a removed run finds no run',
     async run(bench) {
       const id = await failedRun(bench)
       controlled(await bench.control(id, ask.remove), 'done')

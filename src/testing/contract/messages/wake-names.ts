@@ -1,5 +1,5 @@
-// A run that waits says which messages it wants. Those wake it, or keep it from resting; any other lies in its mailbox and
-// touches nothing, however many there are.
+// A parked run names the messages that it wants. Those wake it, or keep it from parking; any other stays in its mailbox
+// without effect, however many there are.
 
 import assert from 'node:assert/strict'
 import type { Transition } from '../../../core/model/transition.ts'
@@ -109,7 +109,7 @@ export const wakeNameCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'the end of a run and what a topic has for it wake who waits for that, and nobody who waits for something else',
+    name: 'the end of a run and a broadcast wake the runs that wait for them, and no others',
     async run({ hold, park, commit, deliver, broadcast, run }) {
       const [ends, waits, sleeps] = [await hold(), await hold(), await hold()]
       const topic = { name: 'jobs', delivery: 'all', retainMs: 0 } as const

@@ -1,5 +1,5 @@
-// Runs that are started by another one: they begin to exist in its commit or not at all, it is told of their end or that
-// they could not be, and they end with it if they were bound to.
+// Runs that are started by another one: its commit creates them or they do not exist, it is notified of their end or
+// refusal, and they are cancelled with it if they are bound to it.
 
 import assert from 'node:assert/strict'
 import type { ChildStart } from '../../../core/model/transition.ts'
@@ -49,7 +49,7 @@ const refusals: readonly {
 ]
 
 const refusedWithTheirParent = refusals.map(({ name, refuse }): ContractCase => ({
-  name: `a transition that ${name} starts nobody`,
+  name: `a transition that ${name} starts no run`,
   async run(bench) {
     const parent = await bench.hold({ key: 'mine' })
     const child = bench.child(parent.runId)
@@ -61,7 +61,7 @@ const refusedWithTheirParent = refusals.map(({ name, refuse }): ContractCase => 
   },
 }))
 
-/** What a child may need for itself and not get. */
+/** The ids and keys that a child may need and not get. */
 const takenThings = [
   { taken: 'key', has: { key: 'k' } },
   { taken: 'idempotency-key', has: { idempotencyKey: 'k' } },
@@ -142,7 +142,7 @@ export const childCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a child that nobody awaits and nothing binds tells nobody of its end',
+    name: 'a child that is neither awaited nor bound notifies no run of its end',
     async run(bench) {
       const parent = await bench.hold()
       const child = bench.child(parent.runId, {}, { awaited: false, onParentEnd: 'abandon' })
@@ -224,7 +224,7 @@ export const childCases: readonly ContractCase[] = [
   },
   ...refusedWithTheirParent,
   {
-    name: 'a commit that started children and is sent again starts nobody and refuses nobody',
+    name: 'a commit that started children and is sent again starts no run and refuses none',
     async run(bench) {
       await bench.start({ key: 'taken' })
       const parent = await bench.hold()

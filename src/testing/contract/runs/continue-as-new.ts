@@ -1,4 +1,4 @@
-// Beginning anew under the same id: the last entry is the input, and nothing before it is read again.
+// Continuing as new under the same id: the last entry is the input, and no entry before it is read again.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'

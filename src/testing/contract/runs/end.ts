@@ -68,7 +68,7 @@ export const endCases: readonly ContractCase[] = [
       assert.deepEqual([answer.released, answer.inbox], [true, 1])
       const again = await deliver(given)
       assert.deepEqual(again, { outcome: 'queued', repeated: true }, 'the repetition of an accepted message')
-      assert.deepEqual(await mailbox(held.runId), [], 'nobody will read it')
+      assert.deepEqual(await mailbox(held.runId), [], 'no run will read it')
     },
   },
 ]

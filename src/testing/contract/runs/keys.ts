@@ -1,4 +1,4 @@
-// Keys: one live run for each business key in its scope, one run for each idempotency key, however many ask at once.
+// Keys: one live run for each business key in its scope, one run for each idempotency key, however many starts race.
 
 import assert from 'node:assert/strict'
 import { keyScopes } from '../../../core/model/key.ts'
@@ -14,7 +14,7 @@ async function startOne({ store }: ContractBench, run: NewRun): Promise<Started>
   return answer
 }
 
-/** Starts as many at once, and sees that one run came of it, which all are answered with. */
+/** Makes this many starts at once, and checks that they create one run, which all of them return. */
 async function race(bench: ContractBench, changes: Partial<NewRun>, taken: Started['taken']): Promise<void> {
   const rivals = Array.from({ length: 50 }, () => bench.newRun(changes))
   const answers = await atOnce(rivals.length, (index) => startOne(bench, rivals[index] as NewRun))

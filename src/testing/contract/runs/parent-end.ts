@@ -1,4 +1,4 @@
-// What becomes of children when the run that started them ends: those that are bound to it are cancelled in the same commit.
+// Children when their parent ends: those that are bound to it are cancelled in the same commit.
 
 import assert from 'node:assert/strict'
 import type { ChildStart } from '../../../core/model/transition.ts'
@@ -10,7 +10,7 @@ import { outbound } from '../exchanges.ts'
 import * as ask from '../requests.ts'
 import { kindsOf, controlled } from '../requests.ts'
 
-/** A run that has started these and is held, and those. */
+/** A held run that has started these children, and the children. */
 async function parentOf(bench: ContractBench, starts: (parentId: string) => readonly ChildStart[]): Promise<Held> {
   const parent = await bench.hold()
   await bench.commit(parent, { append: [waiting()], outbound: outbound({ starts: starts(parent.runId) }) })
@@ -52,7 +52,7 @@ const cancelledByEveryEnd = endPaths.map((way): ContractCase => ({
   },
 }))
 
-/** What a bound child may be doing when its parent ends, and what becomes of it. */
+/** The state of a bound child when its parent ends, and its state afterwards. */
 const situations: readonly {
   readonly name: string
   readonly bring: (bench: ContractBench, child: string) => Promise<unknown>
@@ -135,11 +135,11 @@ export const parentEndCases: readonly ContractCase[] = [
       assert.equal((await bench.run(grandchild.run.id)).status, 'pending')
       const { runs } = await bench.claim({ session: 'undoer' })
       const claimed = runs.find(({ id }) => id === child.run.id)
-      assert.ok(claimed, 'somebody may perform its undo work')
+      assert.ok(claimed, 'a worker may perform its undo work')
       const undoer = { runId: claimed.id, lease: { session: 'undoer', token: claimed.token }, seq: claimed.seq }
       await bench.commit(undoer, { append: [ending('cancelled')], status: 'cancelled' })
       const { status, controlRequest } = await bench.run(grandchild.run.id)
-      assert.deepEqual([status, controlRequest?.kind], ['cancelling', 'cancel'], 'somebody had claimed it')
+      assert.deepEqual([status, controlRequest?.kind], ['cancelling', 'cancel'], 'a worker had claimed it')
     },
   },
   {
@@ -165,7 +165,7 @@ export const parentEndCases: readonly ContractCase[] = [
         const [ofParent, ofChild] = isParentFirst ? answers : answers.toReversed()
         assert.equal(succeeded(ofParent).released, true)
         const { status } = await bench.run(child.id)
-        // Whichever came first: a child that is being cancelled cannot succeed.
+        // In either order: a child that is being cancelled cannot succeed.
         assert.equal(status, ofChild?.outcome === 'committed' ? 'succeeded' : 'cancelling')
         controlled(await bench.control(parent.runId, ask.remove), 'done')
         if (status === 'cancelling') await bench.control(child.id, ask.cancelNow)

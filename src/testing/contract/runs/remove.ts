@@ -1,4 +1,4 @@
-// Removal: a run is gone for everybody who works or looks, and still there for who knows its id.
+// Removal: workers and lists no longer see the run, and it can still be read by its id.
 
 import assert from 'node:assert/strict'
 import { draftOf, ids, type ContractBench, type Held } from '../bench.ts'
@@ -113,7 +113,7 @@ export const removeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a message to a removed run finds nobody, and one that was accepted before is still known',
+    name: 'a message to a removed run finds no run, and one that was accepted before is still known',
     async run({ hold, park, control, deliver, message, run, mailbox }) {
       const held = await hold()
       const known = message(held.runId)
@@ -148,7 +148,7 @@ export const removeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever waits for a run that is removed before it ended is told that it is not there, and its children stop',
+    name: 'a run that waits for one that is removed before its end is told that it does not exist, and the children stop',
     async run(bench) {
       const { hold, park, commit, newRun, control, run, mailbox } = bench
       for (const isParked of [true, false]) {
@@ -167,7 +167,7 @@ export const removeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'whoever begins to wait for a run that was removed before it ended is told at once that it is not there',
+    name: 'a run that begins to wait for one that was removed before its end is told at once that it does not exist',
     async run(bench) {
       const { hold, park, control, mailbox } = bench
       for (const isParked of [true, false]) {

@@ -1,4 +1,4 @@
-// Letting a failed run go on, and repairing its journal on the way. The only way out of an end stands in the journal.
+// Retrying a failed run, and repairing its journal. The only way out of an end is recorded in the journal.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'

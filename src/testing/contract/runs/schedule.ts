@@ -1,4 +1,4 @@
-// A holder gives its run back for later: pending again, at a time that it says.
+// A holder gives its run back for later: pending again, due at a given time.
 
 import assert from 'node:assert/strict'
 import type { Run } from '../../../core/model/run.ts'
@@ -12,7 +12,7 @@ export function dueOrder(a: Run, b: Run): number {
   return b.priority - a.priority || (a.due ?? 0) - (b.due ?? 0) || (a.id < b.id ? -1 : 1)
 }
 
-/** Gives a run back with this due time, and sees that it is claimed exactly then. */
+/** Gives a run back with this due time, and checks that it is claimed exactly then. */
 export async function expectDue(
   { clock, hold, commit, park, run, claim }: ContractBench,
   status: 'pending' | 'waiting',

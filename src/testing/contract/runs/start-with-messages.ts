@@ -1,4 +1,4 @@
-// A run that begins with mail: it has it from the first moment, once, and only if it came into being.
+// A run that starts with messages: it has them from the first moment, once, and only if it was created.
 
 import assert from 'node:assert/strict'
 import { ids } from '../bench.ts'

@@ -1,4 +1,4 @@
-// How a run comes into being: once, whatever is lost on the way.
+// Starting a run: exactly once, even if answers are lost.
 
 import assert from 'node:assert/strict'
 import { atOnce, ids } from '../bench.ts'
@@ -148,7 +148,7 @@ export const startCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'an eager start is leased to its caller in the same insert, and nobody else can claim it',
+    name: 'an eager start is leased to its caller in the same insert, and no other session can claim it',
     async run({ store, newRun, claim }) {
       const [answer] = await store.start([newRun({ lease: { session: 'me', token: 1 } })])
       assert.equal(answer?.created, true)

@@ -1,4 +1,4 @@
-// What a run has to undo. Failing with something to undo is not the end yet, and undo work has no bound on its time.
+// Undo work. A run that fails with steps to undo has not ended yet, and undo work has no timeout.
 
 import assert from 'node:assert/strict'
 import type { Draft } from '../../../core/model/entry.ts'
@@ -41,7 +41,7 @@ export const undoCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a run that is over time while nobody holds it, and has something to undo, is pending to undo it, then fails',
+    name: 'a run that times out without a holder, and has something to undo, is pending to undo it, then fails',
     async run(bench) {
       const { clock, park, rescue, run, journal, take, commit } = bench
       const held = await holdUndoable(bench, { timeoutMs: 50 })

@@ -1,4 +1,4 @@
-// Transactions of users: what takes place in one has happened if and only if it was committed.
+// Transactions of users: their calls take effect if and only if the transaction commits.
 
 import assert from 'node:assert/strict'
 import type { Store, StoreTransactions, TransactionStore } from '../../../store.ts'
@@ -7,10 +7,10 @@ import type { ContractCase } from '../contract-case.ts'
 import { step } from '../drafts.ts'
 import { endOf, expectAsleep, expectWoken, on, parkWatching, outbound } from '../exchanges.ts'
 
-/** What a case wants to be rolled back for. */
+/** The error with which a case rolls a transaction back. */
 const enough = new Error('The case rolls back')
 
-/** A store that says so has them. */
+/** A store that declares the capability has them. */
 function transactionsOf(store: Store): StoreTransactions {
   return store as Store & StoreTransactions
 }
@@ -115,7 +115,7 @@ export const userTransactionCases: readonly ContractCase[] = [
       )
       await assert.rejects(hanging, wantsRollback)
       assert.deepEqual(await store.get([fresh.id]), [undefined])
-      // What the function still tries is refused, also while somebody else's transaction is open.
+      // Later calls of the function are refused, also while another transaction is open.
       const [after, beside] = [newRun(), newRun()]
       await assert.rejects(async () => late?.start([after]))
       await users.transact(async (_handle, within) => {
@@ -143,7 +143,7 @@ export const userTransactionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a transaction whose signal is aborted as it begins comes to its end, and holds up nobody',
+    name: 'a transaction whose signal is aborted as it begins comes to its end, and delays no other call',
     needs: 'transactions',
     async run({ store, start }) {
       const stopping = new AbortController()

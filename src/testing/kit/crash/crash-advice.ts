@@ -1,4 +1,4 @@
-// What a user is told when a trial fails: what happened, what was expected and what came, and what to change.
+// The message of a failed trial: what happened, what was expected, what the result was, and what to change.
 
 import { HoldfastError, isHoldfastError, messageOf } from '../../../core/errors/error.ts'
 import { findingText, type BodyFinding } from '../body-watch.ts'
@@ -8,15 +8,15 @@ import type { TrialPlan } from './trial-plan.ts'
 import type { Trial } from './trial.ts'
 import { inWords } from '../waiting-run.ts'
 
-/** What is wrong with a trial. */
+/** The fault of a trial. */
 export type Fault =
   | { readonly kind: 'during'; readonly error: unknown }
   | { readonly kind: 'not-ended' }
   | { readonly kind: 'keys'; readonly steps: readonly string[] }
   | { readonly kind: 'replay'; readonly finding: ReplayFinding }
-  /** A body does what a replay could not repeat, though none went another way. */
+  /** A body does something that a replay could not repeat, though no replay took another path. */
   | { readonly kind: 'body'; readonly findings: readonly BodyFinding[] }
-  /** It ends otherwise than the test says, also without a crash. */
+  /** It does not end as the test expects, also without a crash. */
   | { readonly kind: 'status'; readonly expected: string; readonly got: string }
   | { readonly kind: 'end'; readonly expected: string; readonly got: string }
   | { readonly kind: 'check'; readonly error: unknown }
@@ -53,15 +53,15 @@ export function unsafe(fault: Fault, trial: Trial<unknown>, around: Surroundings
 function headline(fault: Fault): string {
   switch (fault.kind) {
     case 'during':
-      return 'What happens during the run, as the test says it, failed.'
+      return 'The `during` function of the test failed.'
     case 'not-ended':
       return 'It did not come to its end.'
     case 'keys':
       return 'A step did not keep its idempotency key.'
     case 'replay':
-      return 'Its body goes another way when it is replayed.'
+      return 'Its body takes another path when it is replayed.'
     case 'body':
-      return 'A body does what a replay could not repeat.'
+      return 'A body does something that a replay could not repeat.'
     case 'status':
       return 'It ended otherwise than the test expects.'
     case 'end':
@@ -98,7 +98,7 @@ function evidence(fault: Fault, { waiting, t, commits }: Trial<unknown>): readon
 }
 
 function replayEvidence({ run, replayed, reads }: ReplayFinding): readonly string[] {
-  const looks = reads.map(({ what, place }) => `The body looks at ${what}${place === null ? '' : `, at ${place}`}`)
+  const looks = reads.map(({ what, place }) => `The body reads ${what}${place === null ? '' : `, at ${place}`}`)
   if (replayed.outcome === 'drift') {
     const { recorded, found } = replayed.drift
     const asks = found.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : `, at ${place}`}`)
@@ -133,14 +133,14 @@ function shownValue(value: unknown): string {
 
 function repetition({ step, isUndo, times, hasReadKey }: Repeated): string {
   const who = isUndo ? `The undo of step "${step}"` : `Step "${step}"`
-  const key = hasReadKey ? 'It looked at its idempotencyKey.' : 'It never looked at its idempotencyKey.'
+  const key = hasReadKey ? 'It read its idempotencyKey.' : 'It never read its idempotencyKey.'
   return `${who} did its work ${times} times, because the first result was not recorded. ${key}`
 }
 
 function advice(fault: Fault, trial: Trial<unknown>, repeated: readonly Repeated[]): string {
   switch (fault.kind) {
     case 'during':
-      return 'look at the error, and at what `during` rests on: after a crash a run may be elsewhere than usual.'
+      return 'look at the error, and at the assumptions of `during`: after a crash a run may be at another point than usual.'
     case 'not-ended':
       return notEndedAdvice(trial)
     case 'keys':
@@ -157,31 +157,31 @@ function advice(fault: Fault, trial: Trial<unknown>, repeated: readonly Repeated
 }
 
 const replayAdvice =
-  'what the body does may depend on its input and on what its calls of ctx returned, and on nothing else. Take chance and time ' +
-  'from ctx.random(), ctx.uuid() and ctx.now(), put what looks at the world into a step, and keep no state outside of the ' +
-  'function: no variable of the module, and nothing of ctx.services that changes.'
+  'the body may depend on its input and on the results of its calls of ctx, and on nothing else. Take random values and time ' +
+  'from ctx.random(), ctx.uuid() and ctx.now(), put code that reads the outside world into a step, and keep no state outside ' +
+  'of the function: no variable of the module, and nothing of ctx.services that changes.'
 
 function repeatedAdvice(repeated: readonly Repeated[]): string {
   const names = repeated.map(({ step }) => `"${step}"`).join(', ')
   const careless = repeated.some(({ hasReadKey }) => !hasReadKey)
   const how = careless
-    ? 'give its idempotencyKey to what it calls (`({ idempotencyKey }) => bank.charge(…, { idempotencyKey })`), or make it ' +
-      'look before it acts.'
-    : 'it has its idempotencyKey, but what it calls does not heed it: that must do its work once for each key, and answer ' +
-      'the second time as the first. Or make the step look before it acts.'
-  return `a process may die after a step has done its work and before anybody knows, and then the step is run again. For ${names}: ${how}`
+    ? 'pass its idempotencyKey to the service that it calls (`({ idempotencyKey }) => bank.charge(…, { idempotencyKey })`), or ' +
+      'make it check before it acts.'
+    : 'it reads its idempotencyKey, but the service that it calls ignores it: the service must do its work once for each key, and ' +
+      'return the first answer again. Or make the step check before it acts.'
+  return `a process may die after a step has done its work and before that is recorded, and then the step is run again. For ${names}: ${how}`
 }
 
 function otherAdvice({ plan }: Trial<unknown>): string {
   if (isReordered(plan)) {
     return (
-      'the result depends on which of the parallel steps finishes first. If it must not, use what Promise.all returns, which ' +
-      'is in the order of its list. If it may, pass sameOutput: false, and say in `check` what must hold.'
+      'the result depends on which of the parallel steps finishes first. If it must not, use the array that Promise.all ' +
+      'returns, which is in the order of its list. If it may, pass sameOutput: false, and say in `check` what must hold.'
     )
   }
   return (
-    'look at what the run does besides its steps: every effect belongs into a step, and what `during` does must fit a run that ' +
-    'goes on later than usual. If the output may differ, pass sameOutput: false, and say in `check` what must hold.'
+    'look at what the run does besides its steps: every effect belongs in a step, and `during` must fit a run that ' +
+    'continues later than usual. If the output may differ, pass sameOutput: false, and say in `check` what must hold.'
   )
 }
 
@@ -195,10 +195,10 @@ function notEndedAdvice({ waiting }: Trial<unknown>): string {
   const sent = all.find(({ kind }) => kind === 'signal' || kind === 'topic')
   if (sent !== undefined && 'name' in sent) {
     const how = sent.kind === 'signal' ? `run.signal('${sent.name}', …)` : `t.broadcast(topic, …)`
-    return `nobody sent ${sent.kind} "${sent.name}". Send it during the run: during: async (t, run) => { await t.drain(); await ${how} }.`
+    return `the test did not send ${sent.kind} "${sent.name}". Send it during the run: during: async (t, run) => { await t.drain(); await ${how} }.`
   }
   if (all.some(({ kind }) => kind === 'token')) {
-    return 'nobody completed its token. Do it during the run: during: async (t) => { await t.complete(token, …) }.'
+    return 'the test did not complete its token. Do it during the run: during: async (t) => { await t.complete(token, …) }.'
   }
   if (all.some(({ kind }) => kind === 'resume')) return replayAdvice
   if (all.some(({ kind }) => kind === 'step')) return 'let the step return, or give it a timeout.'

@@ -1,9 +1,9 @@
-// `crashEverywhere`: lets the process that performs a workflow die at every point at which that could make a difference, and
-// parallel steps finish in every order, and asks each time for the same end.
+// `crashEverywhere`: crashes the process that performs a workflow at every point at which that could make a difference, lets
+// parallel steps finish in every order, and expects the same end each time.
 //
-// A process makes a difference to others only by what it commits. So it dies of every commit twice: just before it takes effect,
-// when all that led to it has happened and nobody will ever know; and just after, when its answer is lost. The trials come with
-// the simplest first, so that the first that fails is the one to show.
+// A process affects others only by its commits. So it dies at every commit twice: just before it takes effect, when the work
+// that led to it has happened without a record; and just after, when its answer is lost. The simplest trials come first, so
+// that the first failure is the one to show.
 
 import type { Definition, TypedDefinition } from '../../../core/definition/definition.ts'
 import type { Duration } from '../../../core/definition/duration.ts'
@@ -27,11 +27,11 @@ type Services = NonNullable<HoldfastOptions['services']>
 /** How a trial ended. */
 export interface CrashOutcome<Output, World> {
   readonly status: RunStatus
-  /** What the run returned, if it succeeded. */
+  /** The output of the run, if it succeeded. */
   readonly output: Output | undefined
-  /** What it failed with, if it did. */
+  /** The error of the run, if it failed. */
   readonly error: unknown
-  /** What `services` made for this trial. */
+  /** The result of `services` for this trial. */
   readonly services: World
   readonly attempts: readonly StepAttempt[]
   /** What was different in this trial, in words. */
@@ -40,11 +40,11 @@ export interface CrashOutcome<Output, World> {
 }
 
 export interface CrashEverywhereOptions<Output, World> extends Pick<TestOptions, KitOption> {
-  /** What the workflow needs of the world, made anew for every trial: fakes that remember what was done to them. */
+  /** The services of the workflow, created again for every trial: fakes that record their calls. */
   readonly services?: () => World
-  /** What happens from outside while the run goes on: signals, completions, time. Every trial begins it anew. */
+  /** Events from outside during the run: signals, completions, time. Called in every trial. */
   readonly during?: (t: WorkflowTest, run: RunHandle<Output>) => unknown
-  /** What must hold however the run came to its end. It says no by throwing. @default nothing but the same end */
+  /** Checks the result of every trial; fails it by throwing. @default only the end is compared */
   readonly check?: (outcome: CrashOutcome<Output, World>) => unknown
   /** Other workflows that take part, as children for example. */
   readonly workflows?: readonly Definition[]
@@ -54,16 +54,17 @@ export interface CrashEverywhereOptions<Output, World> extends Pick<TestOptions,
   readonly ends?: TerminalStatus
   /** Whether every trial must end with the same output. @default true */
   readonly sameOutput?: boolean
-  /** At most so many trials; the report says if there would be more. @default 2,000 */
+  /** The most trials; the report says if there would be more. @default 2,000 */
   readonly most?: number
   /** How much time may pass in a trial. @default '1000 days' */
   readonly atMost?: Duration
   /** How often the journals of a trial are replayed against their bodies. @default 4 */
   readonly replays?: number
-  /** What chance makes of it. @default 1 */
+  /** The random seed. @default 1 */
   readonly seed?: number
   /**
-   * What becomes of a body that does what a replay could not repeat, also if every trial comes to the same end; as in `createTest`.
+   * The reaction to a body that does something that a replay could not repeat, even if every trial comes to the same end; as
+   * in `createTest`.
    * @default 'error'
    */
   readonly bodyChecks?: BodyChecks
@@ -73,13 +74,13 @@ export interface CrashEverywhereOptions<Output, World> extends Pick<TestOptions,
 
 export interface CrashReport {
   readonly trials: number
-  /** How many commits the run takes: the process died of each, before it took effect and after. */
+  /** How many commits the run takes: the process died at each, before it took effect and after. */
   readonly boundaries: number
   /** In how many orders parallel steps finished. */
   readonly orders: number
-  /** What was not tried, because of `most`; null if everything was. */
+  /** The trials that were left out because of `most`, in words; null if none. */
   readonly cut: string | null
-  /** Steps that did their work again after a crash without ever having looked at their idempotency key. */
+  /** Steps that did their work again after a crash without ever reading their idempotency key. */
   readonly withoutKey: readonly string[]
 }
 
@@ -108,8 +109,8 @@ const optionNames = [
 ]
 
 /**
- * Performs a workflow again and again, and lets its process die at every commit; rejects with CRASH_UNSAFE, and with what to
- * change, if it does not always come to the same end.
+ * Performs a workflow repeatedly, and crashes its process at every commit; rejects with CRASH_UNSAFE, and with a remedy, if
+ * it does not always come to the same end.
  *
  * @example
  * await crashEverywhere(checkout, { total: 99 }, {
@@ -126,10 +127,10 @@ export async function crashEverywhere<Input, Output, World extends Services = Se
   return new Exploration(workflow as TypedDefinition<never, Output>, input, options).explore()
 }
 
-/** A run without a crash that commits more often than this has no end that anybody would wait for. */
+/** A run without a crash that commits more often than this is assumed not to end. */
 const mostCommits = 10_000
 
-/** What a trial leaves behind once its world has ended. */
+/** The result of a trial after its world has ended. */
 interface Tried {
   readonly end: string
   readonly choices: readonly Choice[]
@@ -174,7 +175,7 @@ class Exploration<Output, World extends Services> {
   }
 
   async explore(): Promise<CrashReport> {
-    // Once for all trials: what is replaced of the process is put back when nobody holds it.
+    // Once for all trials: replaced globals are restored when the last user releases them.
     const release = holdAmbient()
     try {
       return await this.tryEverything()
@@ -198,7 +199,7 @@ class Exploration<Output, World extends Services> {
     return this.report(usual, 1 + orders.tried.length, this.cutOf(orders, left))
   }
 
-  /** Chance must not decide what comes of it, or nothing could be compared. */
+  /** The end must not depend on randomness, or trials could not be compared. */
   private async tryAgain(usual: Tried): Promise<void> {
     const plan = { seed: this.subject.seed + 1 }
     const { end } = await this.try(plan, null)
@@ -209,15 +210,15 @@ class Exploration<Output, World extends Services> {
         `Workflow "${this.subject.workflow.type}" ends otherwise from one run to the next, though no process died.`,
         `Once: ${usual.end}`,
         `Then: ${end}`,
-        'What to change: let the fakes in `services` answer the same in every trial. If the output holds something of chance, ' +
-          'such as an id or what ctx.random() and ctx.uuid() gave, leave it out, or pass sameOutput: false, and say in ' +
+        'What to change: let the fakes in `services` answer the same in every trial. If the output holds a random value, ' +
+          'such as an id or a result of ctx.random() or ctx.uuid(), leave it out, or pass sameOutput: false, and say in ' +
           '`check` what must hold.',
       ].join('\n'),
       { details: { fault: 'chance', only: plan, expected: usual.end, got: end } },
     )
   }
 
-  /** Every order in which parallel steps can finish, for half of what may be tried. */
+  /** Every order in which parallel steps can finish, for at most half of the trials. */
   private async tryOrders(usual: Tried): Promise<Orders> {
     const tried: { order: readonly number[]; commits: number }[] = []
     const most = this.trials + Math.ceil((this.most - this.trials) / 2)
@@ -255,7 +256,7 @@ class Exploration<Output, World extends Services> {
     const { thrown, end, replay, view } = trial
     if (thrown !== null) return { kind: 'during', error: thrown.error }
     const { ends = 'succeeded' } = this.options
-    // Nothing that is replayed knows of a workflow that nobody here knows.
+    // If the test lacks a workflow, its replays lack it, too: that difference is not a finding.
     const isIncomplete = isHoldfastError(view.error, 'WORKFLOW_UNKNOWN')
     if (replay !== null && !isIncomplete) return { kind: 'replay', finding: replay }
     if (trial.findings.length > 0) {
@@ -279,7 +280,7 @@ class Exploration<Output, World extends Services> {
     }
   }
 
-  /** Each once, in whatever trial it is found. */
+  /** Each finding once, over all trials. */
   private warnOfAll(findings: readonly BodyFinding[]): void {
     for (const finding of findings) {
       const text = findingText(finding)

@@ -1,4 +1,4 @@
-// A trial in words that a user understands: where the process died, in which order steps finished, which of them ran twice.
+// A trial in words: where the process died, in which order steps finished, which of them ran twice.
 
 import type { Draft } from '../../../core/model/entry.ts'
 import type { StepAttempt } from '../attempts.ts'
@@ -8,17 +8,17 @@ import type { CommitNote, Trial } from './trial.ts'
 /** What was different about a trial. `usual` is how many commits the run takes when no process dies. */
 export function storyOf({ plan, commits, finished }: TrialFacts, usual: number): string {
   const parts: string[] = []
-  if (plan.replayed === true) parts.push('no run stayed in memory while it waited: each was replayed when it went on')
+  if (plan.replayed === true) parts.push('no run stayed in memory while it waited: each was replayed when it continued')
   if (isReordered(plan)) parts.push(`steps finished in the order ${finished.map((step) => `"${step}"`).join(', ')}`)
   if (plan.crash === 'every-commit') parts.push('the process died after every single commit')
   else if (plan.crash !== undefined) parts.push(deathStory(plan.crash, commits, usual))
   return parts.length === 0 ? 'nothing went wrong, and no process died' : parts.join(', and ')
 }
 
-/** What a story is made of. */
+/** The facts of a story. */
 type TrialFacts = Pick<Trial<unknown>, 'plan' | 'commits' | 'finished'>
 
-/** Tells whether another step was let go on first than the one that began first. */
+/** Tells whether a step other than the one that began first was released first. */
 export function isReordered({ order = [] }: TrialPlan): boolean {
   return order.some((taken) => taken > 0)
 }
@@ -31,7 +31,7 @@ function deathStory(
   const drafts = (commits[commit - 1]?.transitions ?? []).flatMap(({ append }) => append)
   const place = `at commit ${commit} of ${usual}`
   const what = [...new Set(drafts.map(wordsFor))].filter((words) => words !== '')
-  const text = what.length === 0 ? 'the run was let go' : what.join(' and ')
+  const text = what.length === 0 ? 'the run was released' : what.join(' and ')
   if (when === 'after') return `the process died right after it was recorded that ${text}, ${place}`
   const onlyStep = drafts.find(({ kind }) => kind === 'step-succeeded')
   return onlyStep === undefined
@@ -54,7 +54,7 @@ function wordsFor({ kind, name }: Draft): string {
     case 'woken':
       return `the wait "${name}" was over`
     case 'continued':
-      return 'the run began anew'
+      return 'the run continued as new'
     case 'undone':
       return `step "${name}" had been undone`
     case 'succeeded':
@@ -74,7 +74,7 @@ export interface Repeated {
   readonly step: string
   readonly isUndo: boolean
   readonly times: number
-  /** It has looked at its idempotency key at least once. */
+  /** It has read its idempotency key at least once. */
   readonly hasReadKey: boolean
 }
 

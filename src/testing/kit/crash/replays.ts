@@ -1,9 +1,10 @@
-// Shows the bodies of a trial their journals again, several times, each under another clock and with another chance of the
-// machine: whatever a body does differently, it would have done differently after a crash.
+// Replays the journals of a trial against their bodies, several times, each with another clock and other random numbers: a
+// body that behaves differently now would have done so after a crash.
 
 import type { Definition } from '../../../core/definition/definition.ts'
 import { randomFraction, type Turns } from '../../../core/runtime/ports.ts'
 import type { Run } from '../../../core/model/run.ts'
+import { loadEntries } from '../../../engine/store/journal-pages.ts'
 import { replayRun, type ReplayResult } from '../../../engine/replay/replay-run.ts'
 import { systemPorts } from '../../../system.ts'
 import { silentLogger } from '../../logger.ts'
@@ -11,14 +12,13 @@ import { createSeededRandom } from '../../seeded-random.ts'
 import { createVirtualClock } from '../../virtual-clock.ts'
 import { holdAmbient, type AmbientScope, type AmbientUse } from '../ambient.ts'
 import { bodiesIn } from '../body-watch.ts'
-import { journalOf } from '../waiting-run.ts'
 import type { World } from '../world.ts'
 
-/** A body that does not go the way of its journal. */
+/** A body that does not follow its journal. */
 export interface ReplayFinding {
   readonly run: Run
   readonly replayed: Exclude<ReplayResult, { outcome: 'same' }>
-  /** Where the body looked at the clock and the chance of the machine. */
+  /** Where the body read the clock or random numbers of the machine. */
   readonly reads: readonly AmbientUse[]
 }
 
@@ -28,10 +28,10 @@ export interface JournalReplayOptions {
   readonly times: number
 }
 
-/** How long a body that awaits something real is waited for before time passes: whoever replays cannot see what it awaits. */
+/** How long a body that awaits real work is awaited before time passes: a replay cannot see what it awaits. */
 const graceMs = 50
 
-/** The first of the runs whose body goes another way; null if all of them keep to their journals. */
+/** The first run whose body takes another path; null if all follow their journals. */
 export async function replayAll(
   world: World,
   runs: readonly Run[],
@@ -69,7 +69,7 @@ async function replayOften(
 const strideMs = 31 * 3_600_000 + 13 * 60_000 + 7_001
 const mostReads = 100
 
-/** Another clock and another chance than for the `number` before. Whoever looks at them is noted with the place. */
+/** Another clock and other random numbers than for the previous `number`. Each read is recorded with its place. */
 function otherAmbient(number: number, startMs: number, reads: AmbientUse[]): AmbientScope {
   return {
     now: () => startMs + number * strideMs,
@@ -81,7 +81,7 @@ function otherAmbient(number: number, startMs: number, reads: AmbientUse[]): Amb
   }
 }
 
-/** The first number is near 0 and near 1 by turns: most branches ask for no more than that. */
+/** The first number is near 0 and near 1 by turns, which is enough for most branches. */
 function chance(number: number): () => number {
   const random = createSeededRandom(number)
   let isFirst = true
@@ -94,7 +94,7 @@ function chance(number: number): () => number {
   }
 }
 
-/** What a body finds around it. */
+/** The surroundings of a body. */
 interface Replaying {
   readonly services: unknown
   readonly ambient: AmbientScope
@@ -106,7 +106,7 @@ async function replay(
   run: Run,
   { services, ambient }: Replaying,
 ): Promise<ReplayResult> {
-  const entries = await journalOf(world.store, run)
+  const entries = await loadEntries(world.store, run.id, run.base - 1)
   let answer: ReplayResult | null = null
   let taken = 0
   const silent = async (): Promise<void> => {

@@ -1,5 +1,5 @@
-// What is tried: where the process dies, in which order parallel steps finish, and whether runs are replayed whenever they go
-// on. A plan says all that a trial depends on, so that it can be repeated.
+// The plan of a trial: where the process dies, in which order parallel steps finish, and whether runs are replayed whenever
+// they continue. A plan holds everything that a trial depends on, so that it can be repeated.
 
 import { HoldfastError } from '../../../core/errors/error.ts'
 import { checkOptions, shown } from '../../../core/text/suggest.ts'
@@ -7,22 +7,22 @@ import { checkOptions, shown } from '../../../core/text/suggest.ts'
 /** One trial of `crashEverywhere`. */
 export interface TrialPlan {
   /**
-   * The process dies of this commit, just before it takes effect or just after, when its answer is lost; or after every
+   * The process dies at this commit, just before it takes effect or just after, when its answer is lost; or after every
    * commit. @default it does not die
    */
   readonly crash?: { readonly commit: number; readonly when: 'before' | 'after' } | 'every-commit'
   /**
-   * Which of the parallel steps that are done comes next, whenever there is a choice: 0 is the one that began first.
+   * Which of the finished parallel steps comes next, whenever there is a choice: 0 is the one that began first.
    * @default always 0
    */
   readonly order?: readonly number[]
-  /** No run stays in memory while it waits: each is replayed when it goes on. @default false */
+  /** No run stays in memory while it waits: each is replayed when it continues. @default false */
   readonly replayed?: boolean
-  /** What chance makes of it. @default that of the whole call */
+  /** The random seed. @default that of the whole call */
   readonly seed?: number
 }
 
-/** A choice that was made in a trial: one of so many. */
+/** A choice that was made in a trial, and the number of alternatives. */
 export interface Choice {
   readonly taken: number
   readonly of: number

@@ -1,10 +1,11 @@
-// One trial: a world of its own, in which the run is started, somebody outside does what they do, the process dies where the
-// plan says, and time passes until the run has ended or waits for nobody. What is left is there to be judged.
+// One trial: a separate world, in which the run is started, `during` acts from outside, the process dies where the plan
+// says, and time passes until the run has ended or only an outside call can move it. The caller judges the result.
 
 import type { Definition, TypedDefinition } from '../../../core/definition/definition.ts'
 import type { Duration } from '../../../core/definition/duration.ts'
 import type { Transition } from '../../../core/model/transition.ts'
 import { isTerminal, type Run } from '../../../core/model/run.ts'
+import { lastEntryRequests, loadEntries } from '../../../engine/store/journal-pages.ts'
 import type { RunView } from '../../../client/read/run-view.ts'
 import type { RunHandle } from '../../../client/run-handle.ts'
 import type { StartOptions } from '../../../client/start/start-options.ts'
@@ -13,15 +14,15 @@ import type { BodyChecks, BodyFinding } from '../body-watch.ts'
 import { testOf, type TestOptions, type WorkflowTest } from '../create-test.ts'
 import { replayAll, type ReplayFinding } from './replays.ts'
 import type { Choice, TrialPlan } from './trial-plan.ts'
-import { journalOf, type WaitingRun } from '../waiting-run.ts'
+import type { WaitingRun } from '../waiting-run.ts'
 import type { Death } from '../worker-process.ts'
 import { World } from '../world.ts'
 
-/** The options of a test that mean the same in a trial. */
+/** The options of a test that apply to a trial, too. */
 export type KitOption =
   'store' | 'transaction' | 'transactions' | 'codec' | 'offload' | 'patience' | 'untilInterval' | 'logger'
 
-/** What is tried, in every trial anew. */
+/** The subject of every trial. */
 export interface Subject<Output, Services> {
   readonly workflow: TypedDefinition<never, Output>
   readonly workflows: readonly Definition[]
@@ -38,7 +39,7 @@ export interface Subject<Output, Services> {
   readonly bodyChecks: BodyChecks
 }
 
-/** A commit of the process, or one that it died of. */
+/** A commit of the process, or one at which it died. */
 export interface CommitNote {
   readonly transitions: readonly Transition[]
   readonly death: Death
@@ -57,19 +58,19 @@ export interface Trial<Services> {
   readonly finished: readonly string[]
   readonly attempts: readonly StepAttempt[]
   readonly waiting: readonly WaitingRun[]
-  /** How often a run began anew under its id. */
+  /** How often a run continued as new under its id. */
   readonly continuations: number
-  /** What `during` threw. */
+  /** The error of `during`. */
   readonly thrown: { readonly error: unknown } | null
   readonly replay: ReplayFinding | null
-  /** What bodies did that a replay could not repeat. */
+  /** The findings in bodies. */
   readonly findings: readonly BodyFinding[]
 }
 
-/** However a run goes on after each of its commits, it does not need many more of them. */
+/** The most crashes of a trial: a run that loses its process after each commit does not need many more commits. */
 const mostDeaths = 1_000
 
-/** Performs the plan, and lets `judge` look at what came of it before the world ends. */
+/** Performs the plan, and calls `judge` with the result before the world ends. */
 export async function performTrial<Output, Services, Verdict>(
   subject: Subject<Output, Services>,
   plan: TrialPlan,
@@ -149,7 +150,8 @@ async function allRuns({ store }: World): Promise<readonly Run[]> {
 /** The same text for the same end. Of errors only the names and messages count: where they were made does not. */
 async function endOf({ store, payloads }: World, run: Run): Promise<string | null> {
   if (!isTerminal(run.status)) return null
-  const last = (await journalOf(store, run)).at(-1)
+  const [page] = await store.load(lastEntryRequests([run]))
+  const last = page?.entries[0]
   const text = last?.data === undefined || last.data === null ? '' : await payloads.fetch(last.data)
   if (run.status !== 'failed') return `${run.status} ${text}`
   const error: unknown = payloads.decode(text, payloads.place(run.id, last?.seq ?? run.seq, 'failed', null))
@@ -158,6 +160,6 @@ async function endOf({ store, payloads }: World, run: Run): Promise<string | nul
 
 async function countContinuations(world: World): Promise<number> {
   const anew = (await allRuns(world)).filter(({ base }) => base > 1)
-  const journals = await Promise.all(anew.map((run) => journalOf(world.store, { ...run, base: 1 })))
+  const journals = await Promise.all(anew.map(({ id }) => loadEntries(world.store, id)))
   return journals.flat().filter(({ kind }) => kind === 'continued').length
 }

@@ -9,20 +9,20 @@ import {
   type PageLimits,
   type WaitPosition,
 } from '../../../../src/core/model/chore.ts'
-import { firstUnread, firstWaiters, longestFirst } from '../../../../src/core/rules/exchange.ts'
+import { firstUnread, firstWaiters, longestFirst } from '../../../../src/core/rules/messages/exchange.ts'
 import type {
   UnitOfWork,
   MessageDraft,
   UnreadPage,
   WaiterPage,
   WaitRow,
-} from '../../../../src/core/rules/unit-of-work.ts'
+} from '../../../../src/core/rules/messages/unit-of-work.ts'
 import type { Fate, Message } from '../../../../src/core/model/message.ts'
 import type { Run } from '../../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../../src/core/model/topic.ts'
 import { newRun } from '../model/new-run.ts'
 
-export class PlainBooks implements UnitOfWork {
+export class PlainUnitOfWork implements UnitOfWork {
   now = 10_000
   pages: PageLimits = defaultPageLimits
   readonly chores = new Map<string, Chore>()

@@ -234,7 +234,7 @@ describe('a promise that the body forgets to await', () => {
       await two
     })
     const held = await (await rig.start(flow)).begin()
-    expect([await held.status(), warnings(rig)]).toEqual(['failed', []])
+    expect([await held.status(), warnings(rig)]).toEqual(['failed', [`Run ${held.runId} of "stops" failed: 1`]])
   })
 
   it('gives no warning if it was awaited later, alone, in a race, or lost one', async () => {

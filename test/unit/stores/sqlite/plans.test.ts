@@ -38,7 +38,7 @@ import { otherKeysSql } from '../../../../src/stores/sqlite/read/payloads.ts'
 import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
-import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { mailPageSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, nextSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { countQuery, findQuery } from '../../../../src/stores/sqlite/read/find.ts'
 import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
@@ -114,7 +114,7 @@ describe('the plan of', () => {
   })
 
   it.each([
-    ['the first of a mailbox', firstMailSql, 'messages_unread (shard=? AND run_id=?)'],
+    ['a page of a mailbox', mailPageSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
     ['what a run leaves unread', unreadSql, 'messages_unread (shard=? AND run_id=? AND position>?)'],
     ['the oldest of what is unread', oldestSql, 'messages_unread (shard=? AND run_id=?)'],
     ['how much is unread', depthSql, 'messages_unread (shard=? AND run_id=?)'],

@@ -24,7 +24,7 @@ import { takeSql } from '../../../../src/stores/sqlite/write/commit.ts'
 import { dueChoreSql } from '../../../../src/stores/sqlite/write/chores.ts'
 import { deadLetterQuery, settleSql } from '../../../../src/stores/sqlite/read/dead-letters.ts'
 import { knownSql } from '../../../../src/stores/sqlite/write/deliver.ts'
-import { firstMailSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
+import { mailPageSql, namedMailSql } from '../../../../src/stores/sqlite/read/read.ts'
 import { expiredSql, orphansSql, overdueSql, timedOutSql } from '../../../../src/stores/sqlite/write/rescue.ts'
 import { keyHolderSql } from '../../../../src/stores/sqlite/write/rewrite.ts'
 import { migrations } from '../../../../src/stores/sqlite/schema/schema.ts'
@@ -61,7 +61,7 @@ describe('on Turso', () => {
     ['the search for orphans', orphansSql, ['runs_held']],
     ['the search for missed deadlines', overdueSql, ['runs_deadline (shard=? AND deadline<=?)']],
     ['the search for runs that are over time', timedOutSql, ['runs_bound_timeout (shard=? AND timeout_at<=?)']],
-    ['the first of a mailbox', firstMailSql, ['messages_unread (shard=? AND run_id=?)']],
+    ['a page of a mailbox', mailPageSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
     ['what a run leaves unread', unreadSql, ['messages_unread (shard=? AND run_id=? AND position>?)']],
     ['the oldest of what is unread', oldestSql, ['messages_unread (shard=? AND run_id=?)']],
     ['how much is unread', depthSql, ['messages_unread (shard=? AND run_id=?)']],

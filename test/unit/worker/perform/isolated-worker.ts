@@ -22,7 +22,16 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
   /** Whom its process may have to speak for. */
   const watched: string[] = []
   const answers: (Partial<Claimed> | Error)[] = []
-  const state = { isFree: true, mayLease: true, isAlive: true, isLost: false, isBusy: false, beatFails: false }
+  const state = {
+    isFree: true,
+    mayLease: true,
+    isAlive: true,
+    isLost: false,
+    isBusy: false,
+    beatFails: false,
+    /** Settles when all that was left is given back. */
+    gaveBack: Promise.resolve(),
+  }
   const store = {
     claim: ({ limit, isolated }: ClaimRequest): Promise<Claimed> => {
       claims.push({ limit, ...(isolated === undefined ? {} : { isolated }) })
@@ -46,6 +55,7 @@ export function setUp(age = 2 * leaseMs, leaseOf = leaseMs, chance = 0) {
     beginIsolated: (run: Run) => Promise.resolve(void events.push(`begins ${run.id}`)),
     leave: (runId: string) => void events.push(`${runId} is to leave`),
     giveBack: (run: Run) => void events.push(`goes back ${run.id}`),
+    gaveBack: () => state.gaveBack,
   } as unknown as Performer
   const owner = {
     get isFree() {

@@ -23,6 +23,19 @@ describe('a suspect that is due', () => {
     expect(beats).toEqual([{ session: 'me', leaseMs, held, seeksUnknownLeases: false }])
   })
 
+  it('does not begin before the runs that left for its sake are given back: its death would count against them', async () => {
+    const { isolation, clock, answers, state, beats, happened } = setUp()
+    let gaveBack = (): void => undefined
+    state.gaveBack = new Promise((resolve) => (gaveBack = resolve))
+    answers.push({ runs: [suspect] })
+    isolation.onSuspects(0)
+    await clock.advance(100)
+    expect([happened(), beats]).toEqual([['pause'], []])
+    gaveBack()
+    await clock.advance(0)
+    expect([happened(), beats.length]).toEqual([['begins suspect'], 1])
+  })
+
   it('is not asked for before it is due', async () => {
     const { isolation, clock, claims } = setUp()
     isolation.onSuspects(500)

@@ -12,7 +12,7 @@ import { endWithoutFrame } from '../../../../src/worker/perform/last-resort.ts'
 
 const lease: Lease = { session: 'me', token: 1 }
 
-/** Gives a run up that has this journal, read two entries at a time. */
+/** Gives a run up that has this journal. */
 async function ended(journal: readonly object[], given: Partial<Run> = {}, loading?: Error) {
   const entries = journal.map((entry, at) => ({
     seq: at + 1,
@@ -32,8 +32,8 @@ async function ended(journal: readonly object[], given: Partial<Run> = {}, loadi
       load: (requests: readonly LoadRequest[]) => {
         loads.push(...requests)
         if (loading !== undefined) return Promise.reject(loading)
-        const { after } = requests[0] as LoadRequest
-        return Promise.resolve([{ entries: entries.filter(({ seq }) => seq > after).slice(0, 2), messages: [] }])
+        const { after, limit } = requests[0] as LoadRequest
+        return Promise.resolve([{ entries: entries.filter(({ seq }) => seq > after).slice(0, limit), messages: [] }])
       },
     },
     payloads: { encodeFailure: () => '{}', place: () => ({}) },

@@ -4,8 +4,8 @@ import { Parked } from '../../../../src/worker/perform/parked-frames.ts'
 
 const frame = (seq: number | null): Frame => ({
   seq,
-  start: () => Promise.reject(new Error('Not here')),
-  resume: () => Promise.reject(new Error('Not here')),
+  start: () => expect.unreachable(),
+  resume: () => expect.unreachable(),
   applyControl: () => undefined,
   arrived: null,
   isLeaving: false,

@@ -2,9 +2,9 @@
 // wait for everything that was decided about it.
 
 import { describe, expect, it } from 'vitest'
-import { broadcast } from '../../../../../src/core/rules/broadcast.ts'
-import { conclude, unwatch, watch } from '../../../../../src/core/rules/exchange.ts'
-import type { WaitRow } from '../../../../../src/core/rules/unit-of-work.ts'
+import { broadcast } from '../../../../../src/core/rules/messages/broadcast.ts'
+import { conclude, unwatch, watch } from '../../../../../src/core/rules/messages/exchange.ts'
+import type { WaitRow } from '../../../../../src/core/rules/messages/unit-of-work.ts'
 import type { Run } from '../../../../../src/core/model/run.ts'
 import type { Broadcast } from '../../../../../src/core/model/topic.ts'
 import { PostgresUnitOfWork } from '../../../../../src/stores/postgres/exchange/unit-of-work.ts'

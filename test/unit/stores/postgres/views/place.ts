@@ -1,4 +1,4 @@
-// What the tests of the views begin with: a place with the views of a design, and rows in our tables by plain SQL.
+// What the tests of the views begin with: a place with a set of views, and rows in our tables by plain SQL.
 
 import { quoteSchema } from '../../../../../src/stores/postgres/schema/schema-name.ts'
 import { installViews, viewSchema, type ViewName } from '../../../../../src/stores/postgres/views.ts'

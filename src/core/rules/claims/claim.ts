@@ -1,0 +1,109 @@
+// The request and the answer of a claim, which runs it may take, and the row of a claimed run. The order in which it takes
+// them is in `claim-order.ts`.
+
+import { inTurns, dueOrder } from './claim-order.ts'
+import { isTimeOver } from './deadline.ts'
+import { isReadable } from './readable.ts'
+import type { Entry } from '../../model/entry.ts'
+import type { Run } from '../../model/run.ts'
+
+export interface ClaimRequest {
+  /** The claiming session. A session that has ended gets nothing. */
+  readonly session: string
+  /** Which types and versions, and in which order types take turns: the type that was served last is named last. */
+  readonly selectors: readonly ClaimSelector[]
+  readonly limit: number
+  /** Suspects, which may end the process that performs them, and nothing else. @default false */
+  readonly isolated?: boolean
+  /** The keys that the claimer reads with: runs that were last written with another one are passed over. @default any key */
+  readonly keys?: readonly string[]
+}
+
+export interface Selector {
+  readonly type: string
+  readonly version: number
+}
+
+export interface ClaimSelector extends Selector {
+  /** The deadline of each claim of this type. @default null, only the session's heartbeat keeps it */
+  readonly leaseMs?: number | null
+}
+
+export interface Claimed {
+  readonly runs: readonly Run[]
+  /**
+   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded.
+   * A store that has them at hand spares its caller a round trip. @default all must be loaded
+   */
+  readonly fresh?: readonly Fresh[]
+  /** More that match were ready than the limit allowed. */
+  readonly more: boolean
+  /**
+   * When the next run that matches, of any key, and is not due yet comes due by itself; null if there is none. A store may
+   * leave out one that is more than ten seconds away: a worker asks again sooner than that.
+   */
+  readonly nextDue: number | null
+  readonly now: number
+}
+
+/** A run that no worker has begun, and the one entry of its journal. */
+export interface Fresh {
+  readonly runId: string
+  readonly entry: Entry
+}
+
+/**
+ * Which of these runs a claim takes, of those that no session holds. A store that keeps them in queues finds them there
+ * instead.
+ */
+export function chooseClaims(
+  runs: readonly Run[],
+  request: ClaimRequest,
+  now: number,
+): { readonly chosen: readonly Run[] } & Pick<Claimed, 'more' | 'nextDue'> {
+  const { selectors, isolated = false, limit } = request
+  const isAsked = ({ type, version, readiness }: Run): boolean =>
+    (isolated ? readiness === 'isolated' : readiness === 'ready' || readiness === 'timed') &&
+    selectors.some((one) => one.type === type && one.version === version)
+  const asked = runs.filter(isAsked)
+  const due = asked.filter((run) => isDue(run, now) && isClaimable(run, request, now))
+  const inOrder = isolated ? due.toSorted(dueOrder) : inTurns(due, selectors)
+  const [next] = asked.filter((run) => !isDue(run, now)).toSorted(dueOrder)
+  return { chosen: inOrder.slice(0, limit), more: inOrder.length > limit, nextDue: next?.due ?? null }
+}
+
+function isDue({ due }: Run, now: number): boolean {
+  return due !== null && due <= now
+}
+
+/** Tells whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
+export function isClaimable(
+  run: Pick<Run, 'timeoutAt' | 'expiresAt' | 'keyId'>,
+  request: ClaimRequest,
+  now: number,
+): boolean {
+  return !isTimeOver(run, now) && isReadable(run, request)
+}
+
+/** The row of a run that was claimed. */
+export function claimed<Row extends Run>(run: Row, request: ClaimRequest, now: number): Row {
+  const leaseMs = leaseMsOf(run, request)
+  return {
+    ...run,
+    status: run.status === 'cancelling' ? 'cancelling' : 'running',
+    readiness: 'leased',
+    due: null,
+    session: request.session,
+    token: run.token + 1,
+    // A suspect is counted when it begins.
+    crashes: request.isolated === true ? run.crashes : run.crashes + 1,
+    deadline: leaseMs === null ? null : now + leaseMs,
+    expiresAt: null,
+    wakeNames: null,
+  }
+}
+
+/** How long a claim of that run lasts without a word of its holder. */
+export function leaseMsOf({ type, version }: Selector, { selectors }: ClaimRequest): number | null {
+  return selectors.find((one) => one.type === type && one.version === version)?.leaseMs ?? null
+}

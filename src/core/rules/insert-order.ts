@@ -1,0 +1,44 @@
+// The order in which runs are inserted. A transaction that inserts a key which another one is about to insert waits for that
+// one: two that insert the same keys in opposite orders would deadlock. So every transaction inserts in one order. Of two
+// runs in a batch that want the same key only the first is inserted; the second is decided when that is done.
+
+import { uniqueText } from '../model/key.ts'
+import type { NewRun } from '../model/new-run.ts'
+
+/** Those of a batch that have no rival before them in it, in the order in which they are inserted. */
+export function foremost(runs: readonly NewRun[]): readonly NewRun[] {
+  const wanted = new Set<string>()
+  const first = runs.filter((run) => {
+    const wants = wantsOf(run)
+    const isFirst = wants.every((want) => !wanted.has(want))
+    // A run behind one that has a rival itself must wait for the outcome of that one, too.
+    for (const want of wants) wanted.add(want)
+    return isFirst
+  })
+  return first.length === 1
+    ? first
+    : first
+        .map((run) => ({ run, place: placeOf(run) }))
+        .sort(byPlace)
+        .map(({ run }) => run)
+}
+
+function wantsOf(run: NewRun): readonly string[] {
+  const wants = [`id ${run.id}`]
+  const key = uniqueText(run)
+  if (key !== null) wants.push(`key ${key}`)
+  if (run.idempotencyKey !== null) wants.push(`idempotency key ${run.type} ${run.idempotencyKey}`)
+  return wants
+}
+
+/** Keys before ids: a key that other transactions may want, too, is waited for before any lock is held. */
+function placeOf(run: NewRun): string {
+  const key = uniqueText(run)
+  if (key !== null) return `1 ${key}`
+  return run.idempotencyKey === null ? `3 ${run.id}` : `2 ${run.type} ${run.idempotencyKey}`
+}
+
+/** By the units of the text, as every process compares them. */
+function byPlace(one: { readonly place: string }, other: { readonly place: string }): number {
+  return one.place < other.place ? -1 : one.place > other.place ? 1 : 0
+}

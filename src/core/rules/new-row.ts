@@ -1,0 +1,50 @@
+// The row of a new run, as every store that keeps rows inserts it.
+
+import type { Run } from '../model/run.ts'
+import { dueAt } from '../model/due.ts'
+import type { NewRun } from '../model/new-run.ts'
+
+/** The row of a new run, leased to the session that asked for that if it lives. */
+export function newRow(given: NewRun, now: number, leased: boolean): Run {
+  const due = dueAt(given.due, now) ?? now
+  const unleased = {
+    status: 'pending',
+    readiness: due > now ? 'timed' : 'ready',
+    due,
+    token: 0,
+    session: null,
+  } as const
+  const lease = given.lease ?? { session: '', token: 0 }
+  return {
+    id: given.id,
+    shard: given.shard,
+    type: given.type,
+    version: given.version,
+    key: given.key,
+    keyScope: given.keyScope,
+    idempotencyKey: given.idempotencyKey,
+    parentId: given.parentId,
+    tags: [...given.tags],
+    metadata: given.metadata,
+    feed: given.feed,
+    keyId: given.keyId ?? null,
+    priority: given.priority,
+    ...(leased ? { status: 'running', readiness: 'leased', due: null, ...lease } : unleased),
+    seq: 1,
+    base: 1,
+    inbox: 0,
+    wakeNames: null,
+    watched: false,
+    controlRequest: null,
+    undo: 'none',
+    crashes: 0,
+    deadline: leased && given.leaseMs !== null ? now + given.leaseMs : null,
+    timeoutAt: given.timeoutMs === null ? null : now + given.timeoutMs,
+    expiresAt: leased || given.expiresInMs === null ? null : now + given.expiresInMs,
+    createdAt: now,
+    updatedAt: now,
+    endedAt: null,
+    deletedAt: null,
+    deleteReason: null,
+  }
+}

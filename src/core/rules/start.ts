@@ -1,0 +1,74 @@
+// The obstacles to a start, and its answer, for every store. A run is not inserted if its id exists, if a run of its type
+// that is not deleted has its idempotency key, or if a live run has its business key in its scope: in this order.
+//
+// A store with exclusive access to its rows looks first and inserts then (`startRun`). Where other transactions may insert
+// meanwhile, the unique indexes decide: such a store inserts, and looks up the obstacle to each run that was not inserted
+// (`obstacleTo`). If that obstacle is gone by then, the start goes into another round (`startInRounds`).
+
+import { bug } from '../errors/error.ts'
+import type { NewRun, Started } from '../model/new-run.ts'
+import type { Run } from '../model/run.ts'
+
+/** A run, and the transition with which it was inserted. */
+export interface Twin {
+  readonly run: Run
+  readonly transition: string | null | undefined
+}
+
+/** The rows that the rules read to find the obstacle to a start. */
+export interface ObstacleWork {
+  /** The run that has its id. */
+  twin(given: NewRun): Twin | undefined
+  /** The run, not deleted, that was started as its type with its idempotency key. */
+  sameStart(given: NewRun): Run | undefined
+  /** The live run that has its business key in its scope. */
+  keyRival(given: NewRun): Run | undefined
+}
+
+/** The rows that the rules read and write to start runs, of a store with exclusive access to them. */
+export interface StartWork extends ObstacleWork {
+  hasEnded(session: string): boolean
+  /** Inserts the row, its first entry and what lies in its mailbox. Answers the row, as it may be handed out. */
+  insert(given: NewRun, isLeased: boolean): Run
+}
+
+/** The answer to a start that inserts nothing; null if nothing is in its way. */
+export function obstacleTo(work: ObstacleWork, given: NewRun): Started | null {
+  const twin = work.twin(given)
+  if (twin !== undefined) return startedBefore(twin, given)
+  const same = given.idempotencyKey === null ? undefined : work.sameStart(given)
+  if (same !== undefined) return { created: false, taken: 'idempotency-key', run: same }
+  const rival = given.key === null ? undefined : work.keyRival(given)
+  return rival === undefined ? null : { created: false, taken: 'key', run: rival }
+}
+
+/** A start whose first answer was lost finds its own transition id; any other run of that id is in its way. */
+export function startedBefore({ run, transition }: Twin, given: NewRun): Started {
+  const created = transition === given.transition
+  return { created, taken: created ? null : 'id', run }
+}
+
+export function startRun(work: StartWork, given: NewRun): Started {
+  const obstacle = obstacleTo(work, given)
+  if (obstacle !== null) return obstacle
+  const isLeased = given.lease !== null && !work.hasEnded(given.lease.session)
+  return { created: true, taken: null, run: work.insert(given, isLeased) }
+}
+
+/** The conflicting run may end before it is looked up, and the next one, too; but not for ever. */
+const mostRounds = 100
+
+/** Tries those that are not answered yet, round after round. One answer for each, in order. */
+export async function startInRounds(
+  runs: readonly NewRun[],
+  tryOnce: (open: readonly NewRun[], answers: Map<NewRun, Started>) => Promise<void>,
+): Promise<readonly Started[]> {
+  const answers = new Map<NewRun, Started>()
+  let open = runs
+  for (let round = 0; open.length > 0; round += 1) {
+    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+    await tryOnce(open, answers)
+    open = open.filter((run) => !answers.has(run))
+  }
+  return runs.map((run) => answers.get(run) as Started)
+}

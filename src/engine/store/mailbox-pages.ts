@@ -1,0 +1,25 @@
+// Reads all that a run has unread, page by page. A page is bounded by its messages and by the bytes of their payloads, so a reader
+// holds at most one page, however full or heavy the mailbox is.
+
+import { messagesAtOnce, type Message } from '../../core/model/message.ts'
+import type { Store } from '../../store.ts'
+import { bytesAtOnce, mailRequest } from '../batch/message-reader.ts'
+
+/**
+ * Pages with at least one message each, in the order of arrival. The store is asked when a page is: a message that arrives before
+ * the last page was read is on it.
+ */
+export async function* loadMailbox(
+  store: Pick<Store, 'load'>,
+  runId: string,
+  mostBytes = bytesAtOnce,
+): AsyncGenerator<readonly Message[], void> {
+  for (let mailAfter = 0; ;) {
+    const [page] = await store.load([{ ...mailRequest(runId, null), mailAfter }], mostBytes)
+    const last = page?.messages.at(-1)
+    if (page === undefined || last === undefined) return
+    yield page.messages
+    if (page.messages.length < messagesAtOnce && page.cut !== true) return
+    mailAfter = last.position
+  }
+}
