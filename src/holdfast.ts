@@ -199,7 +199,7 @@ export interface RunningWorker {
 export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast> {
   checkOptions(options, holdfastOptionNames, 'createHoldfast()')
   const { workflows = [], codec = jsonCodec(), offload, logger, services, versionFor } = options
-  const pauseCheckMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
+  const untilIntervalMs = toMs(options.untilInterval ?? '1h', 'createHoldfast({ untilInterval })', someTime)
   const pollMs = options.poll === undefined ? undefined : toMs(options.poll, 'createHoldfast({ poll })', pollBounds)
   const limits = checkLimits(options.limits ?? {})
   const mostTransactions = checkTransactions(options)
@@ -219,7 +219,7 @@ export async function createHoldfast(options: HoldfastOptions): Promise<Holdfast
     definitions,
     transaction,
     mostTransactions,
-    pauseCheckMs,
+    untilIntervalMs,
     pollMs,
     limits,
     tokenKey,

@@ -187,14 +187,14 @@ export class Client {
   }
 
   /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */
-  async startWithMail(
+  async startWithMessages(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
-    mailFor: (runId: string) => Promise<MessageDraft>,
+    messageFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
     const ready = await this.ready(workflow, input, options)
-    const mail = [await mailFor(ready.id)]
+    const messages = [await messageFor(ready.id)]
     // Not leased: its holder has to read the mailbox first, which an eager start does not.
-    const run = { ...this.newRun(ready, null), mail }
+    const run = { ...this.newRun(ready, null), messages }
     const started = await this.engine.start(run, options.abortSignal)
     if (started.created) this.lookAfter(run)
     return started

@@ -83,9 +83,9 @@ export function usingTransaction(engine: Engine, client: Client, tx: unknown): T
     },
     async broadcast(topic, payload, options = {}) {
       refuseAbortSignal(options)
-      const mail = await broadcastOf(engine, topic, payload, options)
-      const [delivered] = await within.deliver([mail])
-      return broadcastOutcome(engine.limits, mail, delivered as Delivered)
+      const message = await broadcastOf(engine, topic, payload, options)
+      const [delivered] = await within.deliver([message])
+      return broadcastOutcome(engine.limits, message, delivered as Delivered)
     },
     async cancel(reference, options = {}) {
       refuseAbortSignal(options)

@@ -79,7 +79,7 @@ export class Worker implements HeartbeatListener {
       abortGraceMs: toMs(abortGrace, 'work({ abortGrace })', patienceBounds),
       heartbeat: (runId) => void this.lively.set(runId, (this.lively.get(runId) ?? 0) + 1),
       now: () => engine.clock.now(),
-      pauseCheckMs: engine.pauseCheckMs,
+      untilIntervalMs: engine.untilIntervalMs,
       mailbox: engine.mailbox,
       prepare: (child) => engine.prepare(child),
       transitionId: engine.transitionId,

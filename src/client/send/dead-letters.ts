@@ -132,8 +132,8 @@ async function toTopic(engine: Engine, letter: DeadLetter, topic: Topic): Promis
   const id = retriedId(letter)
   const data = await movedTo(engine, letter, topicPlace(engine.payloads.namespace, letter.name, id))
   const { rules, policy } = topic
-  const mail = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
-  return broadcastOutcome(engine.limits, mail, await engine.send(mail))
+  const message = { id, topic: rules, data, policy, expiresInMs: null, mostKept: engine.limits.retained }
+  return broadcastOutcome(engine.limits, message, await engine.send(message))
 }
 
 async function toRun(engine: Engine, letter: DeadLetter, runId: string): Promise<SignalOutcome> {

@@ -59,7 +59,7 @@ export interface SignalContent {
 /** A request that is ready for the store, and what its answer means. */
 export interface PreparedSend<Outcome> {
   /** Null if the target does not exist. */
-  readonly mail: OutgoingMessage | null
+  readonly message: OutgoingMessage | null
   readonly abortSignal: AbortSignal | undefined
   readonly outcome: (delivered: Delivered) => Outcome | Promise<Outcome>
 }
@@ -100,12 +100,12 @@ async function readySignal(
   abortSignal: AbortSignal | undefined,
 ): Promise<PreparedSend<SignalOutcome>> {
   const runId = await abortable('signal()', abortSignal, () => resolve(engine, target))
-  if (runId === null) return { mail: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
-  const mail = await messageTo(engine, runId, content)
+  if (runId === null) return { message: null, abortSignal, outcome: () => ({ outcome: 'target-not-found' }) }
+  const message = await messageTo(engine, runId, content)
   // A message with a policy was already settled on delivery. One without is discarded if its run has ended.
-  const mayLookAgain = knownId(target) === null && mail.policy === null
+  const mayLookAgain = knownId(target) === null && message.policy === null
   return {
-    mail,
+    message,
     abortSignal,
     outcome: async (delivered) => {
       const told = (id: string, of: Delivered): SignalOutcome => signalOutcome(engine.limits, id, content.id, of)
@@ -123,9 +123,9 @@ export async function readyBroadcast(
   payload: unknown,
   options: BroadcastOptions = {},
 ): Promise<PreparedSend<BroadcastOutcome>> {
-  const mail = await broadcastOf(engine, topic, payload, options)
+  const message = await broadcastOf(engine, topic, payload, options)
   const { abortSignal } = options
-  return { mail, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, mail, delivered) }
+  return { message, abortSignal, outcome: (delivered) => broadcastOutcome(engine.limits, message, delivered) }
 }
 
 export async function broadcastOf(
@@ -154,9 +154,9 @@ export async function broadcastOf(
 /** Sends a request that is ready. Requests of the same turn go to the store together, in their order. */
 export async function send<Outcome>(
   engine: Engine,
-  { mail, abortSignal, outcome }: PreparedSend<Outcome>,
+  { message, abortSignal, outcome }: PreparedSend<Outcome>,
 ): Promise<Outcome> {
-  return outcome(mail === null ? { outcome: 'target-not-found' } : await engine.send(mail, abortSignal))
+  return outcome(message === null ? { outcome: 'target-not-found' } : await engine.send(message, abortSignal))
 }
 
 export async function signalRun(

@@ -73,8 +73,8 @@ export const noLostWakeup: RunInvariant = {
   },
 }
 
-export const wantsItsWaits: RunInvariant = {
-  name: 'wants_its_waits',
+export const wakeNamesCoverWaits: RunInvariant = {
+  name: 'wake_names_cover_waits',
   kind: 'S',
   about: 'Every message that an open wait of a waiting run asks for would wake it.',
   check(state) {
@@ -82,8 +82,9 @@ export const wantsItsWaits: RunInvariant = {
     if (status !== 'waiting' || deletedAt !== null || wakeNames === null) return null
     for (const { name, meta } of askedWaits(state)) {
       for (const condition of meta.conditions) {
-        const mail = messageNameOf(condition)
-        if (mail !== null && !wakeNames.includes(mail)) return `${name} waits for ${mail}, which does not wake it`
+        const awaited = messageNameOf(condition)
+        if (awaited !== null && !wakeNames.includes(awaited))
+          return `${name} waits for ${awaited}, which does not wake it`
       }
     }
     return null

@@ -127,10 +127,10 @@ export function passedOnId(message: Message): string {
   return `${sent.id}@${sent.runId ?? atTopic}/${runId}.${position}`
 }
 
-/** The id under which a dead letter is sent again: its payload is encoded again, so the id need not contain its origin. */
-export function retriedId(letter: Message): string {
-  const { id } = originOf(sentId(letter))
-  return `${id.replace(retried, '')}@${letter.runId}.${letter.position}`
+/** The id under which a dead message is sent again: its payload is encoded again, so the id need not contain its origin. */
+export function retriedId(message: Message): string {
+  const { id } = originOf(sentId(message))
+  return `${id.replace(retried, '')}@${message.runId}.${message.position}`
 }
 
 /** The id with which it was sent: to the run, or to its topic. */

@@ -198,13 +198,13 @@ export function objection(
 
 /**
  * Tells whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
- * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMail` tells
+ * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMessageAfter` tells
  * whether a message of those names has arrived after a position and was not taken; it is called only if it matters.
  */
 export function endsLease(
   { status, controlRequest, inbox }: Pick<Run, 'status' | 'controlRequest' | 'inbox'>,
   { status: next, parkIf }: Transition,
-  hasMail: (after: number, names: readonly string[]) => boolean,
+  hasMessageAfter: (after: number, names: readonly string[]) => boolean,
 ): boolean {
   if (next === null) return false
   if (next === 'cancelling' || next === 'cancelled') return true
@@ -213,7 +213,7 @@ export function endsLease(
   if ((next === 'waiting' || next === 'pending') && called) return false
   if (parkIf === null || parkIf.inbox === inbox) return true
   const { wakeNames = null } = parkIf
-  return wakeNames !== null && (wakeNames.length === 0 || !hasMail(parkIf.inbox, wakeNames))
+  return wakeNames !== null && (wakeNames.length === 0 || !hasMessageAfter(parkIf.inbox, wakeNames))
 }
 
 function isElsewhere(status: NextStatus | null): boolean {

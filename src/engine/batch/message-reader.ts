@@ -47,7 +47,7 @@ export class MailboxReader {
       let loaded: readonly Loaded[]
       try {
         loaded = await this.store.load(
-          left.map(({ runId, names }) => mailRequest(runId, names)),
+          left.map(({ runId, names }) => messagesRequest(runId, names)),
           bytesAtOnce,
         )
       } catch (error) {
@@ -81,7 +81,7 @@ function inOrder(messages: readonly Message[]): readonly Message[] {
 }
 
 /** Asks for messages under these names, or under any, and for no entries. */
-export function mailRequest(runId: string, names: readonly string[] | null): LoadRequest {
+export function messagesRequest(runId: string, names: readonly string[] | null): LoadRequest {
   const request = { runId, after: 0, limit: 0 }
-  return names === null ? request : { ...request, mail: { names, limit: messagesAtOnce } }
+  return names === null ? request : { ...request, messages: { names, limit: messagesAtOnce } }
 }

@@ -74,7 +74,7 @@ function lenderOf(
     services,
     inlineRetryMs: 0,
     abortGraceMs: 0,
-    pauseCheckMs: 0,
+    untilIntervalMs: 0,
     now: () => ports.clock.now(),
     // It is never called: the frame only checks that it exists.
     transact: () => new Promise(() => undefined),

@@ -11,7 +11,7 @@ import { notAFunction } from './misuse.ts'
 export function untilMs(name: string, options: UntilOptions, host: Host): number {
   const where = `until "${name}"`
   checkOptions(options, ['every'], where)
-  return options.every === undefined ? host.pauseCheckMs : toMs(options.every, `every of ${where}`, someTime)
+  return options.every === undefined ? host.untilIntervalMs : toMs(options.every, `every of ${where}`, someTime)
 }
 
 export async function until<Result>(

@@ -169,7 +169,7 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     return this.mailbox.asked(this.idleCalls.names)
   }
 
-  mail(inbox: number | null): void {
+  messageArrived(inbox: number | null): void {
     if (inbox === null) this.mailbox.markStale()
     else this.writer.heard(inbox)
     if (this.isLive && this.idleCalls.wantsMessages) this.scheduleTurn()

@@ -33,7 +33,7 @@ export class IdleCalls {
   private index(call: WaitCall): void {
     this.made += 1
     call.order = this.made
-    for (const name of call.mail) {
+    for (const name of call.messageNames) {
       this.wanting ??= new Map()
       const others = this.wanting.get(name)
       if (others === undefined) this.wanting.set(name, new Set([call]))
@@ -49,7 +49,7 @@ export class IdleCalls {
     this.stale = true
     if (call.kind !== 'wait') return
     this.starts?.delete(call)
-    for (const name of call.mail) {
+    for (const name of call.messageNames) {
       const others = this.wanting?.get(name)
       others?.delete(call)
       if (others?.size === 0) this.wanting?.delete(name)

@@ -72,7 +72,7 @@ export function wakeDue(deps: WakeDeps): void {
   if (!idleCalls.isStarting && !mailbox.hasSome && (next === null || next > now)) return
   const due = idleCalls.takeSteps(now)
   const judge = (call: WaitCall): Winner | null =>
-    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.mail) })
+    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.messageNames) })
   const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
   let open = inOrder(idleCalls.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {

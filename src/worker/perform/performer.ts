@@ -12,7 +12,7 @@ import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store
 import { DeferredReleases } from '../claim/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
 import { HeldRun } from './held-run.ts'
-import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './load.ts'
+import { leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
 import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
@@ -92,8 +92,8 @@ export class Performer implements Reader {
       const first = firsts.get(run.id)
       // Only the whole journal opens a frame: with less, recorded steps would be performed again.
       const isWhole = first?.seq === run.seq
-      if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
-      else if (frame !== null) unread.push(unreadMail(run, frame))
+      if (frame !== null && !hasMessage(frame, run)) this.resume(run, frame, null)
+      else if (frame !== null) unread.push(unreadMessages(run, frame))
       else if (first !== undefined && isWhole) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
       else unread.push(unreadJournal(run))
     }
@@ -218,7 +218,7 @@ export class Performer implements Reader {
 
   /** More messages have arrived for a run that may be moving here: `inbox` is their number, null if they were not counted. */
   messageArrived(runId: string, inbox: number | null): void {
-    this.held.get(runId)?.frame.mail(inbox)
+    this.held.get(runId)?.frame.messageArrived(inbox)
   }
 
   /** A run has sent the commit with which it leaves: its slot is free, until the store answers otherwise. */
@@ -395,6 +395,6 @@ export class Performer implements Reader {
 }
 
 /** A message has arrived that the frame may wait for. */
-function hasMail({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
+function hasMessage({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
   return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }

@@ -125,7 +125,7 @@ export class Witness {
     if (!diedIsolated(run)) return false
     if (run.session !== null) return true
     if (run.seq === seq || run.seq - seq > mostEntries) return false
-    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, mail: { names: [], limit: 0 } }])
+    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, messages: { names: [], limit: 0 } }])
     const entries = loaded?.entries ?? []
     if (entries.at(-1)?.seq !== run.seq) return true
     if (!this.wasSilent(claim) || !counts(entries, claim.run, run)) return false

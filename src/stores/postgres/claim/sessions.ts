@@ -221,7 +221,7 @@ export function createSessionQueries(dialect: Dialect, monotonic: () => number):
         unknownLeases: unlisted.unknownLeases,
         ...(unlisted.unknownLeasesSkipped === true ? { unknownLeasesSkipped: true } : {}),
         controlRequests: onceById([...controlRequests, ...unlisted.controlRequests], ({ runId }) => runId),
-        mail: seen
+        messages: seen
           .flatMap(({ place, inbox }) => (alive && inbox !== null ? [{ place, inbox }] : []))
           .sort((a, b) => a.place - b.place)
           .map(({ place, inbox }) => ({ runId: idAt(place), inbox })),

@@ -83,7 +83,7 @@ class PostgresCommitWork extends PostgresUnitOfWork implements StartingWork {
     return (rival?.['id'] as string | undefined) ?? null
   }
 
-  hasMail({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ id, runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.seen.messageArrived.has(id) || this.hasPut(runId, after, names)
   }
 
@@ -136,7 +136,7 @@ export function createLockedCommitQueries(
   )
 
   // Apart from the lock, as every read is: a sender has the lock of the run before it puts a message into the mailbox.
-  const mail = statement(
+  const messages = statement(
     'commit.look',
     `
     select distinct asked.t
@@ -149,7 +149,7 @@ export function createLockedCommitQueries(
       limit 1) as message`,
   )
 
-  async function lookForMail(
+  async function lookForMessages(
     x: Execution,
     shard: number,
     transitions: readonly Transition[],
@@ -158,7 +158,7 @@ export function createLockedCommitQueries(
       (parkIf?.wakeNames ?? []).map((name) => ({ t, r, after: parkIf?.inbox ?? 0, name, takes })),
     )
     if (asked.length === 0) return new Set()
-    const rows = await x.execute(mail, [shard, JSON.stringify(asked)])
+    const rows = await x.execute(messages, [shard, JSON.stringify(asked)])
     return new Set(rows.map((row) => row['t'] as string))
   }
 
@@ -169,7 +169,7 @@ export function createLockedCommitQueries(
     ])
     const [seen, messageArrived] = await Promise.all([
       x.execute(places, [shard, JSON.stringify(asked)]),
-      lookForMail(x, shard, transitions),
+      lookForMessages(x, shard, transitions),
     ])
     const entries = new Map(
       seen.slice(1).map((row) => {

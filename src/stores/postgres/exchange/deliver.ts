@@ -147,7 +147,7 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
       const bumps = Array.from(new Set(fresh.map(({ runId }) => runId)), (runId) => {
         const run = work.run(runId) as Run
         const { id, inbox, readiness, due, session } = run
-        if (session !== null) x.hints.push({ kind: 'mail', runId })
+        if (session !== null) x.hints.push({ kind: 'message', runId })
         if (!woken.has(id)) return { id, inbox }
         hintPlace(x, run)
         return { id, inbox, readiness, due }

@@ -77,17 +77,20 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
    * end.
    */
   function placedEnds(lockRequest: LockRequest, most: AtOnce): readonly Placed[] {
-    const after = lockRequest.chore?.kind === 'mail' ? lockRequest.chore.position : 0
+    const after = lockRequest.chore?.kind === 'messages' ? lockRequest.chore.position : 0
     const from = lockRequest.chore?.kind === 'end' ? lockRequest.chore.after : null
     const { openedAt: at, runId: run } = from ?? beforeAll
-    const { mail, waits } = most
-    return placed(lockRequest.ends).map(({ shard, json: id }) => ({ shard, json: { id, after, mail, at, run, waits } }))
+    const { messages, waits } = most
+    return placed(lockRequest.ends).map(({ shard, json: id }) => ({
+      shard,
+      json: { id, after, messages, at, run, waits },
+    }))
   }
 
   /** One more than are dealt with, so that it is known whether there are more. */
   function oneMore(lockRequest: LockRequest): AtOnce {
-    const { mail, waits } = atOnce(lockRequest)
-    return { mail: mail + 1, waits: waits + 1 }
+    const { messages, waits } = atOnce(lockRequest)
+    return { messages: messages + 1, waits: waits + 1 }
   }
 
   async function lookBacklogs(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
@@ -161,7 +164,7 @@ export function createUnitOfWorkLoader(dialect: Dialect): UnitOfWorkLoader {
   }
 
   async function lookUnread(x: Execution, end: ExchangeMethod, lockRequest: LockRequest) {
-    const { mail: most } = atOnce(lockRequest)
+    const { messages: most } = atOnce(lockRequest)
     const cutUnread = new Set<string>()
     // Waiting runs are notified without reading the mailbox.
     const unread = new Map<string, Message[]>(most === 0 ? [] : Array.from(lockRequest.ends, (id) => [id, []]))
@@ -357,14 +360,14 @@ const beforeAll = { openedAt: Number.MIN_SAFE_INTEGER, runId: '00000000-0000-000
 
 /** How many messages of a run are settled, and how many of the runs that wait on it are notified. */
 interface AtOnce {
-  readonly mail: number
+  readonly messages: number
   readonly waits: number
 }
 
 /** A transaction in which many runs end does less for each, so that all of them together are bounded. */
 function atOnce({ chore, ends }: LockRequest): AtOnce {
-  if (chore?.kind === 'mail') return { mail: defaultPageLimits.mail, waits: 0 }
-  if (chore?.kind === 'end') return { mail: 0, waits: defaultPageLimits.watchers }
+  if (chore?.kind === 'messages') return { messages: defaultPageLimits.messages, waits: 0 }
+  if (chore?.kind === 'end') return { messages: 0, waits: defaultPageLimits.watchers }
   const each = withEachEnd(defaultPageLimits, ends.size)
-  return { mail: each, waits: each }
+  return { messages: each, waits: each }
 }

@@ -44,14 +44,14 @@ export function loadingStatements(
 const ids = 'json_array_elements_text($2::text::json) as asked (id)'
 
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
-  const asked = 'id uuid, after bigint, mail bigint, at bigint, run uuid, waits bigint'
+  const asked = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as asked (${asked})`
   // In order along the index of unread messages: so many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = asked.id and message.taken_by is null
         and message.position > asked.after
-      order by message.position limit asked.mail`
+      order by message.position limit asked.messages`
   // In its order along the index of waits on runs: so many, however many there are. Only this statement names the delivery,
   // as that index does: a wait that is looked up by its key is not looked for in it, among the waits that are older.
   const waits = `
@@ -60,7 +60,7 @@ function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
         and (wait.opened_at, wait.run_id) >= (asked.at, asked.run)
       order by wait.opened_at, wait.run_id, wait.effect limit asked.waits`
   return {
-    // The next page of the waits on runs that may end, and those of the next page of their mail that would go to a topic then.
+    // The next page of the waits on runs that may end, and those of the next page of their messages that would go to a topic then.
     candidatesOfEnds: `
     select wait.run_id::text as run_id, null::integer as position, null as id, null as kind, null as name, null as data,
       null as on_unread, null as delivery, null::bigint as retain_ms, null::bigint as at

@@ -51,7 +51,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly positions = new Map<string, number>()
   readonly takenBroadcasts: { readonly topic: string; readonly position: number; readonly by: string }[] = []
   readonly forgotten = new Map<string, number>()
-  /** Runs that a session holds, and that have got mail. */
+  /** Runs that a session holds, and that have got messages. */
   readonly messageArrived = new Set<string>()
 
   constructor(lockedRows: LockedRows, now: number, crowds = new SubscriberCounts()) {

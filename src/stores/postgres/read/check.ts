@@ -272,7 +272,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
         select 1 from ${conditions('w')}
         where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
-    wants_its_waits: `
+    wake_names_cover_waits: `
       with ${dropped}, ${open}, ${asked}
       select w.run_id as id from asked as w
       join ${runs} as r on r.shard = w.shard and r.id = w.run_id and r.wake_names like '{"token":'::text || r.token::text || ',%'::text
@@ -309,7 +309,7 @@ function checksOf(schema: string, now: string, { runs, journal }: Tables): Reado
       select r.id from ${runs} as r join ${messages} as m on ${ofRun('m', 'r', 'id')} and m.taken_by is null
       where r.ended_at is not null and not exists (
         select 1 from ${schema}.chores as c
-        where c.shard = r.shard and c.kind = 'mail' and c.target = r.id::text and c.position < m.position)`,
+        where c.shard = r.shard and c.kind = 'messages' and c.target = r.id::text and c.position < m.position)`,
 
     waits_for_something: `
       with ${dropped}, ${open}

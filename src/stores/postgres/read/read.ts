@@ -146,12 +146,12 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     mostBytes: number | undefined,
   ): Promise<ReadonlyMap<number, readonly Row[]>> {
     const found = new Map<number, Row[]>()
-    const pages = asked.filter(({ request }) => request.mail === undefined)
-    const named = asked.filter(({ request }) => (request.mail?.names.length ?? 0) > 0)
+    const pages = asked.filter(({ request }) => request.messages === undefined)
+    const named = asked.filter(({ request }) => (request.messages?.names.length ?? 0) > 0)
     if (mostBytes !== undefined) {
       const asking = [...pages, ...named].sort((a, b) => a.place - b.place)
       const rows = await askShards(x, boundedMessages, byShard(dialect, asking, runIdOf), (some) =>
-        some.flatMap((one) => askedOf(one).map((mail) => ({ ...mail, most_bytes: mostBytes }))),
+        some.flatMap((one) => askedOf(one).map((messages) => ({ ...messages, most_bytes: mostBytes }))),
       )
       for (const row of rows) collect(found, Number(row['place']), row)
       return found
@@ -174,11 +174,11 @@ export function createReadQueries(dialect: Dialect): ReadQueries {
     async load(x, requests, mostBytes) {
       const asked = requests.map((request, place) => ({ request, place }))
       const bounds = loadBudgets(mostBytes)
-      const [pages, mail] = await Promise.all([loadEntries(x, asked, mostBytes), loadMessages(x, asked, mostBytes)])
+      const [pages, unread] = await Promise.all([loadEntries(x, asked, mostBytes), loadMessages(x, asked, mostBytes)])
       return asked.map(({ place, request }) => {
         const page = pages.get(place) ?? []
         const entries = request.latest === undefined ? bounds.entries.take(page, rowBytes) : page
-        const messages = bounds.messages.take(mail.get(place) ?? [], rowBytes)
+        const messages = bounds.messages.take(unread.get(place) ?? [], rowBytes)
         return { entries: entries.map(entryOf), messages: messages.map(messageOf), ...cutBy(bounds) }
       })
     },
@@ -192,16 +192,16 @@ function rowBytes(row: Row): number {
 
 /** A page of the mailbox, or the first messages of each name. */
 function askedOf(one: Placed): readonly object[] {
-  return one.request.mail === undefined ? [{ ...askedPage(one), most: messagesAtOnce }] : askedByName(one)
+  return one.request.messages === undefined ? [{ ...askedPage(one), most: messagesAtOnce }] : askedByName(one)
 }
 
-function askedPage({ place, request: { runId, mailAfter = 0 } }: Placed): object {
-  return { place, run: runId, after: mailAfter }
+function askedPage({ place, request: { runId, messagesAfter = 0 } }: Placed): object {
+  return { place, run: runId, after: messagesAfter }
 }
 
 /** One for each name that is asked for. */
 function askedByName({ place, request }: Placed): readonly object[] {
-  const { names = [], limit = 0 } = request.mail ?? {}
+  const { names = [], limit = 0 } = request.messages ?? {}
   return Array.from(new Set(names), (name) => ({ place, run: request.runId, name, most: limit }))
 }
 

@@ -190,7 +190,7 @@ export const checks: Readonly<Record<string, string>> = {
       select 1 from ${members(`w.meta -> 'conditions'`, 'c')}
       where coalesce(${text('c.value', 'name')}, ${text('c.value', 'runId')}) = m.name)`,
 
-  wants_its_waits: `
+  wake_names_cover_waits: `
     with ${dropped}, ${open}, ${asked}
     select w.run_id as id from asked as w
     join runs as r on r.shard = 0 and r.id = w.run_id and r.wake_names like '{"token":' || r.token || ',%'
@@ -224,7 +224,7 @@ export const checks: Readonly<Record<string, string>> = {
     select r.id from runs as r join messages as m on m.shard = 0 and m.run_id = r.id and m.taken_by is null
     where r.shard = 0 and r.ended_at is not null and not exists (
       select 1 from chores as c
-      where c.shard = 0 and c.kind = 'mail' and c.target = r.id and c.position < m.position)`,
+      where c.shard = 0 and c.kind = 'messages' and c.target = r.id and c.position < m.position)`,
 
   waits_for_something: `
     with ${dropped}, ${open}
