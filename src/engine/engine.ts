@@ -56,9 +56,9 @@ export interface LocalWorker {
   controlled(run: Run): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
   messageArrived(runId: string): void
-  /** Tells whether a run is moving here: then its end is known as soon as it is committed. */
+  /** Whether a run is moving here: then its end is known as soon as it is committed. */
   isMoving(runId: string): boolean
-  /** Tells whether the frame of a run that waits is kept here. */
+  /** Whether the frame of a run that waits is kept here. */
   isParked(runId: string): boolean
 }
 
@@ -197,7 +197,7 @@ export class Engine {
     this.transitionPrefix = `${this.session}.`
   }
 
-  /** Tells whether a worker of this process holds the run. */
+  /** Whether a worker of this process holds the run. */
   isMoving(runId: string): boolean {
     return this.localWorker?.isMoving(runId) ?? false
   }

@@ -12,7 +12,7 @@ import { isTerminal, type RunStatus } from '../../core/model/run.ts'
 import { checkOptions, shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { DeadLetter, Page, StoreAdmin } from '../../store.ts'
-import { abortable, assertWanted, reading, type AbortOption } from '../abort-option.ts'
+import { abortable, assertNotAborted, reading, type AbortOption } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
 import { checkLetterCursor, checkWhole, mostOnPage } from '../read/cursor.ts'
 import { idOf, type RunReference } from '../run-reference.ts'
@@ -100,7 +100,7 @@ export async function retryDeadLetter(
   return abortable('retryDeadLetter()', abortSignal, async () => {
     const letter = await letterOf(engine, named)
     if (letter === null) return { outcome: 'not-dead' }
-    assertWanted('retryDeadLetter()', abortSignal)
+    assertNotAborted('retryDeadLetter()', abortSignal)
     const outcome =
       typeof target === 'string' ? await toRun(engine, letter, target) : await toTopic(engine, letter, target)
     const isSent = outcome.outcome === 'delivered' || outcome.outcome === 'queued'

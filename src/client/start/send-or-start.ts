@@ -9,7 +9,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Client } from '../client.ts'
 import { adminOf } from '../read/find.ts'
 import { checkAbortSignal } from '../abort-option.ts'
-import { signalContentOf, messageTo, signalOutcome, type SignalContent, type SignalOutcome } from '../send/send.ts'
+import { signalPayloadOf, messageTo, signalOutcome, type SignalPayload, type SignalOutcome } from '../send/send.ts'
 import { startOptionNames, type StartOptions } from './start-options.ts'
 
 export interface SendOrStartOptions extends Omit<StartOptions, 'id' | 'key' | 'onConflict'> {
@@ -33,13 +33,13 @@ export interface SendOrStart {
 
 const optionNames = startOptionNames.filter((name) => name !== 'key' && name !== 'onConflict')
 
-export async function sendOrStart(engine: Engine, client: Client, asked: SendOrStart): Promise<SendOrStartOutcome> {
+export async function sendOrStart(engine: Engine, client: Client, given: SendOrStart): Promise<SendOrStartOutcome> {
   engine.assertOpen()
-  const { workflow, key, name, payload, input, options = {} } = asked
+  const { workflow, key, name, payload, input, options = {} } = given
   checkOptions(options, optionNames, 'sendOrStart()')
   checkAbortSignal(options.abortSignal)
   const { id, ...start } = options
-  const content = await signalContentOf(engine, name, payload, id)
+  const content = await signalPayloadOf(engine, name, payload, id)
   const dead: MessageDraft[] = []
   // Another try is needed only if a run of this key ended or was removed between the start and the delivery.
   for (;;) {
@@ -60,7 +60,7 @@ async function once(
   engine: Engine,
   client: Client,
   start: Pick<SendOrStart, 'workflow' | 'input'> & { readonly options: StartOptions },
-  content: SignalContent,
+  content: SignalPayload,
 ): Promise<Tried> {
   const { taken, run } = await client.startWithMessages(start, (runId) => messageTo(engine, runId, content))
   const signalId = content.id

@@ -200,7 +200,7 @@ export type Transacted =
   /** It had no effect. */
   | { readonly outcome: 'rolled-back'; readonly error: unknown }
   /** The answer to its COMMIT is lost: it has committed, or never will. */
-  | { readonly outcome: 'in-doubt'; readonly error: unknown }
+  | { readonly outcome: 'unknown'; readonly error: unknown }
 
 export interface Acknowledged {
   readonly seq: number

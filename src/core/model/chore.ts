@@ -149,7 +149,7 @@ export function nextChoreInMs(dues: readonly number[], now: number): number | nu
   return dues.length === 0 ? null : Math.max(0, Math.min(...dues) - now)
 }
 
-/** Tells whether no other worker has continued it since it was taken. */
+/** Whether no other worker has continued it since it was taken. */
 export function isSameChore(a: Chore | undefined, b: Chore): boolean {
   return (
     a?.kind === b.kind &&
@@ -170,7 +170,7 @@ function compared(a: string, b: string): number {
 }
 
 /**
- * Tells whether the wait is at that place or after it. One run may have two waits at one place: one to be notified, one to
+ * Whether the wait is at that place or after it. One run may have two waits at one place: one to be notified, one to
  * be cancelled.
  */
 export function isFrom({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
@@ -178,13 +178,13 @@ export function isFrom({ openedAt, runId }: WaitPosition, place: WaitPosition | 
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId >= place.runId)
 }
 
-/** Tells whether a subscription is after that place. */
+/** Whether a subscription is after that place. */
 export function isAfter({ openedAt, runId }: WaitPosition, place: WaitPosition | null): boolean {
   if (place === null) return true
   return openedAt > place.openedAt || (openedAt === place.openedAt && runId > place.runId)
 }
 
-/** Tells whether it has expired, so that no run may get it. */
+/** Whether it has expired, so that no run may get it. */
 export function hasExpired({ expiresAt }: Pick<Broadcast, 'expiresAt'>, now: number): boolean {
   return expiresAt !== null && expiresAt <= now
 }

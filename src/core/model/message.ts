@@ -151,7 +151,7 @@ export function originOf(id: string): { readonly id: string; readonly runId: str
   return { id: original, runId: runId === atTopic ? null : runId }
 }
 
-/** Tells whether the id has the form that is reserved for messages that the engine passes on. */
+/** Whether the id has the form that is reserved for messages that the engine passes on. */
 export function isPassedOnId(id: string): boolean {
   return passedOn.test(id)
 }

@@ -72,7 +72,7 @@ export interface CommitWork extends UnitOfWork, CommitReads {
   take(runId: string, ids: readonly string[], seq: number): void
   /** The row with all changes that the rules have made since: its mailbox, and whether it is watched. */
   present(run: Run): Run
-  /** Tells whether a message of one of these names came after a position that neither this transition nor another has taken. */
+  /** Whether a message of one of these names came after a position that neither this transition nor another has taken. */
   hasMessageAfter(transition: Transition, after: number, names: readonly string[]): boolean
   /** Writes the row: as it is kept, or as it is left if the lease ends. Answers the row as it is then. */
   leave(before: Run, kept: Run, transition: Transition, isReleased: boolean): Run
@@ -157,7 +157,7 @@ export function endCommit(
   if (outbound !== null) bindChildren(work, moved, outbound.starts, started)
   const kept = outbound === null ? moved : work.present(moved)
   // A run that waits on a run that is over by now has its message already.
-  const released = endsLease(kept, transition, hasMessageFor(work, transition))
+  const released = endsLease(kept, transition, messageCheck(work, transition))
   const { seq, inbox } = kept
   const controlRequest = released ? null : copied(kept.controlRequest)
   const left = work.leave(run, kept, transition, released)
@@ -166,13 +166,13 @@ export function endCommit(
 }
 
 /** Only parking asks for messages: nothing else has a function made for it. */
-function hasMessageFor(work: CommitWork, transition: Transition): HasMessageAfter {
-  return transition.parkIf === null ? unasked : (after, names) => work.hasMessageAfter(transition, after, names)
+function messageCheck(work: CommitWork, transition: Transition): HasMessageAfter {
+  return transition.parkIf === null ? noMessage : (after, names) => work.hasMessageAfter(transition, after, names)
 }
 
 type HasMessageAfter = Parameters<typeof endsLease>[2]
 
-const unasked: HasMessageAfter = () => false
+const noMessage: HasMessageAfter = () => false
 
 function bindChildren(work: UnitOfWork, parent: Run, starts: readonly ChildStart[], started: readonly Started[]): void {
   if (started.length !== starts.length) throw bug(`${starts.length} children were to start, and ${started.length} did`)

@@ -46,18 +46,18 @@ export class MessageSender {
       called: ({ message }) => calledMessage(message),
     })
     const deliver = async (
-      wanted: readonly Numbered[],
+      live: readonly Numbered[],
       options: BatchOptions,
     ): Promise<readonly (Delivered | Busy)[]> => {
       const answers = await store.deliver(
-        wanted.map((one) => one.message),
+        live.map((one) => one.message),
         options,
       )
       const messages: OutgoingMessage[] = []
       const answered: Delivered[] = []
       answers.forEach((answer, at) => {
         if (answer.outcome === 'busy') return
-        messages.push((wanted[at] as Numbered).message)
+        messages.push((live[at] as Numbered).message)
         answered.push(answer)
       })
       noteDelivered(messages, answered)
@@ -70,7 +70,7 @@ export class MessageSender {
         // Of a unit that is sent again because one of it was busy, the others have their answers.
         const open = units.flat().filter(({ given }) => given.answer === null)
         const all = open.sort((one, other) => one.given.order - other.given.order)
-        const answers = await this.callerTimeouts.flush(all, (wanted) => deliver(wanted, options), options)
+        const answers = await this.callerTimeouts.flush(all, (live) => deliver(live, options), options)
         all.forEach((one, at) => {
           const answer = answers[at] as Delivered | Busy | NotDone
           if (answer instanceof NotDone || answer.outcome !== 'busy') one.given.answer = answer

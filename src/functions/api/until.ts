@@ -24,6 +24,6 @@ export async function until<Result>(
   for (;;) {
     const found = await ctx.step(name, check)
     if (found) return found as Exclude<Awaited<Result>, Falsy>
-    await ctx.race({ told: ctx.receive(name), due: ctx.sleep(everyMs) })
+    await ctx.race({ signal: ctx.receive(name), due: ctx.sleep(everyMs) })
   }
 }

@@ -53,7 +53,7 @@ interface Decided extends Candidate {
 }
 
 /**
- * Tells whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
+ * Whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
  * them.
  */
 export function mustLook({ idleCalls, mailbox }: Pick<WakeDeps, 'idleCalls' | 'mailbox'>): boolean {
@@ -84,7 +84,7 @@ export function wakeDue(deps: WakeDeps): void {
     idleCalls.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
     wake(deps, call, { winner, brought, now })
-    if (winner.message === null || !idleCalls.isWanted(winner.message.name)) continue
+    if (winner.message === null || !idleCalls.isAwaited(winner.message.name)) continue
     // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
     at = -1

@@ -18,7 +18,7 @@ import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
 
 /** How soon the timeout of a run that is over time is reported to its frame again. */
-const tellAgainMs = 1_000
+const deadlineRetryMs = 1_000
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
@@ -177,7 +177,7 @@ export class Performer implements Reader {
     return this.deferred.claimable(selectors)
   }
 
-  /** Tells whether that run is moving here, or any. */
+  /** Whether that run is moving here, or any. */
   isMoving(runId?: string): boolean {
     if (runId === undefined) return this.held.size > 0
     return this.held.has(runId) || this.deferred.has(runId)
@@ -306,7 +306,7 @@ export class Performer implements Reader {
     return new HeldRun(this, run, lease, frame, this.engine.ports.clock.monotonic())
   }
 
-  /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
+  /** Reports a run when its time is over: the next heartbeat would report it too late. Never early, by the store's time. */
   private watchTimeout(held: HeldRun): void {
     const { timeoutAt, id } = held.run
     if (timeoutAt === null) return
@@ -314,7 +314,7 @@ export class Performer implements Reader {
     const leftMs = timeoutAt - clock.now()
     if (leftMs <= 0) this.timedOut(id)
     // A frame that just begins may not hear it, and a timer may run fast.
-    const ms = leftMs <= 0 ? tellAgainMs : Math.max(1, leftMs)
+    const ms = leftMs <= 0 ? deadlineRetryMs : Math.max(1, leftMs)
     held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
   }
 

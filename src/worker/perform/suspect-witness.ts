@@ -109,7 +109,7 @@ export class Witness {
     else if (!this.stopped && this.claims.has(claim)) this.lookLater(claim)
   }
 
-  /** Tells whether there is, or may be, a crash to take back. */
+  /** Whether there is, or may be, a crash to take back. */
   private async isOpen(claim: Claim): Promise<boolean> {
     const { store, ports } = this.engine
     const { id: runId, seq } = claim.run
@@ -148,7 +148,7 @@ export class Witness {
 }
 
 /**
- * Tells whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
+ * Whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
  * held, only its holder wrote, so the loss is the first entry after the claim. Whenever crashes are counted anew, the first
  * is number 1.
  */

@@ -137,7 +137,7 @@ export function doChore(unitOfWork: UnitOfWork, taken: Chore): void {
   else settlePage(unitOfWork, run, chore, unitOfWork.pages.messages)
 }
 
-/** Tells whether other runs must be notified of a run: it has ended, or was removed before it could. */
+/** Whether other runs must be notified of a run: it has ended, or was removed before it could. */
 export function hasParted(before: Pick<Run, 'status' | 'deletedAt'>, { status, deletedAt }: Run): boolean {
   if (isTerminal(before.status)) return false
   return isTerminal(status) || (deletedAt !== null && before.deletedAt === null)

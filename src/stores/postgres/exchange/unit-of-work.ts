@@ -77,7 +77,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
 
   run(id: string): Run | undefined {
     const run = this.rows.get(id)
-    if (run === undefined && !this.lockedRows.asked.has(id))
+    if (run === undefined && !this.lockedRows.requested.has(id))
       throw new Missing((lockRequest) => lockRequest.runs.add(id))
     return run
   }
@@ -256,7 +256,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     const { runId, id, name, policy } = message
     if (fate === 'broadcast' && policy?.onUnread === 'broadcast') {
       const isKnown = this.lockedRows.topics.has(name) && this.lockedRows.waits.has(`${policy.delivery} ${name}`)
-      if (!isKnown) throw new Missing((lockRequest) => lockRequest.giveUp(message))
+      if (!isKnown) throw new Missing((lockRequest) => lockRequest.addDeadLetter(message))
     }
     const { seq } = this.need(runId)
     const put = this.puts.get(`${runId} ${id}`)

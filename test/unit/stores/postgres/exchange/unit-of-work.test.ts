@@ -28,7 +28,7 @@ const run = (id: string, changes: Partial<Run> = {}): Run =>
 function lockedRows(changes: Partial<LockedRows> = {}): LockedRows {
   const runs = changes.runs ?? new Map<string, Run>()
   return {
-    asked: new Set(runs.keys()),
+    requested: new Set(runs.keys()),
     lockedOut: new Set(),
     runs,
     lasts: new Map(),
