@@ -68,7 +68,7 @@ export function assertNotAborted(where: string, signal: AbortSignal | undefined,
 
 function unwanted(where: string, signal: AbortSignal, sent: boolean): HoldfastError {
   const message = sent
-    ? `${where} had not been answered when its abortSignal fired. What was asked of the store by then may have happened or not.`
-    : `${where} asked the store for nothing, because its abortSignal has fired.`
+    ? `${where} had not been answered when its abortSignal fired. The request may or may not have taken effect.`
+    : `${where} sent no request, because its abortSignal has fired.`
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause: signal.reason as unknown, details: { sent } })
 }

@@ -272,7 +272,7 @@ export class Client {
   /** The last value that a run has exposed under that name; undefined if it has exposed none. */
   async query(reference: RunReference, name: string): Promise<unknown> {
     const runId = idOf(reference)
-    checkSignalName(name, 'What a run exposes')
+    checkSignalName(name, 'The exposed value')
     this.engine.assertOpen()
     const { store, payloads } = this.engine
     const latest = { kind: 'exposed', name } as const

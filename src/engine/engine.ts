@@ -300,7 +300,7 @@ export class Engine {
     if (!ownsStore) return
     const { clock, logger } = this.ports
     await withTimeout(clock, lastlyMs, this.store.close(), () => {
-      logger.warn('The store did not let go of everything in time; what is left of it ends with this process.')
+      logger.warn('The store did not close in time; its connections end with this process.')
     })
   }
 
@@ -342,7 +342,7 @@ function itself<Item>(item: Item): Item {
 function calledStart({ id, messages }: NewRun): Called {
   const [draft] = messages ?? []
   if (draft === undefined) {
-    const again = `Start it again with { id: '${id}' } and the same input: that is one run, whatever became of this.`
+    const again = `Start it again with { id: '${id}' } and the same input: that is one run, whether or not this start took effect.`
     return { what: `The start of run ${id}`, again, details: { runId: id } }
   }
   const again = `Send it again with { id: '${draft.id}' }: a run takes that once.`

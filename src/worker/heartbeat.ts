@@ -173,7 +173,7 @@ export class Heartbeat {
     // The session was given up while this heartbeat was on its way: the code that did so beats for the next session.
     if (session !== engine.session) return
     if (!alive) {
-      this.lose('Others found this process dead and took over what it held.')
+      this.lose('Other workers declared this process dead and recovered its runs.')
       return this.beat()
     }
     this.beatAt = sentAt

@@ -341,7 +341,7 @@ export class Worker implements HeartbeatListener {
     const locked = await lastCall(
       engine.ports,
       engine.store.release(leases),
-      'What was held could not be given back; others take it over.',
+      'Could not release the held runs; other workers will recover them.',
     )
     if (locked !== undefined && locked.length > 0) {
       engine.ports.logger.warn(

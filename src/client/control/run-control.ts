@@ -339,8 +339,8 @@ function answeredInTime<Answer>(
 
 function unanswered(sent: boolean, why: string, abortSignal: AbortSignal | undefined): HoldfastError {
   const message = sent
-    ? `The store had not answered when ${why}: what was asked of the run may have happened or not. Look at it before you repeat it.`
-    : `Nothing was asked of the run, because ${why}.`
+    ? `The store had not answered when ${why}. The command may or may not have taken effect; look at the run before you repeat it.`
+    : `No command was sent, because ${why}.`
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause: abortSignal?.reason as unknown, details: { sent } })
 }
 

@@ -212,8 +212,8 @@ function rowView(run: Run): RunView {
 function damagedColumns(columns: readonly string[]): UnreadableView | null {
   if (columns.length === 0) return null
   const note =
-    `The row of this run is damaged: ${columns.join(' and ')} ${columns.length === 1 ? 'is' : 'are'} not what the engine ` +
-    'writes, and shown as empty. Put the row back as it was.'
+    `The row of this run is damaged: ${columns.join(' and ')} ${columns.length === 1 ? 'is' : 'are'} not as the engine ` +
+    'writes them, and shown as empty. Restore the row.'
   return { entry: null, key: null, note }
 }
 

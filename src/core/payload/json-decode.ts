@@ -165,5 +165,5 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function malformed(tag: string): UnreadableJson {
-  return new UnreadableJson(`what its tag ${tag} holds is malformed`)
+  return new UnreadableJson(`the value of its tag ${tag} is malformed`)
 }

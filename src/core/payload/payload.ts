@@ -232,7 +232,7 @@ export class Payloads {
     // The codec refuses this text, and says of which entry.
     return isAccepted(this.offload, reference)
       ? get(this.offload, reference)
-      : `${absent}its reference is none that its port can have answered with`
+      : `${absent}its reference cannot be one that its port returned`
   }
 }
 
@@ -294,7 +294,7 @@ async function put(offload: Offload, text: string, place: Place): Promise<string
       throw new TypeError(
         offload.accepts === undefined
           ? `offload.put must resolve to a key of 1 to ${longestReference} characters (A–Z, a–z, 0–9, . _ ~ = + @ - and / inside), ` +
-              'or the port must have accepts(reference) for what it answers with'
+              'or the port must have accepts(reference) for its own form of references'
           : 'offload.put resolved to a reference that offload.accepts does not accept',
       )
     }
@@ -346,7 +346,7 @@ export function isPortMissing(error: unknown): error is HoldfastError {
 function reduced(thrown: unknown, isClassKept: boolean, refusal?: unknown): Error {
   const source = (typeof thrown === 'object' ? thrown : undefined) as Error
   const problem = shortText(() => (refusal as Error).message) ?? ''
-  const plain = new Error(shortText(() => source.message) ?? `What was thrown has no message. ${problem}`.trim())
+  const plain = new Error(shortText(() => source.message) ?? `The thrown value has no message. ${problem}`.trim())
   delete plain.stack
   const name = shortText(() => source.name) ?? 'Error'
   Object.defineProperty(plain, 'name', { value: name, configurable: true })

@@ -243,7 +243,7 @@ export class Batcher<Item, Answer, Result> {
       const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
       if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
       if (!this.closed) {
-        this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
+        this.ports.logger.warn('The store is unavailable; pending requests are kept and sent again.', { error })
         await this.endable(pause())
       }
       if (this.closed) {

@@ -229,7 +229,7 @@ export class CallerTimeouts<Given> {
     { why, sent, cause, heard }: { why: string; sent: boolean; cause: unknown; heard: string },
   ): HoldfastError {
     const { what, again, details } = this.called(given)
-    const became = sent ? 'it may have happened or not' : 'nothing has happened'
+    const became = sent ? 'it may or may not have taken effect' : 'nothing has happened'
     return new HoldfastError(code, `${what} ${why}: ${became}. ${again}${heard}`, {
       cause,
       details: { ...details, sent },

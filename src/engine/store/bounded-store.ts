@@ -164,7 +164,7 @@ export function isUnanswered(error: unknown): boolean {
 function unanswered(name: string, ms: number): HoldfastError {
   return new HoldfastError(
     'STORE_UNAVAILABLE',
-    `The store has not answered ${name}() for ${formatMs(ms)}. What was asked may have taken effect or not.`,
+    `The store has not answered ${name}() for ${formatMs(ms)}. The request may or may not have taken effect.`,
     { details: { call: name, waitedMs: ms } },
   )
 }

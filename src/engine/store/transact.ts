@@ -211,7 +211,7 @@ function isRefusedBySql(error: unknown): boolean {
 function unknownOutcome(cause: unknown): HoldfastError {
   return new HoldfastError(
     'STORE_UNAVAILABLE',
-    'The answer to the COMMIT of a transaction is missing, so it may have happened or not. The run is given back; its journal ' +
+    'The answer to the COMMIT of a transaction is missing: it may or may not have taken effect. The run is given back; its journal ' +
       `will tell. ${messageOf(cause)}`,
     { cause },
   )

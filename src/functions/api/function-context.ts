@@ -212,7 +212,7 @@ class FunctionContext<Input> implements Context<Input> {
 
   expose(name: string, value: unknown): void {
     const { frame } = this
-    checkName(name, 'What ctx.expose shows')
+    checkName(name, 'The exposed value')
     const call = this.note('expose')
     if (call === null) return
     const data = encodeNote(this.frame, value, (error) => error, 'exposed', name)

@@ -1,5 +1,6 @@
 // Notes that a body writes for the people who look at its run: none of them may cost the run anything.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { FrameApi } from '../frame/frame-api.ts'
 
@@ -15,8 +16,8 @@ export function encodeNote(
     return frame.encode(value, kind, name)
   } catch (error) {
     const { id, type } = frame.run
-    const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
-    frame.host.ports.logger.warn(`${reason} Run ${id} goes on without it.`, { run: id, type })
+    const reason = `The note "${name}" cannot be stored: ${messageOf(error)}`
+    frame.host.ports.logger.warn(`${reason} ${runLine(frame.run, 'goes on without it.')}`, { run: id, type })
     return frame.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
   }
 }

@@ -58,7 +58,7 @@ const ownWork =
 export function describeDrift({ seq, kind, name }: RecordedEntry, found: readonly FoundCall[]): Drift {
   const calls = found.map(({ kind, name, place }) => `${kind} ${quoted(name)}${place === null ? '' : `, at ${place}`}`)
   const message = [
-    'The code changed under a live run: its journal has what the code does not ask for.',
+    'The code changed under a live run: its journal has an entry that the code does not ask for.',
     `- entry ${seq} of the journal: ${kind} ${quoted(name)}`,
     ...(calls.length === 0 ? ['+ the code ends without it'] : calls.map((call) => `+ the code asks for: ${call}`)),
     ...(calls.length === 0 ? [] : [ownWork]),

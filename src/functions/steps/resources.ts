@@ -6,6 +6,7 @@
 //
 // A release is awaited, because the next holder may need the resource, but not for ever: the run holds a slot meanwhile.
 
+import { runName, type LoggedRun } from '../../core/rows/engine-notes.ts'
 import type { Host } from '../../core/definition/definition.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
@@ -26,7 +27,7 @@ const insideRelease = 'withResource: release'
 
 interface ResourcesDeps {
   readonly host: Host
-  readonly runId: string
+  readonly run: LoggedRun
   readonly isLive: boolean
   /** The step whose function is being called right now: from there the context is closed. */
   performing: string | null
@@ -99,7 +100,7 @@ export class Resources {
   private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
     const { deps } = this
     const { clock, logger } = deps.host.ports
-    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(deps.runId), { run: deps.runId }))
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(deps.run), { run: deps.run.id }))
     deps.performing = insideAcquire
     try {
       const acquired = acquire()
@@ -123,7 +124,7 @@ export class Resources {
     const at = this.held.indexOf(held)
     if (at === -1) return
     this.held.splice(at, 1)
-    const { host, runId } = this.deps
+    const { host, run } = this.deps
     const { clock, logger } = host.ports
     let cancel: Cancel = () => undefined
     try {
@@ -133,10 +134,10 @@ export class Resources {
       if ((await Promise.race([released, over])) !== late) return
       const ms = formatMs(longestReleaseMs)
       logger.error(
-        `A resource of run ${runId} was not released within ${ms}: its release hangs. The run goes on without it.`,
+        `A resource of ${runName(run)} was not released within ${ms}: its release hangs. The run goes on without it.`,
       )
     } catch (error) {
-      logger.error(`A resource of run ${runId} could not be released.`, { error })
+      logger.error(`A resource of ${runName(run)} could not be released.`, { error })
     } finally {
       cancel()
     }
@@ -170,9 +171,9 @@ export class Resources {
   }
 }
 
-function longAcquire(runId: string): string {
+function longAcquire(run: LoggedRun): string {
   return (
-    `A resource of run ${runId} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
+    `A resource of ${runName(run)} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
     'a call of ctx inside of acquire never settles.'
   )
 }

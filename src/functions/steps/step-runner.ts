@@ -352,7 +352,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     try {
       return this.frame.host.payloads.decode(data, where)
     } catch (cause) {
-      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read what it wrote.', { cause })
+      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read its own output.', { cause })
     }
   }
 

@@ -5,6 +5,7 @@
 // could not be undone is named at the end of the run and does not prevent other undos. Between two attempts the run waits in
 // memory, or is released if the delay is long.
 
+import { runName } from '../../core/rows/engine-notes.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type StepTools, type AttemptListener } from '../../core/runtime/attempt.ts'
@@ -143,9 +144,9 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     deps.writer.append({ kind: 'undo-failed', name, meta, data: deps.encodeFailure(error, 'undo-failed', name) })
     deps.host.ports.logger.error(
-      `Step "${name}" of run ${deps.runId} could not be undone: an operator must look at it.`,
+      `Step "${name}" of ${runName(deps.run)} could not be undone: an operator must look at it.`,
       {
-        run: deps.runId,
+        run: deps.run.id,
         step: name,
         error,
       },

@@ -181,7 +181,7 @@ function refusalOf(condition: RecordedCondition, message: Message, from: Place):
 }
 
 function malformed({ id, kind }: Message, from: Place): HoldfastError {
-  const why = `it is of kind ${JSON.stringify(kind)}, and not what the engine or anybody can have sent to the wait that takes it`
+  const why = `it is of kind ${JSON.stringify(kind)}, which neither the engine nor a client can have sent to the wait that takes it`
   return damagedRow(from, `message ${JSON.stringify(id)}`, why)
 }
 

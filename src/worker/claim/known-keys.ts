@@ -52,7 +52,7 @@ export class KnownKeys {
         { keys: found },
       )
     } catch (error) {
-      ports.logger.warn('Whether there are runs that this worker cannot read is not known.', { error })
+      ports.logger.warn('Could not check for runs that this worker cannot read.', { error })
     }
   }
 }

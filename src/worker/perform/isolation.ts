@@ -29,6 +29,7 @@
 //
 // The rescuer reports when a suspect is due.
 
+import { runLine, runName } from '../../core/rows/engine-notes.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -282,18 +283,23 @@ export class IsolatedRuns {
       // A run that begins without the mark would crash uncounted.
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
-      engine.ports.logger.warn(`Run ${runId} could not begin alone; it is given back.`, { run: runId, error })
+      engine.ports.logger.warn(runLine(run, 'could not begin alone; it is given back.'), {
+        run: runId,
+        type: run.type,
+        error,
+      })
       this.performer.giveBack(run)
       return this.leave()
     }
-    engine.ports.logger.info(`Run ${runId} is performed alone: ${crashes} processes died while they performed it.`, {
+    engine.ports.logger.info(runLine(run, `is performed alone: ${crashes} processes died while they performed it.`), {
       run: runId,
+      type: run.type,
       crashes,
     })
     this.state = 'alone'
     this.suspect = runId
     this.commits = 0
-    this.bound(aloneMs, () => void this.unmark({ session, runId, token, crashes }))
+    this.bound(aloneMs, () => void this.unmark({ session, runId, type: run.type, token, crashes }))
     await this.performer.beginIsolated(run)
   }
 
@@ -301,9 +307,15 @@ export class IsolatedRuns {
    * The run is no longer alone: from here on a death says nothing about it. If a commit of the run is on its way, that commit
    * clears the mark by itself; were it to land first, this would make a suspect again of an innocent run.
    */
-  private async unmark(claim: { session: string; runId: string; token: number; crashes: number }): Promise<void> {
+  private async unmark(claim: {
+    session: string
+    runId: string
+    type: string
+    token: number
+    crashes: number
+  }): Promise<void> {
     if (this.commits > 0) return this.open()
-    const { session, runId, token, crashes } = claim
+    const { session, runId, type, token, crashes } = claim
     const held = [{ runId, token, extendMs: null, begun: crashes }]
     try {
       const { busy = [] } = await this.engine.store.beat({
@@ -314,7 +326,11 @@ export class IsolatedRuns {
       })
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
-      this.engine.ports.logger.warn(`The mark of run ${runId} could not be taken back.`, { run: runId, error })
+      this.engine.ports.logger.warn(`The mark of ${runName({ id: runId, type })} could not be taken back.`, {
+        run: runId,
+        type,
+        error,
+      })
     }
     if (this.suspect === runId && this.state === 'alone') this.open()
   }

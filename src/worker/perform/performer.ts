@@ -1,6 +1,7 @@
 // Moves leased runs on: finds or opens the frame of each, and handles its departure. No run can harm another one or the
 // worker itself.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Acknowledged, Claim, Departure, Frame, Host } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
@@ -278,7 +279,11 @@ export class Performer implements Reader {
   }
 
   unreadable(run: Run, error: unknown): void {
-    this.engine.ports.logger.warn(`The journal of run ${run.id} could not be read now; it is given back.`, { error })
+    this.engine.ports.logger.warn(runLine(run, 'is given back: its journal could not be read now.'), {
+      run: run.id,
+      type: run.type,
+      error,
+    })
     this.slots.give(1)
     this.releases.release(run, leaseOf(run))
   }
@@ -380,15 +385,15 @@ export class Performer implements Reader {
     const { logger } = this.engine.ports
     const details = { run: run.id, type: run.type, error: reason }
     if (isHoldfastError(reason, 'RUN_CANCELLED')) {
-      logger.info(`Run ${run.id} was cancelled at once: what was being done here is aborted.`, details)
+      logger.info(runLine(run, 'was cancelled at once; its steps here are aborted.'), details)
     } else if (isHoldfastError(reason) && reason.family === 'conflict') {
-      logger.warn(`Run ${run.id} went on elsewhere: what was done here since the last commit is not recorded.`, details)
+      logger.warn(runLine(run, 'continues on another worker; uncommitted work here is not recorded.'), details)
     } else if (isPortMissing(reason)) {
       this.deferred.add(run, lease, reason)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
       void endWithoutFrame(this.engine, run, lease, reason)
     } else {
-      logger.warn(`Run ${run.id} was stopped here and is given back.`, details)
+      logger.warn(runLine(run, 'was stopped here and is given back.'), details)
       this.releases.release(run, lease)
     }
   }

@@ -14,6 +14,7 @@
 // A run may also be taken from a process that is awake, at the deadline of its workflow, because its step has stopped its
 // heartbeats. That is the run's own fault, and counts, unless the process was silent for as long.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
@@ -131,8 +132,9 @@ export class Witness {
     if (!this.wasSilent(claim) || !counts(entries, claim.run, run)) return false
     const [answer] = await store.control([{ kind: 'acquit', id: claim.id, runId, seq: run.seq }])
     if (answer?.outcome !== 'done') return true
-    ports.logger.info(`Run ${runId} was lost here by a process that lives: that was no crash of it.`, {
+    ports.logger.info(runLine(answer.run, 'lost its lease while this process lived; not counted as a crash.'), {
       run: runId,
+      type: answer.run.type,
       crashes: answer.run.crashes,
     })
     return false

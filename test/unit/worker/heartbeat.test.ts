@@ -89,7 +89,7 @@ const standstill =
   'LEASE_LOST: This process stood still for longer than its lease. What was being done here is aborted.'
 const silence = 'LEASE_LOST: No heartbeat has succeeded for a whole lease. What was being done here is aborted.'
 const foundDead =
-  'LEASE_LOST: Others found this process dead and took over what it held. What was being done here is aborted.'
+  'LEASE_LOST: Other workers declared this process dead and recovered its runs. What was being done here is aborted.'
 
 describe('a heartbeat', () => {
   it('opens the session before its start settles, so that nothing is leased to one that nobody knows', async () => {

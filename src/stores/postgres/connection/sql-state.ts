@@ -88,13 +88,13 @@ const meanings: Readonly<Record<string, Meaning>> = {
   '25006': refused(
     'The database is read-only: it may be a replica, or fail over just now. Name the primary in the address.',
   ),
-  '28000': refused('The database refuses this user: check the address, and what the server allows.'),
+  '28000': refused('The database refuses this user: check the address and pg_hba.conf of the server.'),
   '28P01': refused('The database refuses this password: check the address.'),
   '3D000': refused('The database does not exist: check the address.'),
   '3F000': refused('The schema does not exist. Make it with `holdfast migrate`, or correct the schema option.'),
   '42501': refused(
     'The user of the database lacks a right: grant it a role that `holdfast migrate --roles` makes (a worker performs runs, a ' +
-      'starter starts, sends and controls, a migrator migrates and runs rekey), or what is missing.',
+      'starter starts, sends and controls, a migrator migrates and runs rekey), or the missing right.',
   ),
   '42P05': unavailable('A pooler knows our prepared statements of before: from here on they go without names.'),
   '42P01': refused('A table is missing. Make the schema with `holdfast migrate`, or correct the schema option.'),

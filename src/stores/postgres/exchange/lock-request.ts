@@ -192,7 +192,7 @@ export class Missing extends Error {
   readonly add: (lockRequest: LockRequest) => void
 
   constructor(add: (lockRequest: LockRequest) => void) {
-    super('The rules of the exchange go beyond what was looked at.')
+    super('The rules of the exchange need rows that were not loaded.')
     this.add = add
   }
 }

@@ -99,9 +99,12 @@ export class Hints implements HintChannel {
       (error: unknown) => {
         // A missing right stays missing; any other error may be over soon.
         if (!isHoldfastError(error) || error.details['sqlState'] !== '42501') this.sealing = null
-        ports.logger.debug('Other processes can neither be told nor heard: the key of notices cannot be read.', {
-          error,
-        })
+        ports.logger.debug(
+          'The key for notices cannot be read: this process neither notifies other processes nor hears them.',
+          {
+            error,
+          },
+        )
         return null
       },
     )

@@ -188,7 +188,7 @@ function assertOurs(roles: Found['roles'], isRecorded: boolean): void {
       : 'this schema has no roles yet, so Holdfast did not make it for it'
   throw new HoldfastError(
     'INVALID_OPTION',
-    `There is a role ${shown(name)}, and ${why}: whoever has made it would get the rights of this schema with it. Choose ` +
+    `There is a role ${shown(name)}, and ${why}: its creator would get the rights of this schema with it. Choose ` +
       'another name with `--roles <prefix>`, or say `--adopt-roles` if it is yours.',
     { details: { role: name, canLogIn: isLogin, admins } },
   )
