@@ -100,7 +100,7 @@ export class Engine {
   onChore: () => void = () => undefined
   /** Turns a child that a run wants to start into a run that can be inserted: `Client.prepareChild`. */
   prepare: Host['prepare'] = () => {
-    throw bug('Nobody here prepares children')
+    throw bug('No client is registered that prepares children')
   }
   /** Lets a step take place in a transaction; null where the store has none. */
   readonly transact: Transact | null

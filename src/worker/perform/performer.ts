@@ -117,7 +117,8 @@ export class Performer implements Reader {
     const definition = this.engine.registry.find(run.type, run.version)
     let held: HeldRun | null = null
     try {
-      if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
+      if (definition === undefined)
+        throw bug(`A run of "${run.type}" was claimed, and no definition of it is registered here`)
       const frame = definition.open(this.host, claim)
       held = this.newHeld(run, lease, frame)
       frame.start(held)

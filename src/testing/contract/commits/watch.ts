@@ -324,11 +324,11 @@ export const watchCases: readonly ContractCase[] = [
     name: 'a run stops watching what can never have been there',
     async run(bench) {
       const watcher = await bench.hold()
-      const nobody = endOf('no such run')
-      await bench.commit(watcher, { outbound: outbound({ watches: [nobody] }) })
+      const unknown = endOf('no such run')
+      await bench.commit(watcher, { outbound: outbound({ watches: [unknown] }) })
       const [told] = await bench.mailbox(watcher.runId)
-      await bench.commit(watcher, { outbound: outbound({ unwatches: [nobody] }) })
-      await bench.commit(watcher, { takes: [told?.id ?? ''], outbound: outbound({ unwatches: [nobody] }) })
+      await bench.commit(watcher, { outbound: outbound({ unwatches: [unknown] }) })
+      await bench.commit(watcher, { takes: [told?.id ?? ''], outbound: outbound({ unwatches: [unknown] }) })
       assert.deepEqual(await bench.mailbox(watcher.runId), [])
     },
   },

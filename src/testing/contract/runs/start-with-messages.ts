@@ -8,7 +8,7 @@ import { dead } from '../messages/unread-messages.ts'
 
 export const startWithMessagesCases: readonly ContractCase[] = [
   {
-    name: 'WC-W3 what is sent together with a start lies in the mailbox of the run, in order, and it waits for nobody',
+    name: 'WC-W3 messages sent with a start are in the mailbox of the run, in order, and the run is ready at once',
     async run({ store, clock, newRun, message, mailbox, run, journal, take }) {
       const given = newRun()
       const messages = [message(given.id, { policy: dead }), message(given.id, { name: 'other', data: '2' })]
