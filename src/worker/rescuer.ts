@@ -48,7 +48,7 @@ const soonMs = 1_000
  */
 const lockedPauses = { firstMs: shortestPauseMs, longestMs: 1_000 } as const
 /** How often it looks on a store that sends no hints of new deadlines. */
-const untoldMs = 1_000
+const unhintedMs = 1_000
 
 export class Rescuer {
   private readonly engine: Engine
@@ -147,10 +147,10 @@ export class Rescuer {
       const { capabilities } = this.engine.store
       const longestMs = capabilities.notifies
         ? this.everyMs
-        : Math.min(this.everyMs, this.engine.pollMs ?? untoldMs, untoldMs)
-      const told = this.loggedAt - this.engine.clock.now()
+        : Math.min(this.everyMs, this.engine.pollMs ?? unhintedMs, unhintedMs)
+      const logMs = this.loggedAt - this.engine.clock.now()
       this.loggedAt = Number.POSITIVE_INFINITY
-      this.schedule(Math.max(0, Math.min(nextInMs, longestMs, told)))
+      this.schedule(Math.max(0, Math.min(nextInMs, longestMs, logMs)))
     }
   }
 
@@ -197,8 +197,8 @@ export class Rescuer {
       if (!paused.includes(runId)) continue
       const often = crashes === 1 ? 'once' : `${crashes} times in a row`
       const why = `Its process died ${often}, at last while it performed nothing else.`
-      const told = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
-      logger.error(told, {
+      const line = pausedLine({ id: runId, type }, 'crashes', `${why} Find what ends the process, then resume the run.`)
+      logger.error(line, {
         run: runId,
         type,
         crashes,

@@ -14,7 +14,7 @@ import type { EntryKind } from '../../src/core/model/entry.ts'
 import { endedIn } from '../../src/core/rows/engine-message.ts'
 import type { Ended, Message } from '../../src/core/model/message.ts'
 import { Payloads } from '../../src/core/payload/payload.ts'
-import { askedPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'
+import { controlRequestPlace, endPlace, messagePlace, topicPlace, type Place } from '../../src/core/payload/place.ts'
 import { until } from './gate.ts'
 import { keepLines } from './open.ts'
 
@@ -202,9 +202,9 @@ export class EncryptedFile {
 
   private placeOf(table: string, row: RawRow): Place {
     const { payloads } = this
-    if (table === 'runs') return askedPlace('', row.id, sealedForIn(row.control_request))
+    if (table === 'runs') return controlRequestPlace('', row.id, sealedForIn(row.control_request))
     if (table === 'journal' && row.meta?.includes('sealedFor') === true) {
-      return askedPlace('', row.run_id, sealedForIn(row.meta))
+      return controlRequestPlace('', row.run_id, sealedForIn(row.meta))
     }
     if (table === 'journal') return payloads.place(row.run_id, row.seq, row.kind as EntryKind, row.name)
     if (table === 'broadcasts') return topicPlace('', row.topic, row.id)

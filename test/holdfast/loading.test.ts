@@ -58,7 +58,7 @@ test('a long journal and a large mailbox are read in parts, and nothing of eithe
   expect(Math.max(...world.loads.flat())).toBeLessThan(bound + mebi)
 })
 
-test('one name with more mail than fits into a load hides no other name, and nothing is lost', async () => {
+test('one name with more messages than fit into a load hides no other name, and nothing is lost', async () => {
   const { open, store, after } = virtualWorld()
   const world = weighed(store)
   const large = 'x'.repeat(900_000)

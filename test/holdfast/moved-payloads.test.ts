@@ -103,7 +103,7 @@ describe('of all encrypted texts in a database', () => {
   })
 })
 
-/** Tells whether a journal shows an entry as unreadable, and nothing of what stands there. */
+/** Whether a journal shows an entry as unreadable, and nothing of what stands there. */
 async function isMarked(journal: Promise<readonly JournalEntry[]>): Promise<boolean> {
   return (await journal).some(({ unreadable, data }) => unreadable !== undefined && data === undefined)
 }

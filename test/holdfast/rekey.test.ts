@@ -41,12 +41,12 @@ const workflows = [order, child, fails]
 async function texts({ store }: SharedStore, deleted = false): Promise<readonly string[]> {
   const found: string[] = []
   for (const { id } of await store.find({ deleted }, { limit: 1_000 })) {
-    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000, mail: { names: [], limit: 0 } }])
+    const [loaded] = await store.load([{ runId: id, after: 0, limit: 1_000, messages: { names: [], limit: 0 } }])
     found.push(...(loaded?.entries ?? []).flatMap(({ data }) => data ?? []))
-    for (let [more, mailAfter] = [true, 0]; more;) {
-      const [page] = await store.load([{ runId: id, after: 0, limit: 0, mailAfter }])
+    for (let [more, messagesAfter] = [true, 0]; more;) {
+      const [page] = await store.load([{ runId: id, after: 0, limit: 0, messagesAfter }])
       found.push(...(page?.messages ?? []).map(({ data }) => data))
-      mailAfter = page?.messages.at(-1)?.position ?? mailAfter
+      messagesAfter = page?.messages.at(-1)?.position ?? messagesAfter
       more = (page?.messages.length ?? 0) > 0
     }
   }

@@ -12,7 +12,7 @@ import type { Engine } from '../../engine/engine.ts'
 import { loadJournal } from '../../engine/store/journal-pages.ts'
 import { loadMailbox } from '../../engine/store/mailbox-pages.ts'
 import type { PayloadRewrite, PayloadsRewritten, StoreAdmin } from '../../store.ts'
-import { abortable, assertWanted, checkAbortSignal } from '../abort-option.ts'
+import { abortable, assertNotAborted, checkAbortSignal } from '../abort-option.ts'
 import { adminOf } from '../read/find.ts'
 import { checkRunCursor } from '../read/cursor.ts'
 import { PayloadRewriter } from './payload-rewriter.ts'
@@ -118,7 +118,7 @@ class Rekeying {
     }
     await this.walkLetters()
     for (const id of this.held.splice(0)) {
-      this.assertWanted()
+      this.assertNotAborted()
       const [run] = await this.engine.store.get([id])
       if (run !== undefined) await this.rekey(run)
     }
@@ -126,8 +126,8 @@ class Rekeying {
   }
 
   /** The caller has given up: nothing more is begun. */
-  private assertWanted(): void {
-    assertWanted('rekey()', this.signal)
+  private assertNotAborted(): void {
+    assertNotAborted('rekey()', this.signal)
   }
 
   private async walkAll(deleted: boolean, from: string | undefined): Promise<void> {
@@ -140,17 +140,17 @@ class Rekeying {
       const { clock } = this.engine.ports
       const begunAt = clock.monotonic()
       for (const run of page) {
-        this.assertWanted()
+        this.assertNotAborted()
         this.runs += 1
         await this.rekey(run)
       }
-      this.assertWanted()
+      this.assertNotAborted()
       after = last.id
       this.next = deleted ? `${removedMark}${after}` : after
       this.options.onProgress?.(this.sofar(this.next))
       const restMs = (page.length * 1_000) / this.rate - (clock.monotonic() - begunAt)
       if (restMs > 0) await this.rest(Math.ceil(restMs))
-      this.assertWanted()
+      this.assertNotAborted()
     }
   }
 
@@ -175,7 +175,7 @@ class Rekeying {
       const last = letters.at(-1)
       if (last === undefined) return
       for (const letter of letters) {
-        this.assertWanted()
+        this.assertNotAborted()
         const [run] = await this.engine.store.get([letter.runId])
         if (run === undefined) continue
         const messages = await this.tried(run.id, () => this.rewriter.messages([letter]))
@@ -207,7 +207,7 @@ class Rekeying {
 
   private async rewriteMailbox(run: Run): Promise<PayloadsRewritten> {
     for await (const unread of loadMailbox(this.engine.store, run.id, pageOptions.mostBytes)) {
-      this.assertWanted()
+      this.assertNotAborted()
       const messages = await this.rewriter.messages(unread)
       if (messages.length === 0) continue
       const answer = await this.write(run, { keyId: run.keyId, entries: [], messages })
@@ -220,7 +220,7 @@ class Rekeying {
     const { currentKey } = this.engine.payloads
     let needsKey = run.keyId !== null && run.keyId !== currentKey
     for await (const page of loadJournal(this.engine.store, run.id, pageOptions)) {
-      this.assertWanted()
+      this.assertNotAborted()
       const entries = await this.rewriter.entries(run.id, page.entries)
       const isLast = (page.entries.at(-1)?.seq ?? run.seq) >= run.seq
       needsKey ||= entries.length > 0

@@ -92,12 +92,12 @@ export function checkStartOptions(options: StartOptions, type: string): void {
  * The options of a child, which a run starts: its parent is given, a conflict of keys comes to the parent as a message, and the
  * parent waits for the store as for its own commits.
  */
-export type ChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
+export type StartedChildOptions = Omit<StartOptions, 'parent' | 'onConflict' | 'abortSignal'>
 
 const notOfChildren = ['parent', 'onConflict', 'abortSignal']
 const childOptionNames = startOptionNames.filter((name) => !notOfChildren.includes(name))
 
-export function checkChildOptions(options: ChildOptions, type: string): void {
+export function checkChildOptions(options: StartedChildOptions, type: string): void {
   checkOptions(options, childOptionNames, `start of ${shown(type)} by a run`)
 }
 

@@ -159,8 +159,8 @@ export function assertLegal(from: RunStatus, transition: Transition): void {
   if (append.length === 0 && isFar(outbound)) throw bug('A transition that reaches others appends nothing', { runId })
   // A holder that has not noticed the cancellation may send a move that was valid before: it is refused, not treated as a
   // defect.
-  const asked = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
-  if (status !== null && !mayMove(asked, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
+  const known = from === 'cancelling' && status !== 'cancelling' ? 'running' : from
+  if (status !== null && !mayMove(known, status)) throw bug(`A run cannot go from ${from} to ${status}`, { runId })
   if ((status === 'waiting') !== (parkIf !== null)) {
     throw bug('Parking, and only parking, says what it has seen', { runId })
   }
@@ -197,14 +197,14 @@ export function objection(
 }
 
 /**
- * Tells whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
- * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMail` tells
+ * Whether the lease ends with a holder's transition that takes effect. The lease stays if the transition does not end
+ * it, or if the holder has something to handle: a control request, or a message that the run would wait for. `hasMessageAfter` tells
  * whether a message of those names has arrived after a position and was not taken; it is called only if it matters.
  */
 export function endsLease(
   { status, controlRequest, inbox }: Pick<Run, 'status' | 'controlRequest' | 'inbox'>,
   { status: next, parkIf }: Transition,
-  hasMail: (after: number, names: readonly string[]) => boolean,
+  hasMessageAfter: (after: number, names: readonly string[]) => boolean,
 ): boolean {
   if (next === null) return false
   if (next === 'cancelling' || next === 'cancelled') return true
@@ -213,7 +213,7 @@ export function endsLease(
   if ((next === 'waiting' || next === 'pending') && called) return false
   if (parkIf === null || parkIf.inbox === inbox) return true
   const { wakeNames = null } = parkIf
-  return wakeNames !== null && (wakeNames.length === 0 || !hasMail(parkIf.inbox, wakeNames))
+  return wakeNames !== null && (wakeNames.length === 0 || !hasMessageAfter(parkIf.inbox, wakeNames))
 }
 
 function isElsewhere(status: NextStatus | null): boolean {
@@ -225,7 +225,7 @@ export function undoAfter(before: UndoState, said: UndoState | null): UndoState 
   return said === null || before === 'due' ? before : said
 }
 
-/** Tells whether `second` may be merged into `first`. */
+/** Whether `second` may be merged into `first`. */
 export function mayMerge(first: Transition, second: Transition): boolean {
   return (
     first.runId === second.runId &&

@@ -28,7 +28,7 @@ export function fromBase64(text: string): Uint8Array | undefined {
   return bytes
 }
 
-/** Tells whether a text takes more than `limit` bytes of UTF-8; counts only when its length does not say so already. */
+/** Whether a text takes more than `limit` bytes of UTF-8; counts only when its length does not say so already. */
 export function exceedsUtf8(text: string, limit: number): boolean {
   if (text.length * 3 <= limit) return false
   return text.length > limit || utf8Length(text) > limit

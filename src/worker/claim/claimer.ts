@@ -116,7 +116,7 @@ export class Claimer {
     return this.state === 'idle' && !this.paused && !this.backlogged && !this.starved && this.prefetch.size === 0
   }
 
-  /** Tells whether that run was claimed and waits for a slot. */
+  /** Whether that run was claimed and waits for a slot. */
   holds(runId: string): boolean {
     return this.prefetch.has(runId)
   }

@@ -29,7 +29,7 @@ import { Rewrites } from '../rewrite.ts'
 import {
   choreText,
   messageOf,
-  newMail,
+  newMessage,
   placeText,
   runOf,
   targetText,
@@ -145,7 +145,7 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     return this.news.get(text) ?? this.view.select(this.x.tables.messages, { at: ['id', [text]] })[0]
   }
 
-  hasMail({ runId }: Transition, after: number, names: readonly string[]): boolean {
+  hasMessageAfter({ runId }: Transition, after: number, names: readonly string[]): boolean {
     return this.allUnread(runId).some(({ position, name }) => position > after && names.includes(name))
   }
 
@@ -253,16 +253,16 @@ export class LockedUnitOfWork implements ChangeWork, DeliveryWork {
     const { run, outcome, isWoken } = withMessage(row, draft.name, this.now)
     const { inbox, readiness, due } = run
     this.rewrites.patch(row.id, isWoken ? { inbox, readiness, due } : { inbox })
-    this.news.set(messageText(draft), newMail(row, draft, inbox, this.now, outcome))
+    this.news.set(messageText(draft), newMessage(row, draft, inbox, this.now, outcome))
     if (isWoken) this.x.hints.push({ kind: 'ready', type: row.type })
-    else if (row.session !== null) this.x.hints.push({ kind: 'mail', runId: row.id })
+    else if (row.session !== null) this.x.hints.push({ kind: 'message', runId: row.id })
     return outcome
   }
 
   /** What lies in the mailbox of a new run from the beginning. */
   putFirst(runId: string, drafts: readonly MessageDraft[]): void {
     for (const [index, draft] of drafts.entries()) {
-      this.news.set(messageText({ ...draft, runId }), newMail({ id: runId }, draft, index + 1, this.now, 'queued'))
+      this.news.set(messageText({ ...draft, runId }), newMessage({ id: runId }, draft, index + 1, this.now, 'queued'))
     }
   }
 

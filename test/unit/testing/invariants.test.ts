@@ -154,7 +154,7 @@ const brokenStates: Readonly<Record<string, readonly RunState[]>> = {
     state(parked, [waiting({ kind: 'start', runId: 'go' })], [{ ...message(1), kind: 'refused' }]),
     state(parked, [waiting({ kind: 'signal', name: 'go', topic: {} })], [{ ...message(1), kind: 'broadcast' }]),
   ],
-  wants_its_waits: [
+  wake_names_cover_waits: [
     state({ ...parked, wakeNames: ['another'] }, [signal]),
     state({ ...parked, wakeNames: [] }, [waiting({ kind: 'run', runId: 'go' })]),
   ],

@@ -62,13 +62,13 @@ export function chooseClaims(
   now: number,
 ): { readonly chosen: readonly Run[] } & Pick<Claimed, 'more' | 'nextDue'> {
   const { selectors, isolated = false, limit } = request
-  const isAsked = ({ type, version, readiness }: Run): boolean =>
+  const isSelected = ({ type, version, readiness }: Run): boolean =>
     (isolated ? readiness === 'isolated' : readiness === 'ready' || readiness === 'timed') &&
     selectors.some((one) => one.type === type && one.version === version)
-  const asked = runs.filter(isAsked)
-  const due = asked.filter((run) => isDue(run, now) && isClaimable(run, request, now))
+  const selected = runs.filter(isSelected)
+  const due = selected.filter((run) => isDue(run, now) && isClaimable(run, request, now))
   const inOrder = isolated ? due.toSorted(dueOrder) : inTurns(due, selectors)
-  const [next] = asked.filter((run) => !isDue(run, now)).toSorted(dueOrder)
+  const [next] = selected.filter((run) => !isDue(run, now)).toSorted(dueOrder)
   return { chosen: inOrder.slice(0, limit), more: inOrder.length > limit, nextDue: next?.due ?? null }
 }
 
@@ -76,7 +76,7 @@ function isDue({ due }: Run, now: number): boolean {
   return due !== null && due <= now
 }
 
-/** Tells whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
+/** Whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
 export function isClaimable(
   run: Pick<Run, 'timeoutAt' | 'expiresAt' | 'keyId'>,
   request: ClaimRequest,

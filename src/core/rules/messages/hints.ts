@@ -9,7 +9,7 @@ export type Hint =
   | { readonly kind: 'ready'; readonly type: string }
   | { readonly kind: 'ended'; readonly runId: string }
   /** A message came for a run that a session holds. */
-  | { readonly kind: 'mail'; readonly runId: string }
+  | { readonly kind: 'message'; readonly runId: string }
   /** The time of a run that no session holds is over soon, and then a rescue must end it. */
   | { readonly kind: 'deadline'; readonly at: number }
   /** There is a chore: `doChores`. */

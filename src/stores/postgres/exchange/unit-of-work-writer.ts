@@ -49,7 +49,11 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
   const ofWait = (wait: WaitRow): number | undefined => shardOfWait(dialect, wait)
 
   /** The messages to other runs, and the fates of unread ones. */
-  function writeMail(x: Execution, end: ExchangeMethod, unitOfWork: PostgresUnitOfWork): readonly Promise<unknown>[] {
+  function writeMessages(
+    x: Execution,
+    end: ExchangeMethod,
+    unitOfWork: PostgresUnitOfWork,
+  ): readonly Promise<unknown>[] {
     const { put, putAndSettle, settle } = byEnd[end]
     const puts = [...unitOfWork.puts.values()]
     const inserting = puts.some(({ fate }) => fate !== null) ? putAndSettle : put
@@ -154,7 +158,7 @@ export function createUnitOfWorkWriter(dialect: Dialect): UnitOfWorkWriter {
       }
       if (!isAlone) {
         sent.push(
-          ...writeMail(x, end, unitOfWork),
+          ...writeMessages(x, end, unitOfWork),
           ...writeWaits(x, end, unitOfWork),
           ...writeBroadcasts(x, end, unitOfWork),
         )
@@ -197,7 +201,7 @@ function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
     hintOf(x, before?.status, run)
     hintDeadline(x, run, unitOfWork.now)
   }
-  for (const runId of unitOfWork.messageArrived) x.hints.push({ kind: 'mail', runId })
+  for (const runId of unitOfWork.messageArrived) x.hints.push({ kind: 'message', runId })
   if ([...unitOfWork.chores.values()].some(({ isOver }) => !isOver)) x.hints.push({ kind: 'chore' })
 }
 

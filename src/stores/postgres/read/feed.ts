@@ -77,28 +77,28 @@ export function createFeedQueries(dialect: Dialect, monotonic: () => number): Fe
     `update ${schema}.sequencer set last = ($2::text::json ->> 'last'::text)::bigint where shard = $1::smallint`,
   )
   // Positions are dense, so that the row which holds the last entry asked for is found by its position.
-  const asked = 'json_to_record($2::text::json) as asked (after bigint, till bigint, last bigint)'
+  const requested = 'json_to_record($2::text::json) as requested (after bigint, till bigint, last bigint)'
   const read = statement(
     'changes.read',
     `select row.position, pg_catalog.array_to_json(row.runs)::text as runs, pg_catalog.array_to_json(row.firsts)::text as firsts,
       pg_catalog.array_to_json(row.lasts)::text as lasts
     from ${schema}.feed as row
-    where row.shard = $1::smallint and row.position > (select after from ${asked})
-      and row.position <= least((select last from ${asked}), (
+    where row.shard = $1::smallint and row.position > (select after from ${requested})
+      and row.position <= least((select last from ${requested}), (
         select cut.position from ${schema}.feed as cut
-        where cut.shard = $1::smallint and cut.position >= (select till from ${asked})
+        where cut.shard = $1::smallint and cut.position >= (select till from ${requested})
         order by cut.position limit 1))
     order by row.position`,
   )
   const entries = statement(
     'changes.entries',
-    `select asked.place, ${entryColumnsOf('entry')}
-    from json_to_recordset($2::text::json) as asked (place integer, run uuid, first integer, last integer)
+    `select requested.place, ${entryColumnsOf('entry')}
+    from json_to_recordset($2::text::json) as requested (place integer, run uuid, first integer, last integer)
     cross join lateral (
       select * from ${schema}.journal as entry
-      where entry.shard = $1::smallint and entry.run_id = asked.run and entry.seq between asked.first and asked.last
+      where entry.shard = $1::smallint and entry.run_id = requested.run and entry.seq between requested.first and requested.last
       order by entry.seq offset 0) as entry
-    order by asked.place, entry.seq`,
+    order by requested.place, entry.seq`,
   )
 
   /** Looks at one shard, from where that begins now. */
