@@ -54,6 +54,10 @@ export interface LocalWorker {
   cancel(): void
   /** A client has controlled a run: if it is moving here, it learns of that at once. */
   controlled(run: Run): void
+  /** There is a control request for a run: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  controlRequested(runId: string): void
+  /** A run has ended: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  ended(runId: string): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
   messageArrived(runId: string): void
   /** Whether a run is moving here: then its end is known as soon as it is committed. */
@@ -181,7 +185,11 @@ export class Engine {
       } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
       else if (hint.kind === 'chore') this.onChore()
       else if (hint.kind === 'message') this.localWorker?.messageArrived(hint.runId)
-      else if (!this.isMoving(hint.runId)) this.runEnds.hinted(hint.runId)
+      else if (hint.kind === 'control') this.localWorker?.controlRequested(hint.runId)
+      else if (!this.isMoving(hint.runId)) {
+        this.localWorker?.ended(hint.runId)
+        this.runEnds.hinted(hint.runId)
+      }
     })
   }
 
