@@ -6,6 +6,7 @@ import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
+import { utf8Weight } from '../core/payload/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
@@ -160,7 +161,7 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
+      sizeOf: ({ given }) => 200 + utf8Weight(given.first.data) + utf8Weight(given.metadata),
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
       nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
       // An item that is busy is sent again, and has no result.
