@@ -6,6 +6,7 @@ import type { Entry } from '../core/model/entry.ts'
 import { bug, HoldfastError } from '../core/errors/error.ts'
 import { createRunIds, type RunIds } from '../core/model/run-id.ts'
 import { defaultLimits, type Limits } from '../core/definition/limits.ts'
+import { utf8Weight } from '../core/payload/bytes.ts'
 import type { Payloads } from '../core/payload/payload.ts'
 import { withTimeout } from '../core/runtime/backoff.ts'
 import type { Ports } from '../core/runtime/ports.ts'
@@ -54,6 +55,10 @@ export interface LocalWorker {
   cancel(): void
   /** A client has controlled a run: if it is moving here, it learns of that at once. */
   controlled(run: Run): void
+  /** There is a control request for a run: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  controlRequested(runId: string): void
+  /** A run has ended: if it is claimed here and has not begun, it does not begin. May be called for any run. */
+  ended(runId: string): void
   /** A message came for a run: if it is moving here, it learns of that at once. May be called for any run. */
   messageArrived(runId: string): void
   /** Whether a run is moving here: then its end is known as soon as it is committed. */
@@ -156,7 +161,7 @@ export class Engine {
       flush: (callers, how) => this.callerTimeouts.flush(callers, (runs) => this.insert(runs, how), how),
       isAnswering,
       limitMs,
-      sizeOf: ({ given }) => 200 + (given.first.data?.length ?? 0),
+      sizeOf: ({ given }) => 200 + utf8Weight(given.first.data) + utf8Weight(given.metadata),
       isBusy: (answer) => !(answer instanceof NotDone) && answer.taken === 'busy',
       nameOf: ({ given: { id, type } }) => `the start of run ${id} of "${type}"`,
       // An item that is busy is sent again, and has no result.
@@ -181,7 +186,11 @@ export class Engine {
       } else if (hint.kind === 'deadline') this.onDeadline(hint.at)
       else if (hint.kind === 'chore') this.onChore()
       else if (hint.kind === 'message') this.localWorker?.messageArrived(hint.runId)
-      else if (!this.isMoving(hint.runId)) this.runEnds.hinted(hint.runId)
+      else if (hint.kind === 'control') this.localWorker?.controlRequested(hint.runId)
+      else if (!this.isMoving(hint.runId)) {
+        this.localWorker?.ended(hint.runId)
+        this.runEnds.hinted(hint.runId)
+      }
     })
   }
 

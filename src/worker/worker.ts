@@ -194,7 +194,7 @@ export class Worker implements HeartbeatListener {
     this.reportedLively = new Map(this.lively)
     // Other workers may have taken these over. A step that hangs would never ask, so it is aborted.
     for (const claim of overdue) this.lose(claim, 'Its claim took longer than the lease of its workflow')
-    return claims
+    return [...claims, ...this.claimer.claims()]
   }
 
   claimsKept(busy: readonly string[]): void {
@@ -230,6 +230,7 @@ export class Worker implements HeartbeatListener {
   }
 
   claimLost(claim: HeldClaim): void {
+    if (this.claimer.drop(claim.runId, claim.token)) return
     // It may just have ended here, with the answer to its last commit still on its way: that answer comes first.
     this.engine.ports.clock.after(lostGraceMs, () => this.lose(claim, 'The store says that it is not held here'))
   }
@@ -258,6 +259,7 @@ export class Worker implements HeartbeatListener {
   }
 
   controlRequested(runId: string, controlRequest: ControlRequest): void {
+    this.claimer.controlRequested(runId)
     this.performer.applyControl(runId, controlRequest)
   }
 
@@ -289,13 +291,18 @@ export class Worker implements HeartbeatListener {
       this.heartbeat.seekUnknownLeases()
     },
     controlled: (run) => this.controlled(run),
+    controlRequested: (runId) => this.claimer.controlRequested(runId),
+    ended: (runId) => void this.claimer.drop(runId),
     messageArrived: (runId) => this.performer.messageArrived(runId, null),
     isMoving: (runId) => this.performer.isMoving(runId),
   }
 
   private controlled(run: Run): void {
+    if (run.controlRequest !== null || run.deletedAt !== null) this.claimer.controlRequested(run.id)
     // Also when the request was withdrawn: a pause that was taken back must not be obeyed.
     if (run.status !== 'cancelled') return this.performer.applyControl(run.id, run.controlRequest)
+    this.claimer.controlRequested(run.id)
+    this.claimer.drop(run.id)
     const error = new HoldfastError('RUN_CANCELLED', `Run ${run.id} was cancelled at once.`, {
       details: { runId: run.id },
     })

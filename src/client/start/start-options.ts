@@ -151,7 +151,8 @@ export function describeRun(
 }
 
 function tagsOf(given: unknown, { tags }: Definition, limits: Limits): readonly string[] {
-  if (given === undefined) return tags
+  // Those of a workflow were checked when it was defined, but not against the limit of this Holdfast.
+  if (given === undefined) return tags.length <= limits.tags ? tags : checkTags(tags, 'The tags of a run', limits)
   // Checked before the two lists become one: spreading a text would make a tag of each letter.
   if (Array.isArray(given)) return checkTags([...tags, ...(given as unknown[])], 'The tags of a run', limits)
   throw new HoldfastError('INVALID_OPTION', `The tags of a run must be a list. Got ${shown(given)}.`)

@@ -12,6 +12,7 @@
 // transitions of the run, in order.
 
 import { bug } from '../errors/error.ts'
+import { utf8Weight } from '../payload/bytes.ts'
 import type { Due } from './due.ts'
 import type { Draft } from './entry.ts'
 import type { ChildBond } from '../rules/messages/exchange.ts'
@@ -28,28 +29,28 @@ export const mostBytes = 4 * 1024 * 1024
 /** The bytes of an entry besides its payload, and of a condition of a wait. */
 const entryBytes = 100
 
-/** The bytes of a started run besides its input. */
+/** The bytes of a started run besides its input and metadata. */
 const startBytes = 500
 
-/**
- * The approximate size of an entry in bytes. Characters are counted, because encoding a text to find out would cost as much
- * as sending it: text in other scripts than Latin may take up to three times as many bytes.
- */
+/** The approximate size of an entry in bytes, with its texts as UTF-8: at least what it takes. */
 export function sizeOf({ kind, name, meta, data }: Draft): number {
-  const bytes = entryBytes + (name?.length ?? 0) + (data?.length ?? 0)
+  const bytes = entryBytes + utf8Weight(name) + utf8Weight(data)
   return kind === 'waiting' ? bytes + entryBytes * meta.conditions.length : bytes
 }
 
-/** The same of the runs that a transition starts: their inputs are part of it. */
+/** The same of the runs that a transition starts: their inputs and metadata are part of it. */
 export function startsSizeOf(starts: readonly ChildStart[]): number {
-  return starts.reduce((bytes, { run }) => bytes + startBytes + (run.first.data?.length ?? 0), 0)
+  return starts.reduce(
+    (bytes, { run }) => bytes + startBytes + utf8Weight(run.first.data) + utf8Weight(run.metadata),
+    0,
+  )
 }
 
-/** How many of the first of these entries fit into one transition, by their sizes: at least one. */
-export function mostTogether(sizes: readonly number[]): number {
+/** How many of the first of so many entries fit into one transition, by their sizes: at least one. */
+export function mostTogether(entries: number, sizeAt: (at: number) => number): number {
   let [count, bytes] = [0, 0]
-  while (count < sizes.length && count < mostEntries) {
-    bytes += sizes[count] ?? 0
+  while (count < entries && count < mostEntries) {
+    bytes += sizeAt(count)
     if (count > 0 && bytes > mostBytes) break
     count += 1
   }

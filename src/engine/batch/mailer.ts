@@ -2,6 +2,7 @@
 // each flush. The messages to one run, or to one topic, are in at most one flush at a time, so that their order is kept also
 // while two flushes are on their way.
 
+import { utf8Weight } from '../../core/payload/bytes.ts'
 import type { Ports } from '../../core/runtime/ports.ts'
 import type { BatchOptions, Busy, Delivered, MailboxRequest, NewBroadcast, NewMessage, Store } from '../../store.ts'
 import { Batcher } from './batcher.ts'
@@ -80,7 +81,7 @@ export class MessageSender {
       isBusy: (unit) => unit.some(({ given }) => given.answer === null),
       nameOf: ([first]) => nameOf((first as Sent).given.message),
       keyOf: ([first]) => addressOf((first as Sent).given.message),
-      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + given.message.data.length, 0),
+      sizeOf: (sent) => sent.reduce((bytes, { given }) => bytes + overheadBytes + utf8Weight(given.message.data), 0),
       resultOf: ([only]) => done((only as Sent).given.answer as Delivered | NotDone),
       merge: { may: () => true, both: (first, second) => [...first, ...second] },
     })

@@ -98,6 +98,7 @@ export class Tables {
     this.keys.take(row)
     this.bounds.note(row)
     if (ended) this.hints.give({ kind: 'ended', runId: row.id })
+    if (run.session !== null && run.controlRequest !== null) this.hints.give({ kind: 'control', runId: row.id })
     if (run.readiness === 'isolated' && run.due !== null) {
       this.queues.enqueue(row, run.due, now, true)
       this.hintDeadline(row, now)

@@ -189,12 +189,14 @@ function isOnlyRows({
   return !hasChildren && [...lists, ...topics].every((size) => size === 0)
 }
 
-/** Hints of runs that may be claimed, that have ended, and that have messages. */
+/** Hints of runs that may be claimed, that have ended, and that have messages or control requests. */
 function addHints(x: Execution, unitOfWork: PostgresUnitOfWork): void {
   for (const id of unitOfWork.changed) {
     const run = unitOfWork.run(id)
     const before = unitOfWork.before(id)
     if (run === undefined) continue
+    const isAsked = run.session !== null && run.controlRequest !== null && before?.controlRequest !== run.controlRequest
+    if (isAsked) x.hints.push({ kind: 'control', runId: id })
     // A row that only counts one message more, or is watched from here on, is scheduled as before.
     const isMoved = before?.due !== run.due || before.readiness !== run.readiness || before.status !== run.status
     if (!isMoved) continue

@@ -385,6 +385,66 @@ describe('a claimer that has more than its slots', () => {
     expect([givenBack().length, begun().length]).toEqual([30, 1])
   })
 
+  it.each(['controlRequested', 'drop'] as const)('gives back a run that may not begin: %s', async (how) => {
+    const { answers, begun, claimer, givenBack, slots, turn } = await busy()
+    const claimed = { ...some(4), more: true }
+    answers.push(claimed)
+    slots.give(1)
+    await turn()
+    const [first, , third] = claimed.runs.map(({ id }) => id) as [string, string, string]
+    expect(claimer.claims().map(({ runId }) => runId)).toContain(third)
+    // One that has begun is none of its business, and one that it never had neither.
+    for (const id of [third, third, first, 'unknown']) claimer[how](id)
+    expect([givenBack(), claimer.holds(third)]).toEqual([[third], false])
+    begun()
+    for (let count = 0; count < 3; count += 1) slots.give(1)
+    await turn()
+    expect(begun()).toEqual(claimed.runs.map(({ id }) => id).filter((id) => id !== first && id !== third))
+  })
+
+  it('gives back a run that was controlled before the answer of its claim came, and begins the next one in its slot', async () => {
+    const { answers, begun, claimer, givenBack, slots, turn } = setUp(1)
+    const claimed = some(1)
+    const [controlled] = claimed.runs.map(({ id }) => id) as [string]
+    answers.push(claimed, some(1))
+    claimer.start()
+    const turning = turn()
+    claimer.controlRequested(controlled)
+    await turning
+    expect([begun(), givenBack(), slots.free]).toEqual([[], [controlled], 1])
+    claimer.wake()
+    await turn()
+    expect(begun()).toHaveLength(1)
+    // The next claim of the same run is made after the request was withdrawn.
+    answers.push(claimed)
+    slots.give(1)
+    claimer.wake()
+    await turn()
+    expect(begun()).toEqual([controlled])
+  })
+
+  it('keeps a run that was being cancelled when it was claimed: only a holder can undo its steps', async () => {
+    const { answers, begun, claimer, givenBack, slots, turn } = await busy()
+    const { runs } = some(2)
+    const ahead: Run = { ...(runs[1] as Run), status: 'cancelling' }
+    answers.push({ ...nobody, runs: [runs[0] as Run, ahead], more: true })
+    slots.give(1)
+    await turn()
+    begun()
+    claimer.controlRequested(ahead.id)
+    expect([givenBack(), claimer.holds(ahead.id)]).toEqual([[], true])
+  })
+
+  it('keeps a run whose earlier claim is lost', async () => {
+    const { answers, claimer, givenBack, slots, turn } = await busy()
+    const { runs } = some(2)
+    const ahead = { ...(runs[1] as Run), token: 7 }
+    answers.push({ ...nobody, runs: [runs[0] as Run, ahead], more: true })
+    slots.give(1)
+    await turn()
+    expect([claimer.drop(ahead.id, 6), claimer.drop(ahead.id, 7), givenBack()]).toEqual([false, true, [ahead.id]])
+  })
+
   it('claims nothing ahead if claims have a deadline of their own, which would pass meanwhile', async () => {
     const { answers, asked, slots, turn } = await busy(5_000)
     answers.push({ ...some(1), more: true })
