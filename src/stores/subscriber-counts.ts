@@ -11,7 +11,7 @@ export class SubscriberCounts {
   /** By topic and bound: how many may subscribe before they are counted. */
   private readonly left = new Map<string, number>()
 
-  /** Whether so many may subscribe without a count. */
+  /** Whether this many may subscribe without a count. */
   hasRoomFor(subscribers: number, topic: string, most: number): boolean {
     return (this.left.get(keyOf(topic, most)) ?? 0) >= subscribers
   }

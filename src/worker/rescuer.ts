@@ -113,7 +113,7 @@ export class Rescuer {
     else this.schedule(Math.max(0, at - this.engine.clock.now()))
   }
 
-  /** The next look comes in so many milliseconds, unless one comes sooner. */
+  /** The next look comes in this many milliseconds, unless one comes sooner. */
   private schedule(ms: number): void {
     if (this.stopped) return
     const { clock } = this.engine.ports
@@ -179,7 +179,7 @@ export class Rescuer {
     }
   }
 
-  /** In how many milliseconds it looks again if the next of anything runs out in so many. */
+  /** In how many milliseconds it looks again if the next lease, deadline or session runs out in this many. */
   private pauseFor(nextInMs: number): number {
     if (nextInMs <= 0) return this.contention.met()
     this.contention.over()

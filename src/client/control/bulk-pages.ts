@@ -92,7 +92,7 @@ class Tally {
 /** How often a run is read again that moves on while it is controlled. */
 const looks = 5
 
-/** Of runs that have moved on, those whose status still takes the command. */
+/** Those of the runs that have moved on whose status still takes the command. */
 async function stillMeant(engine: Engine, bulk: Bulk, ids: readonly string[]): Promise<readonly Run[]> {
   const { status = runStatuses } = narrowed(bulk.filter, bulk.statuses)
   const statuses = [status].flat()

@@ -21,7 +21,7 @@ import { PayloadRewriter } from './payload-rewriter.ts'
 export interface RekeyOptions {
   /** Goes on behind this run or dead letter: the `next` of a call that was stopped. @default from the newest run on */
   readonly after?: string
-  /** At most so many runs or dead letters a second. @default 500 */
+  /** At most this many runs or dead letters a second. @default 500 */
   readonly rate?: number
   /**
    * Stops the walk as soon as it fires: the answer says where to go on. If no page was done by then, the call is rejected with

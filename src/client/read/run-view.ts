@@ -219,7 +219,7 @@ function damagedColumns(columns: readonly string[]): UnreadableView | null {
 
 const longestSummary = 200
 
-/** An error in so many words. */
+/** An error as a text. */
 function oneLine(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${messageOf(error)}` : messageOf(error)
   const line = text.replaceAll(/\s+/g, ' ').trim()

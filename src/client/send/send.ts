@@ -43,7 +43,7 @@ export type SignalOutcome =
 
 /** The outcome of a broadcast. `repeated`: its id was known, and nothing has changed. */
 export type BroadcastOutcome =
-  /** So many runs were waiting for it. */
+  /** How many runs were waiting for it. */
   | { readonly outcome: 'delivered'; readonly runs: number; readonly repeated?: true }
   /** No run was waiting. Later subscribers get it for as long as its topic keeps it. */
   | { readonly outcome: 'queued'; readonly signalId: string; readonly repeated?: true }

@@ -46,7 +46,7 @@ export function startsSizeOf(starts: readonly ChildStart[]): number {
   )
 }
 
-/** How many of the first of so many entries fit into one transition, by their sizes: at least one. */
+/** How many of the first of this many entries fit into one transition, by their sizes: at least one. */
 export function mostTogether(entries: number, sizeAt: (at: number) => number): number {
   let [count, bytes] = [0, 0]
   while (count < entries && count < mostEntries) {

@@ -5,7 +5,7 @@
 import { messageOf } from '../errors/error.ts'
 import type { Entry, NoteMeta, PausedMeta, Unreadable } from '../model/entry.ts'
 
-/** Of a run that was taken from so many holders. */
+/** The note of a run that was taken from this many holders. */
 export function crashNote(crashes: number): string {
   return (
     `Its processes died, or fell silent, ${crashes} times in a row, at last while they performed nothing else. ` +
@@ -13,7 +13,7 @@ export function crashNote(crashes: number): string {
   )
 }
 
-/** Of a run that was taken from a process that had only fallen silent. */
+/** The note of a run that was taken from a process that had only fallen silent. */
 export const acquittalNote =
   'A process that was counted as dead is alive: it stood still or could not reach the store. That was no crash of this run.'
 
@@ -66,7 +66,7 @@ export function failedLine(run: LoggedRun, error: unknown): string {
   return runLine(run, `failed: ${message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message}`)
 }
 
-/** Of an error in a line of a log: an error may quote a whole document. */
+/** The most characters of an error in a line of a log: an error may quote a whole document. */
 const longestMessage = 2_000
 
 /** An entry in words. */

@@ -42,7 +42,7 @@ export function checkOptions(options: unknown, allowed: readonly string[], where
   const keys = Object.keys(options)
   for (const [at, key] of keys.entries()) {
     if (allowed.includes(key)) continue
-    // Of a hundred thousand unknown options only some are named.
+    // Only some of a hundred thousand unknown options are named.
     const others = keys.slice(at, at + mostNamed).filter((other) => !allowed.includes(other))
     const unknown = others.map((other) => other.slice(0, longestName))
     throw new HoldfastError(

@@ -68,7 +68,7 @@ export class MessageSender {
       isAnswering,
       limitMs,
       flush: async (units, options) => {
-        // Of a unit that is sent again because one of it was busy, the others have their answers.
+        // The other items of a unit that is sent again because one of them was busy have their answers.
         const open = units.flat().filter(({ given }) => given.answer === null)
         const all = open.sort((one, other) => one.given.order - other.given.order)
         const answers = await this.callerTimeouts.flush(all, (live) => deliver(live, options), options)

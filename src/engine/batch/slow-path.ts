@@ -39,7 +39,7 @@ export interface InParts<Item, Result> {
 
 export interface SlowPathOptions<Item, Result> {
   readonly ports: Ports
-  /** At most so many units in a flush, and so many bytes. */
+  /** At most this many units in a flush, and this many bytes. */
   readonly maxItems: number
   readonly maxBytes: number
   /** Sends units until each has an outcome, except for the remainder. */
@@ -56,10 +56,10 @@ export interface SlowPathOptions<Item, Result> {
   readonly failClosed: (units: readonly Unit<Item, Result>[]) => void
 }
 
-/** Into so many pieces a flush is cut that took too long; each of them has this fraction of the time. */
+/** A flush that took too long is cut into this many pieces; each of them has this fraction of the time. */
 const cuts = 8
 
-/** So many pieces are on their way at once: the poisonous one, and those that need not wait for it. */
+/** At most this many pieces are on their way at once: the poisonous one, and those that need not wait for it. */
 const mostPieces = 2
 
 /** Between two tries of locked units. A store waits for a lock itself, for a while, and that is no pause. */

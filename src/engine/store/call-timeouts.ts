@@ -31,7 +31,7 @@ export class CallTimeouts {
     this.mayStayArmed = clock.background !== undefined
   }
 
-  /** Gives the call up after so many milliseconds, unless it is answered before. */
+  /** Gives the call up after this many milliseconds, unless it is answered before. */
   begin(call: TimedCall, ms: number): void {
     call.overAt = this.clock.monotonic() + ms
     call.before = this.last

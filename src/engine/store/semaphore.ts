@@ -1,4 +1,4 @@
-// Lets so many in at once. The others wait outside, in the order in which they came, and hold nothing meanwhile.
+// Admits a bounded number at once. The others wait outside, in the order in which they came, and hold nothing meanwhile.
 
 /** Makes room for the next one. Calling it again does nothing. */
 export type Leave = () => void

@@ -24,7 +24,7 @@ import type { Wait } from '../waits/wait.ts'
 
 const none: readonly never[] = []
 
-/** Of so many steps a refusal tells, if it cannot be known which of them asked. */
+/** A refusal names at most this many steps, if it is not known which of them made the call. */
 const mostSuspects = 3
 
 export abstract class FrameCalls extends JournalText {

@@ -10,7 +10,7 @@
 import { isHoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Random } from '../../core/runtime/ports.ts'
 
-/** After so many the policy decides: a step that conflicts that often should not run concurrently with its competitors. */
+/** After this many the policy decides: a step that conflicts that often should not run concurrently with its competitors. */
 export const mostConflicts = 50
 
 const longestMs = 500

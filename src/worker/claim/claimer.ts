@@ -264,7 +264,7 @@ export class Claimer {
     return mayBegin
   }
 
-  /** Asks again in so many milliseconds, or at the next poll if that is sooner. */
+  /** Asks again in this many milliseconds, or at the next poll if that is sooner. */
   private rest(ms: number | null): void {
     if ((this.state as string) === 'stopped') {
       this.stopping?.()

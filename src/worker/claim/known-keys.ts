@@ -10,7 +10,7 @@ import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreAdmin } from '../../store.ts'
 
-/** At most so many runs are counted. */
+/** At most this many runs are counted. */
 const countedAtMost = 1_000
 
 export class KnownKeys {

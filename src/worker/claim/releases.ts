@@ -33,7 +33,7 @@ export class Releases {
   /** The type of the run of each open lease, for the log. */
   private readonly types = new WeakMap<ReleasedLease, string>()
   private readonly firstTries = new Set<Promise<void>>()
-  /** Of the next retry; null if nothing is kept. */
+  /** Cancels the next retry; null if nothing is kept. */
   private cancelRetry: Cancel | null = null
   private pauseMs: number = pause.firstMs
 

@@ -105,7 +105,7 @@ export class IsolatedRuns {
   /** How many commits of it are on their way. */
   private commits = 0
   private cancelDue: Cancel = () => undefined
-  /** Of what bounds the present state; while it is open, of the patience. */
+  /** Cancels the timer that bounds the present state; while it is open, that of the patience. */
   private cancelBound: Cancel | null = null
   private pendingClaim: Promise<void> = Promise.resolve()
   private stopped = false
@@ -129,7 +129,7 @@ export class IsolatedRuns {
     this.youngUntil = this.now + Math.min(2 * options.leaseMs, youngMs)
   }
 
-  /** A suspect is due in so many milliseconds, or has been for so many less than none; null if there is none. */
+  /** A suspect is due in this many milliseconds, negative if it was due before; null if there is none. */
   onSuspects(dueInMs: number | null): void {
     if (this.stopped) return
     this.cancelDue()

@@ -1,5 +1,5 @@
 // Reads what claimed runs need to go on: the journals of those that are not known here, and the messages of those that are. All that
-// were claimed together are read together, so many bytes at a time.
+// were claimed together are read together, this many bytes at a time.
 
 import type { Claim, Frame } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
@@ -34,6 +34,11 @@ export interface Reader {
   unreadable(run: Run, error: unknown): void
   /** The store shows less of its journal than there is. */
   incomplete(run: Run, error: HoldfastError): void
+}
+
+/** A message has arrived that the frame may wait for. */
+export function hasMessage({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
+  return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }
 
 export function unreadMessages(run: Run, frame: Frame): Unread {

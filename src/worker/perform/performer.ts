@@ -13,7 +13,7 @@ import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store
 import { DeferredReleases } from '../claim/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
 import { HeldRun } from './held-run.ts'
-import { leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
+import { hasMessage, leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
 import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
@@ -280,11 +280,8 @@ export class Performer implements Reader {
   }
 
   unreadable(run: Run, error: unknown): void {
-    this.engine.ports.logger.warn(runLine(run, 'is given back: its journal could not be read now.'), {
-      run: run.id,
-      type: run.type,
-      error,
-    })
+    const line = runLine(run, 'is given back: its journal could not be read now.')
+    this.engine.ports.logger.warn(line, { run: run.id, type: run.type, error })
     this.slots.give(1)
     this.releases.release(run, leaseOf(run))
   }
@@ -398,9 +395,4 @@ export class Performer implements Reader {
       this.releases.release(run, lease)
     }
   }
-}
-
-/** A message has arrived that the frame may wait for. */
-function hasMessage({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
-  return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }

@@ -25,7 +25,7 @@ import type { Engine } from '../../engine/engine.ts'
 const longestPauseMs = 5_000
 
 /**
- * At most so many losses are read after the first. A witness that had to read more has waited so long that the run was
+ * At most this many losses are read after the first. A witness that had to read more has waited so long that the run was
  * decided elsewhere.
  */
 const mostEntries = 200
@@ -33,7 +33,7 @@ const mostEntries = 200
 interface Claim {
   /** As it was claimed, before the mark. */
   readonly run: Run
-  /** Of the request that takes the crash back. */
+  /** The id of the request that takes the crash back. */
   readonly id: string
   /** The shorter of the leases of session and workflow. */
   readonly leaseMs: number
@@ -46,7 +46,7 @@ interface Claim {
 }
 
 export interface WitnessOptions {
-  /** Of the session. */
+  /** The lease of the session. */
   readonly leaseMs: number
 }
 

@@ -17,7 +17,7 @@ export interface LoadRequest {
   readonly messagesAfter?: number
 }
 
-/** The first so many messages of each of these names. */
+/** The first this many messages of each of these names. */
 export interface MailboxRequest {
   readonly names: readonly string[]
   readonly limit: number

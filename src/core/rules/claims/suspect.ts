@@ -7,7 +7,7 @@
 
 import type { Run } from '../../model/run.ts'
 
-/** From so many crashes on a run is a suspect. One death is no suspicion: everything that a process held would be one. */
+/** From this many crashes on a run is a suspect. One death is no suspicion: everything that a process held would be one. */
 const suspectFrom = 2
 
 /** The least bound on crashes that can be kept: only a suspect that died in isolation has more crashes than a suspect. */

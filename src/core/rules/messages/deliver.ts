@@ -17,7 +17,7 @@ import type { MessageDraft, UnitOfWork } from './unit-of-work.ts'
  * nothing and answers as the first time, in any status of the run.
  */
 export interface NewMessage extends MessageDraft {
-  /** It is refused if so many messages lie unread in the mailbox of its run. @default any number */
+  /** It is refused if this many messages lie unread in the mailbox of its run. @default any number */
   readonly mostUnread?: number
 }
 

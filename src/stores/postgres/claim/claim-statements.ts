@@ -10,7 +10,7 @@ import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { runColumns } from '../schema/rows.ts'
 import { aheadMs, type TimedLook } from './timed-floors.ts'
 
-/** At most so many come due at once, so that a long standstill does not become a long transaction. */
+/** At most this many come due at once, so that a long standstill does not become a long transaction. */
 export const promotedAtOnce = 1_000
 
 /** The most types that get an arm each: a plan of 128 arms is made in 20 ms, once for each connection. */
@@ -39,7 +39,7 @@ export interface SelectorRow {
 }
 
 export interface ClaimStatements {
-  /** The statement for so many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
+  /** The statement for this many types, with the values that it takes. Without `again` it leases nothing if some have come due. */
   lease(request: LeaseValues): { readonly statement: Statement; readonly values: readonly (string | number | null)[] }
   /**
    * Makes timed runs ready that have come due; returns the first of each type. Takes the shard, the types, since when and the
@@ -124,7 +124,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
   // Where nothing is leased, one row shows whether there are any.
   const picking = 'limit (select case most when 0 then 1 else $4::integer end from allowed)'
 
-  /** Of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
+  /** A part of the choice, which is that parameter. Each part is a query of its own, so that it is read once and not for every row. */
   const partOf = (choice: number, name: keyof Choice): string => `($${choice}::text::json -> '${name}'::text)`
   const isSilent = (choice: number, name: keyof Choice): string => `(select ${partOf(choice, name)} is null)`
   /** No run that is left out; null if there is no choice: then nothing is asked. */

@@ -17,7 +17,7 @@ import { entryOf, runOf, timeOf } from '../schema/rows.ts'
 import { rolledBack, withoutRefused } from '../commit/refused-items.ts'
 import { TimedFloors, type TimedLook } from './timed-floors.ts'
 
-/** So many rounds a claim looks for runs that a policy refuses: behind some of them there may be others. */
+/** A claim looks at most this many rounds for runs that a policy refuses: behind some of them there may be others. */
 const mostRounds = 10
 
 /** Every two seconds a claim begins at the front, unless that is slow: a claim of a hundred runs takes a few milliseconds. */

@@ -18,7 +18,7 @@ import type { DetailedHint } from '../execution.ts'
 /** Longer than a worker sleeps between two claims. */
 export const aheadMs = 10_000
 
-/** Of so many lists of types claims are remembered: a worker has one, and leaves some types out now and then. */
+/** Claims are remembered for at most this many lists of types: a worker has one, and leaves some types out now and then. */
 const mostLists = 100
 
 /** The part of the timed runs that a claim looks at. */

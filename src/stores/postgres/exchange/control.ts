@@ -149,7 +149,7 @@ class PostgresControlWork extends PostgresUnitOfWork implements ControlWork {
     return this.appended.some((one) => one.runId === runId && one.transition === id)
   }
 
-  /** Of runs that this batch has changed, as they are by now. */
+  /** The runs that this batch has changed, as they are by now. */
   keyHolder(run: Keyed): string | null {
     const key = uniqueText(run)
     if (key === null) return null

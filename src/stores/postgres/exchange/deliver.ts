@@ -82,7 +82,7 @@ export function createDeliverQueries(dialect: Dialect, exchange: ExchangeRunner)
       retain_ms bigint, outcome text)`,
   )
 
-  /** Of runs that have ever got as many messages as they may leave unread: how many they have not read, counted up to that. */
+  /** How many messages a run has not read, counted up to its bound; only for runs that ever got that many. */
   async function lookDepths(x: Execution, drafts: readonly NewMessage[], runs: RunsById): Promise<Depths> {
     const requested = new Map<
       string,

@@ -60,7 +60,7 @@ export interface ExchangeRunner {
   ): Promise<Answer>
 }
 
-/** After so many tries rows that are found late are locked late: it comes to an end, however many come in between. */
+/** After this many tries, rows that are found late are locked late: this bounds the tries, however many rows come in between. */
 const mostTries = 4
 
 /** Each time a row is missing, it is there the next time. */

@@ -46,13 +46,13 @@ const ids = 'json_array_elements_text($2::text::json) as requested (id)'
 function loadingTexts({ schema, now }: Pick<Dialect, 'schema' | 'now'>) {
   const requested = 'id uuid, after bigint, messages bigint, at bigint, run uuid, waits bigint'
   const runs = `json_to_recordset($2::text::json) as requested (${requested})`
-  // In order along the index of unread messages: so many, however many there are, and however many were read.
+  // In order along the index of unread messages: this many, however many there are, and however many were read.
   const unread = `
       select * from ${schema}.messages as message
       where message.shard = $1::smallint and message.run_id = requested.id and message.taken_by is null
         and message.position > requested.after
       order by message.position limit requested.messages`
-  // In its order along the index of waits on runs: so many, however many there are. Only this statement names the delivery,
+  // In its order along the index of waits on runs: this many, however many there are. Only this statement names the delivery,
   // as that index does: a wait that is looked up by its key is not looked for in it, among the waits that are older.
   const waits = `
       select * from ${schema}.waits as wait

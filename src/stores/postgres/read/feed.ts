@@ -12,7 +12,7 @@ import { FeedFloor, type FeedWalkResult } from './feed-floor.ts'
 import { entryColumnsOf, entryOf } from '../schema/rows.ts'
 import { askShards, byShard, everyShard } from '../schema/shards.ts'
 
-/** So many rows of a shard get their positions in one transaction. The rest gets them with the next call. */
+/** At most this many rows of a shard get their positions in one transaction; the rest get them with the next call. */
 const stampedAtOnce = 5_000
 
 export interface FeedQueries {

@@ -18,7 +18,7 @@ export const queues: ViewSet = (schema, payloads) => {
     {
       name: 'queues',
       comment:
-        'The queue of each workflow that a process has told of or that has runs. created_at is when that was first so.',
+        'The queue of each workflow that a process has registered or that has runs. created_at is the first of these times.',
       columns: { queue_id: 'q.name', name: 'q.name', created_at: time('q.at') },
       from: `from (
         select coalesce(w.queue, ${name('w')}) as name, min(w.at) as at from ${known} group by 1) q`,
@@ -26,8 +26,8 @@ export const queues: ViewSet = (schema, payloads) => {
     {
       name: 'workflows',
       comment:
-        'Each version of a workflow that a process has told of or that has runs, with the version in its name. Ids are the ' +
-        'names. created_at is when that was first so.',
+        'Each version of a workflow that a process has registered or that has runs, with the version in its name. Ids are ' +
+        'the names. created_at is the first of these times.',
       columns: {
         workflow_id: name('w'),
         name: name('w'),

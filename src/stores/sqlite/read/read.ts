@@ -53,7 +53,7 @@ export function load(
   })
 }
 
-/** So many rows are read without measuring them first: most journals and mailboxes are no longer. */
+/** This many rows are read without measuring them first: most journals and mailboxes are no longer. */
 const glance = 8
 
 /** The first rows of a list that fit into a bound. */

@@ -25,7 +25,7 @@ import { closed, isHeldUp } from '../driver/sqlite-errors.ts'
 const firstPauseMs = 1
 const longestPauseMs = 5
 const growth = 1.25
-/** After each so many pauses in a row one more try is made before the next. */
+/** After every this many pauses in a row one more try is made before the next. */
 const pausesPerTry = 20
 const mostTries = 8
 /** How long calls that have waited are made without a turn of the event loop. */

@@ -51,7 +51,7 @@ function keepAlive(
     [session, now, now, end ? 0 : leaseMs, end ? 1 : 0, now],
   ) as { readonly alive_until: number; readonly ended_at: number | null } | undefined
   const alive = row?.ended_at === null
-  // Of a session that has ended, the row tells another time.
+  // The row of an ended session has another time.
   const listedAnswer = alive ? (row?.alive_until ?? 0) - leaseMs : (db.get(nowSql, [])?.['now'] as number)
   return { alive, now: now ?? listedAnswer }
 }

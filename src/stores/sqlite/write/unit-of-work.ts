@@ -73,7 +73,7 @@ export const depthSql = `
 export const subscriptionSql = `
   select 1 from waits where shard = 0 and kind = 'topic' and target = ? and run_id = ? and effect = 'notify'`
 
-/** The runs that wait on a topic, so many at most. */
+/** The runs that wait on a topic, up to a bound. */
 export const subscribersSql = `
   select count(*) as waiting from (
     select 1 from waits indexed by waits_longest
@@ -113,7 +113,7 @@ export const retainedSql = `
   select * from broadcasts
   where shard = 0 and topic = ? and delivery = 'all' and ${stillThere} order by position`
 
-/** At most so many at once: the rest goes with the next broadcast. */
+/** At most this many at once: the rest goes with the next broadcast. */
 const forgottenAtOnce = 100
 
 const forgetSql = (index: string, condition: string): string => `
@@ -246,7 +246,7 @@ export class SqliteUnitOfWork implements ChangeWork {
     return this.batch.db.all(broadcastsFromSql, [topic, position, most]).map(broadcastOf)
   }
 
-  /** Of a queue only the first, which is all that one new waiter can get: it may be long. */
+  /** Only the first of a queue, which may be long: one new waiter gets no more. */
   backlog(topic: string, delivery: Delivery): readonly Broadcast[] {
     const sql = delivery === 'one' ? queueSql : retainedSql
     return this.batch.db.all(sql, [topic, this.now]).map(broadcastOf)

@@ -245,7 +245,7 @@ export const quotaCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'a topic takes no more than so many that it retains, and again when they have aged or expired',
+    name: 'a topic refuses broadcasts beyond its bound, and takes them again when others have aged or expired',
     async run(bench) {
       const bound = { mostKept: 2, expiresInMs: 30_000 }
       const kept = { outcome: 'queued', runs: 0 }
