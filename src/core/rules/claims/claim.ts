@@ -32,8 +32,9 @@ export interface ClaimSelector extends Selector {
 export interface Claimed {
   readonly runs: readonly Run[]
   /**
-   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded.
-   * A store that has them at hand spares its caller a round trip. @default all must be loaded
+   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded. A store that has
+   * them at hand spares its caller a round trip. Together they take `mostFreshBytes` at most: larger ones are left to a
+   * load, which is bounded, too. @default all must be loaded
    */
   readonly fresh?: readonly Fresh[]
   /** More that match were ready than the limit allowed. */
@@ -45,6 +46,9 @@ export interface Claimed {
   readonly nextDue: number | null
   readonly now: number
 }
+
+/** The most bytes that the payloads of `fresh` take together, in UTF-8. */
+export const mostFreshBytes = 8 * 1024 * 1024
 
 /** A run that no worker has begun, and the one entry of its journal. */
 export interface Fresh {

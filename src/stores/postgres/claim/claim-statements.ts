@@ -6,9 +6,13 @@
 // arms are numbered by rounds. A worker of very many types would make a plan of very many arms; it reads them in a loop
 // instead. A claim of one type has one order, that of the index, and counts no rounds.
 
+import { mostFreshBytes } from '../../../core/rules/claims/claim.ts'
 import { statement, type Dialect, type Statement } from '../dialect.ts'
 import { runColumns } from '../schema/rows.ts'
 import { aheadMs, type TimedLook } from './timed-floors.ts'
+
+/** The most bytes of an entry that comes along with a claim: a larger one goes through a load, which is bounded. */
+const mostEach = 16 * 1024
 
 /** At most this many come due at once, so that a long standstill does not become a long transaction. */
 export const promotedAtOnce = 1_000
@@ -201,6 +205,7 @@ export function claimStatements({ schema, now, skipLocked }: Dialect): ClaimStat
       select * from ${schema}.journal as entry
       where entry.shard = $1::smallint and entry.run_id = leased.id and entry.seq = 1
         and leased.seq = 1 and leased.inbox = 0
+        and coalesce(octet_length(entry.data), 0) <= least(${mostEach}, ${mostFreshBytes} / greatest($3::integer, 1))
       limit 1) as entry on true
     order by leased.nth`
 
