@@ -232,9 +232,9 @@ export const statementPlan = {
 
   changes: [
     { name: 'changes.peek', kind: 'look', when: null },
-    // One sequencer at a time.
+    // One sequencer at a time. Nobody waits for it: what has no position yet is read with the next call.
     { name: 'changes.lock', kind: 'lock', when: 'something has no position yet' },
-    // Apart from the lock: whom it waited for has given positions to some.
+    // Apart from the lock: who had it until then has given positions to some.
     { name: 'changes.look', kind: 'look', when: 'something has no position yet' },
     { name: 'changes.stamp', kind: 'write', when: 'something still has no position' },
     { name: 'changes.commit', kind: 'end', when: 'something has no position yet' },
