@@ -263,6 +263,14 @@ export class FunctionFrame extends FrameCalls implements Frame, FrameExitDeps, U
     if (!isAtCheckpoint(this) || !(this.frameExit.pauses() || this.givesBack())) this.flush()
   }
 
+  /** Pauses in the middle of a replay, if it is asked to: the body may await something of its own for ever. */
+  pausesReplay(): boolean {
+    if (this.phase !== 'live' || this.controlRequest?.kind !== 'pause') return false
+    // Nothing counts that a body does before it has seen the whole journal. If the pause is withdrawn, it is replayed again.
+    this.writer.discard()
+    return this.frameExit.pauses(() => this.gone({ kind: 'given-back' }))
+  }
+
   givesBack(): boolean {
     if (!this.isGivingBack) return false
     const leave = (): void => {

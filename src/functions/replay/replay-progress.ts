@@ -1,12 +1,12 @@
 // The entries that the body has not seen yet. Until it has seen all of them, nothing new is begun or written. If it does not
 // ask for a recorded call, and nothing else can move it on, then either it awaits a promise of its own or its code has
 // changed. After a second a warning says so. A body that makes a call which it cannot have made then has changed, and is
-// given up soon; one that does not is waited for much longer, and for ever if it makes no call.
+// given up soon; one that does not may still ask, so it is waited for, and the warning is repeated.
 
 import type { Claim, Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
-import { driftGraceMs, hasChanged, ownWorkMs, silenceMs } from './drift.ts'
+import { driftGraceMs, hasChanged, pauseGraceMs, repeatMs, silenceMs } from './drift.ts'
 import type { History, Outcome } from './history.ts'
 import { warnOfSilence } from '../api/misuse.ts'
 import type { Resources } from '../steps/resources.ts'
@@ -23,6 +23,8 @@ interface ReplayDeps {
   readonly run: Run
   /** The journal has this, and the body does not ask for it. */
   stuckAt(unrequested: Outcome): void
+  /** Pauses the run, if that is wanted: true if so. */
+  pausesReplay(): boolean
 }
 
 export class ReplayProgress {
@@ -43,19 +45,25 @@ export class ReplayProgress {
     return isLive && !this.isOver && !resources.isBusy
   }
 
-  /** Nothing could be settled: waits for the body, if it is its turn, and gives it up in the end. */
+  /** Nothing could be settled: waits for the body, if it is its turn, and gives it up if its code has changed. */
   wait(): void {
     if (!this.isSilent || this.cancel !== null) return
     const { deps } = this
-    const reportStuck = (unrequested: Outcome): void => deps.stuckAt(unrequested)
     this.after(silenceMs, (first) => {
-      warnOfSilence(deps.host, deps.run, first)
-      // Only a promise of its own can move it on, and that may never settle.
-      if (deps.settler.size === 0) return
+      warnOfSilence(deps.host, deps.run, first, silenceMs)
       this.after(driftGraceMs - silenceMs, (unrequested) => {
-        if (hasChanged(deps.claim?.entries ?? [], unrequested, deps.settler.all())) reportStuck(unrequested)
-        else this.after(ownWorkMs - driftGraceMs, reportStuck)
+        if (hasChanged(deps.claim?.entries ?? [], unrequested, deps.settler.all())) deps.stuckAt(unrequested)
+        else
+          this.after(pauseGraceMs - driftGraceMs, () => deps.pausesReplay() || this.warnAgain(pauseGraceMs, repeatMs))
       })
+    })
+  }
+
+  /** It has been silent for so long, and makes no call that it cannot have made: only a promise of its own can move it on. */
+  private warnAgain(silentMs: number, atMs: number): void {
+    this.after(atMs - silentMs, (unrequested) => {
+      warnOfSilence(this.deps.host, this.deps.run, unrequested, atMs)
+      this.warnAgain(atMs, atMs + repeatMs)
     })
   }
 
