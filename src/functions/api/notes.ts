@@ -1,22 +1,23 @@
 // Notes that a body writes for the people who look at its run: none of them may cost the run anything.
 
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
-import type { FrameApi } from '../frame/frame-api.ts'
+import type { FrameState } from '../frame/frame-state.ts'
+import { encodeNext } from '../replay/journal-text.ts'
 
 /** A note that cannot be stored is no reason to fail: it says why instead. */
 export function encodeNote(
-  frame: FrameApi,
+  state: FrameState,
   value: unknown,
   instead: (error: HoldfastError) => unknown,
   kind: 'exposed' | 'logged' | 'progressed',
   name: string,
 ): string {
   try {
-    return frame.encode(value, kind, name)
+    return encodeNext(state, value, kind, name)
   } catch (error) {
-    const { id, type } = frame.run
+    const { id, type } = state.run
     const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
-    frame.host.ports.logger.warn(`${reason} Run ${id} goes on without it.`, { run: id, type })
-    return frame.encode(instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
+    state.host.ports.logger.warn(`${reason} Run ${id} goes on without it.`, { run: id, type })
+    return encodeNext(state, instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
   }
 }

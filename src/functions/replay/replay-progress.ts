@@ -3,57 +3,40 @@
 // changed. After a second a warning says so. A body that makes a call which it cannot have made then has changed, and is
 // given up soon; one that does not is waited for much longer, and for ever if it makes no call.
 
-import type { Claim, Host } from '../../core/definition/definition.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
-import type { Run } from '../../core/model/run.ts'
 import { driftGraceMs, hasChanged, ownWorkMs, silenceMs } from './drift.ts'
-import type { History, Outcome } from './history.ts'
+import type { Outcome } from './history.ts'
 import { warnOfSilence } from '../api/misuse.ts'
-import type { Resources } from '../steps/resources.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 import type { Settler } from './settler.ts'
 
-interface ReplayDeps {
-  readonly host: Host
-  readonly history: History
-  readonly settler: Settler
-  readonly resources: Resources
-  /** The answer of the claim. */
-  readonly claim: Claim | null
-  readonly isLive: boolean
-  readonly run: Run
-  /** The journal has this, and the body does not ask for it. */
-  stuckAt(unasked: Outcome): void
-}
-
 export class ReplayProgress {
-  private readonly deps: ReplayDeps
+  private readonly state: FrameState
+  private readonly settler: Settler
   private cancel: Cancel | null = null
 
-  constructor(deps: ReplayDeps) {
-    this.deps = deps
-  }
-
-  get isOver(): boolean {
-    return this.deps.history.next() === undefined
+  constructor(state: FrameState, settler: Settler) {
+    this.state = state
+    this.settler = settler
   }
 
   /** Nothing keeps the body from going on but itself. */
   private get isSilent(): boolean {
-    const { resources, isLive } = this.deps
-    return isLive && !this.isOver && !resources.isBusy
+    const { isLive, history } = this.state
+    return isLive && !history.isOver && !this.settler.resources.isBusy
   }
 
   /** Nothing could be settled: waits for the body, if it is its turn, and gives it up in the end. */
   wait(): void {
     if (!this.isSilent || this.cancel !== null) return
-    const { deps } = this
-    const giveUp = (unasked: Outcome): void => deps.stuckAt(unasked)
+    const { state, settler } = this
+    const giveUp = (unasked: Outcome): void => state.frame.stuckAt(unasked)
     this.after(silenceMs, (first) => {
-      warnOfSilence(deps.host, deps.run, first)
+      warnOfSilence(state.host, state.run, first)
       // Only a promise of its own can move it on, and that may never settle.
-      if (deps.settler.size === 0) return
+      if (settler.size === 0) return
       this.after(driftGraceMs - silenceMs, (unasked) => {
-        if (hasChanged(deps.claim?.entries ?? [], unasked, deps.settler.all())) giveUp(unasked)
+        if (hasChanged(state.claim?.entries ?? [], unasked, settler.all())) giveUp(unasked)
         else this.after(ownWorkMs - driftGraceMs, giveUp)
       })
     })
@@ -61,9 +44,9 @@ export class ReplayProgress {
 
   /** The body has been silent for so long. */
   private after(ms: number, next: (unasked: Outcome) => void): void {
-    this.cancel = this.deps.host.ports.clock.after(ms, () => {
+    this.cancel = this.state.host.ports.clock.after(ms, () => {
       this.cancel = null
-      const unasked = this.isSilent ? this.deps.settler.unasked() : undefined
+      const unasked = this.isSilent ? this.settler.unasked() : undefined
       if (unasked !== undefined) next(unasked)
     })
   }

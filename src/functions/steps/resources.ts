@@ -6,9 +6,9 @@
 //
 // A release is awaited, because the next holder may need the resource, but not for ever: the run holds a slot meanwhile.
 
-import type { Host } from '../../core/definition/definition.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
+import type { FrameState } from '../frame/frame-state.ts'
 
 /**
  * How long a release may take. Connections, files and locks are let go in milliseconds, or after a timeout of their own of a
@@ -24,15 +24,6 @@ const longAcquireMs = 10_000
 const insideAcquire = 'withResource: acquire'
 const insideRelease = 'withResource: release'
 
-interface ResourcesDeps {
-  readonly host: Host
-  readonly runId: string
-  readonly isLive: boolean
-  /** The step whose function is being called right now: from there the context is closed. */
-  performing: string | null
-  scheduleTurn(): void
-}
-
 interface Held {
   readonly release: () => unknown
 }
@@ -43,13 +34,13 @@ const none: never[] = []
 export class Resources {
   /** A resource could not be acquired. */
   hasFailed = false
-  private readonly deps: ResourcesDeps
+  private readonly state: FrameState
   private held: Held[] = none
   private asked: (() => Promise<void>)[] = none
   private working = false
 
-  constructor(deps: ResourcesDeps) {
-    this.deps = deps
+  constructor(state: FrameState) {
+    this.state = state
   }
 
   /** A resource is being acquired or released, or is about to be. */
@@ -69,7 +60,7 @@ export class Resources {
     this.working = true
     void next().then(() => {
       this.working = false
-      this.deps.scheduleTurn()
+      this.state.scheduleTurn()
     })
     return true
   }
@@ -83,7 +74,7 @@ export class Resources {
     const held: Held = { release: () => release(resource) }
     if (this.held.length === 0) this.held = [held]
     else this.held.push(held)
-    if (!this.deps.isLive) {
+    if (!this.state.isLive) {
       // The run ended or went elsewhere meanwhile: no other code would release this.
       await this.release(held)
       return new Promise(() => undefined)
@@ -97,19 +88,15 @@ export class Resources {
 
   /** No call of the body settles meanwhile, so one that `acquire` itself awaits never would. */
   private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
-    const { deps } = this
-    const { clock, logger } = deps.host.ports
-    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(deps.runId), { run: deps.runId }))
-    deps.performing = insideAcquire
+    const { state } = this
+    const { clock, logger } = state.host.ports
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(state.runId), { run: state.runId }))
     try {
-      const acquired = acquire()
-      deps.performing = null
-      return await acquired
+      return await state.inside(insideAcquire, acquire)
     } catch (error) {
       this.hasFailed = true
       throw error
     } finally {
-      deps.performing = null
       cancel()
     }
   }
@@ -123,11 +110,12 @@ export class Resources {
     const at = this.held.indexOf(held)
     if (at === -1) return
     this.held.splice(at, 1)
-    const { host, runId } = this.deps
+    const { host, runId } = this.state
     const { clock, logger } = host.ports
     let cancel: Cancel = () => undefined
     try {
-      const released = this.sealed(held.release)
+      // It is called at a time that no replay repeats.
+      const released = this.state.inside(insideRelease, held.release)
       if (!isPromiseLike(released)) return
       const over = new Promise<typeof late>((resolve) => (cancel = clock.after(longestReleaseMs, () => resolve(late))))
       if ((await Promise.race([released, over])) !== late) return
@@ -142,18 +130,6 @@ export class Resources {
     }
   }
 
-  /** Calls the function of a resource at a time that no replay repeats: it may not call `ctx`. */
-  private sealed(release: () => unknown): unknown {
-    const { deps } = this
-    const { performing } = deps
-    deps.performing = insideRelease
-    try {
-      return release()
-    } finally {
-      deps.performing = performing
-    }
-  }
-
   private inOrder<Result>(work: () => Result | Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       const next = async (): Promise<void> => {
@@ -165,7 +141,7 @@ export class Resources {
       }
       if (this.asked.length === 0) this.asked = [next]
       else this.asked.push(next)
-      this.deps.scheduleTurn()
+      this.state.scheduleTurn()
     })
   }
 }
