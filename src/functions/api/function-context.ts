@@ -356,7 +356,7 @@ class FunctionContext<Input> implements Context<Input> {
   }
 
   private refusal(method: string): Error | null {
-    const { caller } = this.frame.steps
+    const { caller } = this.frame
     return caller === null ? null : insideStep(`ctx.${method}`, caller)
   }
 

@@ -137,6 +137,19 @@ export class Drain {
     if (this.signal !== null) this.signal.signalAbort(reason())
   }
 
+  /** Gives the run back here, if that was asked for: the lease still stands. */
+  givesBack(): boolean {
+    const { state } = this
+    if (!state.isGivingBack) return false
+    const leave = (): void => {
+      if (state.isLive || state.phase === 'unwinding') this.gone({ kind: 'given-back' })
+    }
+    // Outcomes that the body has not seen yet are shown by the next holder, and until then nothing new counts.
+    if (state.history.isOver) state.writer.barrier(leave)
+    else leave()
+    return true
+  }
+
   /** The lease is gone, and the run waits. */
   parked(): void {
     // A resource lives no longer than a stay in memory, so the body that holds one must be replayed to get a fresh one.

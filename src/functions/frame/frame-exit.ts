@@ -148,19 +148,6 @@ export class FrameExit {
     state.scheduleTurn()
   }
 
-  /** Gives the run back here, if that was asked for. */
-  givesBack(): boolean {
-    const { state } = this
-    if (!state.isGivingBack) return false
-    const leave = (): void => {
-      if (state.isLive || state.phase === 'unwinding') this.drain.gone({ kind: 'given-back' })
-    }
-    // Outcomes that the body has not seen yet are shown by the next holder, and until then nothing new counts.
-    if (state.history.isOver) state.writer.barrier(leave)
-    else leave()
-    return true
-  }
-
   /** The run fails: when nothing is under way any more, everything is undone, and no child is left that it must outlast. */
   fail(error: unknown): void {
     const ending = { status: 'failed', error, cause: this.settler.causeOf(error) } as const

@@ -10,9 +10,11 @@
 //   FrameExit    how the run leaves: its last entries, and the reaction to the answer of the store
 //
 // The frame (frame.ts) decides what a turn does. Three more are made when they are needed: ReplayProgress (whether a replayed
-// body has changed), Unwinding (the undo work) and Patches.
+// body has changed), Unwinding (the undo work) and Patches. The context of the body calls the parts directly, unless it is called
+// from inside of a step (`caller`).
 
 import type { Claim, Host } from '../../core/definition/definition.ts'
+import { stepAround, stepMark } from '../../core/runtime/attempt.ts'
 import { Patches } from '../api/patches.ts'
 import type { CallSites } from '../replay/call-site.ts'
 import { Settler } from '../replay/settler.ts'
@@ -25,6 +27,9 @@ import { FrameExit } from './frame-exit.ts'
 import { FrameState, type FrameDriver } from './frame-state.ts'
 import type { FunctionBody } from './function-body.ts'
 
+/** Of so many steps a refusal tells, if it cannot be known which of them asked. */
+const mostSuspects = 3
+
 export class FrameParts {
   readonly state: FrameState
   readonly settler: Settler
@@ -32,6 +37,8 @@ export class FrameParts {
   readonly steps: StepRunner
   readonly exit: FrameExit
   private patchList: Patches | null = null
+  /** The code that is running was found to be outside of steps. */
+  private isOutside = false
 
   constructor(frame: FrameDriver, body: FunctionBody, host: Host, claim: Claim, sites: CallSites | null) {
     const state = new FrameState(frame, body, host, claim, sites)
@@ -50,6 +57,30 @@ export class FrameParts {
 
   get drain(): Drain {
     return this.exit.drain
+  }
+
+  /**
+   * The step from inside which the context is being called, also after an `await` in its function; null if the body itself
+   * calls. A replay does not call the functions of recorded steps, so they must not make calls of the body.
+   */
+  get caller(): string | null {
+    return this.state.performing ?? stepAround(this.state) ?? (this.steps.isBusy ? this.untrackedCaller() : null)
+  }
+
+  /** The same for steps without an async scope. A stack trace is expensive: synchronous code of the body is examined once. */
+  private untrackedCaller(): string | null {
+    const { scopes } = this.state.host.ports
+    if (this.isOutside || scopes?.isAwaitedBy === undefined) return null
+    if (scopes.isAwaitedBy(stepMark)) {
+      const open = this.settler.steps().filter(({ attempt }) => attempt?.isOpen === true)
+      return open
+        .map(({ name }) => name)
+        .slice(0, mostSuspects)
+        .join('" or "')
+    }
+    this.isOutside = true
+    void Promise.resolve().then(() => (this.isOutside = false))
+    return null
   }
 
   /** The changes of the code that are in effect in this run. */

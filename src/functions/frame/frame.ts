@@ -122,7 +122,7 @@ export class FunctionFrame implements Frame, FrameDriver {
 
   turn(): void {
     const { parts } = this
-    const { state, resources, settler, steps, waits, drain, exit } = parts
+    const { state, resources, settler, steps, waits, drain } = parts
     if (state.isLive) waits.endTurn()
     if (state.phase === 'draining') return drain.proceed()
     if (state.phase === 'unwinding') return this.unwinding?.proceed()
@@ -131,7 +131,7 @@ export class FunctionFrame implements Frame, FrameDriver {
     // Outcomes that come by the hundreds are sent while the body still sees them one by one.
     if (settler.settleNext()) return state.writer.isCrowded ? this.flush() : undefined
     if (state.phase === 'gathering' && !this.undoWork.mayCollect) return this.unwind()
-    if (!state.history.isOver) return exit.givesBack() ? undefined : this.awaitReplay()
+    if (!state.history.isOver) return drain.givesBack() ? undefined : this.awaitReplay()
     if (settler.stepsEnded()) return
     if (state.isHalting) return this.haltHere()
     steps.beginHeldBack()
@@ -161,8 +161,8 @@ export class FunctionFrame implements Frame, FrameDriver {
 
   private haltHere(): void {
     const { parts } = this
-    const { exit } = parts
-    if (!isAtCheckpoint(parts) || !(exit.pauses() || exit.givesBack())) this.flush()
+    const { exit, drain } = parts
+    if (!isAtCheckpoint(parts) || !(exit.pauses() || drain.givesBack())) this.flush()
   }
 
   bodyGoesOn(): void {

@@ -10,7 +10,7 @@ import type { Draft, Entry } from '../../core/model/entry.ts'
 import { HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
 import type { Place } from '../../core/payload/place.ts'
 import { afterFailure, type AfterFailure } from '../../core/definition/retry.ts'
-import { Attempt, stepAround, stepMark, type AttemptListener } from '../../core/runtime/attempt.ts'
+import { Attempt, type AttemptListener } from '../../core/runtime/attempt.ts'
 import type { Delay, RecordedOutcome, StepCall } from '../frame/body-call.ts'
 import type { Settler } from '../replay/settler.ts'
 import type { FrameState } from '../frame/frame-state.ts'
@@ -23,9 +23,6 @@ type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
 /** Stands for an empty list until its first member: most runs hold nothing back. */
 const nobody: StepCall[] = []
-
-/** Of so many steps a refusal tells, if it cannot be known which of them asked. */
-const mostSuspects = 3
 
 export class StepRunner implements AttemptListener<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
@@ -44,8 +41,6 @@ export class StepRunner implements AttemptListener<StepCall> {
   private transactionStep: TransactionStep | null = null
 
   private undoList: Undoables | null = null
-  /** The code that is running was found to be outside of steps. */
-  private isOutside = false
 
   constructor(state: FrameState, settler: Settler, waits: Waits) {
     this.state = state
@@ -187,30 +182,6 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** There is something to undo. */
   get mustUndo(): boolean {
     return this.state.history.mayUndo || (this.undoList !== null && !this.undoList.isEmpty)
-  }
-
-  /**
-   * The step from inside which the context is being called, also after an `await` in its function; null if the body itself
-   * calls. A replay does not call the functions of recorded steps, so they must not make calls of the body.
-   */
-  get caller(): string | null {
-    return this.state.performing ?? stepAround(this.state) ?? (this.isBusy ? this.untrackedCaller() : null)
-  }
-
-  /** The same for steps without an async scope. A stack trace is expensive: synchronous code of the body is examined once. */
-  private untrackedCaller(): string | null {
-    const { scopes } = this.state.host.ports
-    if (this.isOutside || scopes?.isAwaitedBy === undefined) return null
-    if (scopes.isAwaitedBy(stepMark)) {
-      const open = this.settler.steps().filter(({ attempt }) => attempt?.isOpen === true)
-      return open
-        .map(({ name }) => name)
-        .slice(0, mostSuspects)
-        .join('" or "')
-    }
-    this.isOutside = true
-    void Promise.resolve().then(() => (this.isOutside = false))
-    return null
   }
 
   /** An attempt is running, or about to. */

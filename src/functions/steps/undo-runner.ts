@@ -40,7 +40,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     this.current ??= this.undoables.takeLast()
     const { current } = this
     if (current === undefined) return exit.unwound([...this.notUndone, ...this.undoables.missing])
-    if (exit.pauses() || exit.givesBack()) return
+    if (exit.pauses() || exit.drain.givesBack()) return
     // Asked anew each time: in between, more may have been appended.
     if (!writer.isDurable) return writer.barrier(() => state.scheduleTurn())
     const ms = current.dueAt === null ? 0 : current.dueAt - state.host.now()
