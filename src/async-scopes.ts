@@ -14,7 +14,7 @@ export interface ScopesOptions {
   readonly callsOfName?: number
 }
 
-/** Names may be made anew for each run: of so many the calls are counted. */
+/** The calls of at most this many names are counted: names may be made anew for each run. */
 const mostNames = 1_000
 
 const isCheap = Number.parseInt(process.versions.node, 10) >= 24
@@ -64,7 +64,7 @@ export function createScopes({ callsOfName = isCheap ? Infinity : 10 }: ScopesOp
   }
 }
 
-/** So many calls and awaits are looked through. */
+/** At most this many calls and awaits are looked through. */
 const deepestTrace = 200
 
 /**

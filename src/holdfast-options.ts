@@ -93,7 +93,7 @@ export function checkTokenKey(key: unknown): string | undefined {
   // Not even a part of it is shown.
   throw new HoldfastError(
     'INVALID_OPTION',
-    'createHoldfast({ tokenKey }) needs a text of at least 32 characters that nobody can guess: `openssl rand -hex 32`.',
+    'createHoldfast({ tokenKey }) needs a random text of at least 32 characters: `openssl rand -hex 32`.',
   )
 }
 

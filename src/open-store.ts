@@ -50,7 +50,7 @@ function ownTime(): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
     'A store on Postgres goes by the clock of its server, so it cannot follow the time of a test. Test on SQLite, which can: ' +
-      "store: 'sqlite:test.db'. What only Postgres has is tested with createHoldfast(), in real time.",
+      "store: 'sqlite:test.db'. Test features that only Postgres has with createHoldfast(), in real time.",
   )
 }
 

@@ -26,12 +26,12 @@ export function checkAbortSignal(given: unknown): AbortSignal | undefined {
 
 /**
  * Settles as the work does, or rejects with STORE_UNAVAILABLE as soon as the signal fires. If it has fired already, the work is
- * not begun. Work of several parts checks between them with `assertWanted`.
+ * not begun. Work of several parts checks between them with `assertNotAborted`.
  */
 export async function abortable<Value>(where: string, given: unknown, work: () => Promise<Value>): Promise<Value> {
   const signal = checkAbortSignal(given)
   if (signal === undefined) return work()
-  assertWanted(where, signal, false)
+  assertNotAborted(where, signal, false)
   return new Promise((resolve, reject) => {
     const aborted = (): void => reject(unwanted(where, signal, true))
     signal.addEventListener('abort', aborted, { once: true })
@@ -62,13 +62,13 @@ export function abortableLoads(store: Pick<Store, 'load'>, signal: AbortSignal |
 }
 
 /** Throws STORE_UNAVAILABLE if the signal has fired. */
-export function assertWanted(where: string, signal: AbortSignal | undefined, sent = true): void {
+export function assertNotAborted(where: string, signal: AbortSignal | undefined, sent = true): void {
   if (signal?.aborted === true) throw unwanted(where, signal, sent)
 }
 
 function unwanted(where: string, signal: AbortSignal, sent: boolean): HoldfastError {
   const message = sent
-    ? `${where} had not been answered when its abortSignal fired. What was asked of the store by then may have happened or not.`
-    : `${where} asked the store for nothing, because its abortSignal has fired.`
+    ? `${where} had not been answered when its abortSignal fired. The request may or may not have taken effect.`
+    : `${where} sent no request, because its abortSignal has fired.`
   return new HoldfastError('STORE_UNAVAILABLE', message, { cause: signal.reason as unknown, details: { sent } })
 }

@@ -2,6 +2,7 @@
 
 import { checkSignalName } from '../core/definition/declared-topic.ts'
 import type { Definition, NewChild } from '../core/definition/definition.ts'
+import { dueAt } from '../core/model/due.ts'
 import type { Entry } from '../core/model/entry.ts'
 import { HoldfastError } from '../core/errors/error.ts'
 import type { MessageDraft } from '../core/rules/messages/unit-of-work.ts'
@@ -24,7 +25,7 @@ import {
   checkWorkflow,
   describeRun,
   startedMeta,
-  type ChildOptions,
+  type StartedChildOptions,
   type Described,
   type StartOptions,
 } from './start/start-options.ts'
@@ -129,8 +130,8 @@ export class Client {
   }
 
   /** Inserts a run that is ready, and begins it here if there is room. It is on its way to the store when this returns. */
-  async launch(asked: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
-    const ready = asked instanceof Promise ? await asked : asked
+  async launch(start: PreparedStart | Promise<PreparedStart>): Promise<RunHandle<unknown>> {
+    const ready = start instanceof Promise ? await start : start
     const { engine } = this
     const { id, described, data } = ready
     const { localWorker } = engine
@@ -162,39 +163,43 @@ export class Client {
   }
 
   /** Starts a run inside a transaction. It is never begun at once: it may yet never have existed. */
-  async startWithin(
-    within: TransactionStore,
+  async startInTransaction(
+    transactionStore: TransactionStore,
     workflow: Definition | string,
     input: unknown,
     options?: StartOptions,
   ): Promise<RunHandle<unknown>> {
     const ready = await this.ready(workflow, input, options)
     const run = this.newRun(ready, null)
-    const [started] = (await within.start([run])) as [Started]
+    const [started] = (await transactionStore.start([run])) as [Started]
     if (!started.created) {
       // Only this transaction sees the run that it has started.
       const read = async (runId: string): Promise<Entry | undefined> =>
-        (await within.load([entryRequest(runId, 1)]))[0]?.entries[0]
+        (await transactionStore.load([entryRequest(runId, 1)]))[0]?.entries[0]
       return this.existing(read, started, run, ready)
     }
     this.lookAfter(run)
     return new RunHandle(this.engine, ready.id, true, ready.described.key)
   }
 
-  /** Logs a warning if the run is due at once, this process has no worker, and no other claims it. */
+  /** Logs a warning if this process has no worker, and no other claims the run when it is due. */
   private lookAfter({ type, id, due }: NewRun): void {
-    if (this.engine.localWorker === null && due === null) this.engine.unclaimedWarning.expect(type, id)
+    const { localWorker, unclaimedWarning, ports } = this.engine
+    if (localWorker !== null) return
+    // By the time of this machine: that of the store may not be known yet.
+    const now = ports.clock.now()
+    unclaimedWarning.expect(type, id, Math.max(0, (dueAt(due, now) ?? now) - now))
   }
 
   /** Starts a run with a message in its mailbox. If a run has its key or id already, tells which, and nothing has happened. */
-  async startWithMail(
+  async startWithMessages(
     { workflow, input, options }: { workflow: Definition | string; input?: unknown; options: StartOptions },
-    mailFor: (runId: string) => Promise<MessageDraft>,
+    messageFor: (runId: string) => Promise<MessageDraft>,
   ): Promise<Started> {
     const ready = await this.ready(workflow, input, options)
-    const mail = [await mailFor(ready.id)]
+    const messages = [await messageFor(ready.id)]
     // Not leased: its holder has to read the mailbox first, which an eager start does not.
-    const run = { ...this.newRun(ready, null), mail }
+    const run = { ...this.newRun(ready, null), messages }
     const started = await this.engine.start(run, options.abortSignal)
     if (started.created) this.lookAfter(run)
     return started
@@ -202,9 +207,9 @@ export class Client {
 
   /** A child, ready to be inserted with a commit of its parent. Without a key it lives in the shard of its parent. */
   readonly prepareChild = ({ parentId, workflow, input, options }: NewChild): NewRun | Promise<NewRun> => {
-    const asked = options as ChildOptions
-    checkChildOptions(asked, workflow.type)
-    const ready = this.ready(workflow, input, { ...asked, parent: parentId }, parentId)
+    const given = options as StartedChildOptions
+    checkChildOptions(given, workflow.type)
+    const ready = this.ready(workflow, input, { ...given, parent: parentId }, parentId)
     return ready instanceof Promise ? ready.then((later) => this.newRun(later, null)) : this.newRun(ready, null)
   }
 
@@ -272,7 +277,7 @@ export class Client {
   /** The last value that a run has exposed under that name; undefined if it has exposed none. */
   async query(reference: RunReference, name: string): Promise<unknown> {
     const runId = idOf(reference)
-    checkSignalName(name, 'What a run exposes')
+    checkSignalName(name, 'The exposed value')
     this.engine.assertOpen()
     const { store, payloads } = this.engine
     const latest = { kind: 'exposed', name } as const
@@ -311,21 +316,21 @@ export class Client {
   private async existing(
     read: FirstEntries['read'],
     { taken, run }: Started,
-    asked: NewRun,
+    given: NewRun,
     { value, options }: Pick<PreparedStart, 'value' | 'options'>,
   ): Promise<RunHandle<unknown>> {
     if (taken === 'key' && options?.onConflict !== 'return') {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} of "${run.type}" has the key ${shown(asked.key)} and is ${run.status}. Wait for its end, cancel it, ` +
+        `Run ${run.id} of "${run.type}" has the key ${shown(given.key)} and is ${run.status}. Wait for its end, cancel it, ` +
           `or ask for it with onConflict: 'return'.`,
-        { details: { runId: run.id, type: run.type, key: asked.key, status: run.status } },
+        { details: { runId: run.id, type: run.type, key: given.key, status: run.status } },
       )
     }
-    if (taken === 'id' && run.type !== asked.type) {
+    if (taken === 'id' && run.type !== given.type) {
       throw new HoldfastError(
         'RUN_EXISTS',
-        `Run ${run.id} exists and is of type "${run.type}", not "${asked.type}". Choose another id.`,
+        `Run ${run.id} exists and is of type "${run.type}", not "${given.type}". Choose another id.`,
         { details: { runId: run.id, type: run.type } },
       )
     }

@@ -69,14 +69,14 @@ const libraries: readonly Library[] = [
     method: '$queryRawUnsafe',
     send: (tx: { $queryRawUnsafe(...given: unknown[]): unknown }, sql, values) => tx.$queryRawUnsafe(sql, ...values),
     isTransaction: (tx) => typeof tx['$transaction'] !== 'function',
-    how: { what: 'a Prisma client', instead: 'what prisma.$transaction(async (tx) => …) hands to its function' },
+    how: { what: 'a Prisma client', instead: 'the tx of prisma.$transaction(async (tx) => …)' },
   },
   {
     method: 'unsafe',
     send: (tx: { unsafe(sql: string, values: readonly unknown[]): unknown }, sql, values) => tx.unsafe(sql, values),
     // One connection out of its pool has no `begin`, and may be inside a transaction.
     isTransaction: (tx) => typeof tx['begin'] !== 'function',
-    how: { what: 'the sql of postgres.js', instead: 'what sql.begin(async (sql) => …) hands to its function' },
+    how: { what: 'the sql of postgres.js', instead: 'the sql of sql.begin(async (sql) => …)' },
   },
   {
     method: 'executeQuery',
@@ -87,7 +87,7 @@ const libraries: readonly Library[] = [
       return plain.executeQuery({ sql, parameters: values, query, queryId: { queryId: 'holdfast' } })
     },
     isTransaction: (tx) => tx['isTransaction'] === true,
-    how: { what: 'a Kysely instance', instead: 'what db.transaction().execute(async (tx) => …) hands to its function' },
+    how: { what: 'a Kysely instance', instead: 'the tx of db.transaction().execute(async (tx) => …)' },
   },
   {
     method: 'raw',
@@ -96,7 +96,7 @@ const libraries: readonly Library[] = [
       return tx.raw(text, bindings)
     },
     isTransaction: (tx) => tx['isTransaction'] === true,
-    how: { what: 'a Knex instance', instead: 'what knex.transaction(async (trx) => …) hands to its function' },
+    how: { what: 'a Knex instance', instead: 'the trx of knex.transaction(async (trx) => …)' },
   },
   {
     method: 'execute',
@@ -108,7 +108,7 @@ const libraries: readonly Library[] = [
     isTransaction: (tx) => typeof tx['rollback'] === 'function',
     how: {
       what: 'a Drizzle database',
-      instead: 'what db.transaction(async (tx) => …) hands to its function',
+      instead: 'the tx of db.transaction(async (tx) => …)',
       when: (tx) => 'dialect' in tx && 'session' in tx,
     },
   },

@@ -46,13 +46,13 @@ export interface HeartbeatListener {
   unknownLeasesFound(unknownLeases: Beat['unknownLeases']): void
   /** There is a request to cancel or to pause a run that is held. */
   controlRequested(runId: string, controlRequest: ControlRequest): void
-  /** More messages have arrived for a run that is held: so many by now. */
+  /** More messages have arrived for a run that is held: this many by now. */
   messageArrived(runId: string, inbox: number): void
   /** A run that is held has used up the time for the whole run. */
   runTimedOut(runId: string): void
 }
 
-/** So many beats go by between two looks for unknown leases, if nothing speaks for some. */
+/** This many beats go by between two looks for unknown leases, if nothing suggests that there are some. */
 const unknownLeasesEvery = 6
 
 /** Until the next heartbeat, if the last one failed or met a row lock. */
@@ -67,7 +67,7 @@ export class Heartbeat {
   /** A session that is given up and not ended yet. */
   private givenUp: string | null = null
   private beatAt = 0
-  /** In so many beats unknown leases are looked for. */
+  /** Unknown leases are looked for in this many beats. */
   private unknownLeasesIn = unknownLeasesEvery
   /** Another transaction had locked a row that the last heartbeat was about. */
   private isBusy = false
@@ -164,7 +164,7 @@ export class Heartbeat {
       unknownLeases,
       unknownLeasesSkipped = false,
       controlRequests,
-      mail,
+      messages,
       timedOut,
       now,
     } = beatAnswer
@@ -173,7 +173,7 @@ export class Heartbeat {
     // The session was given up while this heartbeat was on its way: the code that did so beats for the next session.
     if (session !== engine.session) return
     if (!alive) {
-      this.lose('Others found this process dead and took over what it held.')
+      this.lose('Other workers declared this process dead and recovered its runs.')
       return this.beat()
     }
     this.beatAt = sentAt
@@ -185,7 +185,7 @@ export class Heartbeat {
     if (unknownLeases.length > 0 || unknownLeasesSkipped) this.unknownLeasesIn = 0
     if (lost.length > 0) for (const claim of held) if (lost.includes(claim.runId)) listener.claimLost(claim)
     for (const { runId, controlRequest } of controlRequests) listener.controlRequested(runId, controlRequest)
-    for (const { runId, inbox } of mail) listener.messageArrived(runId, inbox)
+    for (const { runId, inbox } of messages) listener.messageArrived(runId, inbox)
     for (const runId of timedOut) listener.runTimedOut(runId)
     if (this.state === 'healthy') return
     this.state = 'healthy'

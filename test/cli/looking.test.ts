@@ -287,7 +287,7 @@ describe('a run that is paused', () => {
       const at = lines.findIndex((line) => line.startsWith('  paused for  drift, since 20'))
       const diff = lines.slice(at + 1, at + 4)
       expect(diff[0]).toBe(
-        `${' '.repeat(14)}The code changed under a live run: its journal has what the code does not ask for.`,
+        `${' '.repeat(14)}The code changed under a live run: its journal has an entry that the code does not ask for.`,
       )
       expect(diff[1]).toBe(`${' '.repeat(14)}- entry 2 of the journal: step-succeeded "prepare"`)
       expect(diff[2]).toMatch(/^ {14}\+ the code asks for: step "renamed", at .*renamed-step\.ts:\d+:\d+$/)

@@ -44,7 +44,7 @@ describe('every source file', () => {
 
   it('never says any', () => {
     expect(pathsWhere(({ path, text }) => /\.tsx?$/.test(path) && saysAny(path, text))).toEqual([])
-  })
+  }, 60_000)
 })
 
 describe('the lock file', () => {

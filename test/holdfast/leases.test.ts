@@ -101,7 +101,8 @@ describe('a takeover', () => {
     expect(await after(second.run(run).result())).toEqual(['kept', 'at time 2'])
     const journal = await second.journal(run)
 
-    const late = (): Line | undefined => logger.lines.find(({ message }) => message.includes('went on elsewhere'))
+    const late = (): Line | undefined =>
+      logger.lines.find(({ message }) => message.includes('continues on another worker'))
     expect(late()).toBeUndefined()
     letGo()
     await until(() => late() !== undefined)

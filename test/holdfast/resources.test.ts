@@ -30,7 +30,7 @@ it.each(['its block ends', 'the run is parked'])(
     expect(await run.status()).toBe(when === 'the run is parked' ? 'waiting' : 'succeeded')
     const errors = logger.lines.filter(({ level }) => level === 'error')
     expect(errors.map(({ message }) => message)).toEqual([
-      `A resource of run ${run.id} was not released within 10 s: its release hangs. The run goes on without it.`,
+      `A resource of run ${run.id} of "stuck" was not released within 10 s: its release hangs. The run goes on without it.`,
     ])
   },
 )
@@ -50,6 +50,6 @@ it('a release that calls ctx is refused, as an acquire is: no replay would make 
   const run = await holdfast.start(wrong)
   expect(await after(run.result())).toBe('used')
   const [error] = logger.lines.filter(({ level }) => level === 'error')
-  expect(error?.message).toBe(`A resource of run ${run.id} could not be released.`)
+  expect(error?.message).toBe(`A resource of run ${run.id} of "wrong" could not be released.`)
   expect(String((error?.details as { error: unknown } | undefined)?.error)).toContain('withResource: release')
 })

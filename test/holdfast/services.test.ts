@@ -40,7 +40,7 @@ describe('a worker', () => {
     await after(worker.stop())
     expect(clock.pending).toBe(0)
     expect(logger.lines.map(({ message }) => message)).toEqual([
-      'What was held could not be given back; others take it over.',
+      'Could not release the held runs; other workers will recover them.',
       'The session could not be ended; it ends with its lease.',
     ])
 

@@ -53,7 +53,7 @@ export async function actOnMany(call: Call, options: ManyOptions, bulk: Bulk): P
   const skipped =
     outcome.skipped === 0
       ? ''
-      : ` ${amount(outcome.skipped, 'run')} could not be; the same command with the id of one says why.`
+      : ` ${amount(outcome.skipped, 'run')} were skipped; run the command with the id of one of them to see why.`
   const one = outcome.changed === 1 ? 'was' : 'were'
   await printer.answer(outcome, `${amount(outcome.changed, 'run')} ${one} ${bulk.done}.${skipped}`)
 }

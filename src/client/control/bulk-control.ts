@@ -88,7 +88,7 @@ export async function removeRuns(
   const control = removeRequest(remove)
   const wanted = meant(engine, filter, all, 'removeMany()')
   if (wanted.deleted === true) {
-    const message = 'removeMany(): { deleted: true } matches what is removed already. Leave it out.'
+    const message = 'removeMany(): { deleted: true } matches runs that are removed already. Leave it out.'
     throw new HoldfastError('INVALID_OPTION', message)
   }
   return inBulk(engine, { filter: wanted, requests: allAlike(engine, control) }, options)

@@ -92,7 +92,7 @@ class Tally {
 /** How often a run is read again that moves on while it is controlled. */
 const looks = 5
 
-/** Of runs that have moved on, those whose status still takes the command. */
+/** Those of the runs that have moved on whose status still takes the command. */
 async function stillMeant(engine: Engine, bulk: Bulk, ids: readonly string[]): Promise<readonly Run[]> {
   const { status = runStatuses } = narrowed(bulk.filter, bulk.statuses)
   const statuses = [status].flat()
@@ -146,6 +146,6 @@ async function previewed(
 /** The filter, with only those of its statuses that take the command. */
 function narrowed(filter: Filter, statuses: readonly RunStatus[] | undefined): Filter {
   if (statuses === undefined) return filter
-  const asked = filter.status === undefined ? statuses : [filter.status].flat()
-  return { ...filter, status: asked.filter((status) => statuses.includes(status)) }
+  const chosen = filter.status === undefined ? statuses : [filter.status].flat()
+  return { ...filter, status: chosen.filter((status) => statuses.includes(status)) }
 }

@@ -34,7 +34,7 @@ const hints: Readonly<Record<ControlRefusal, string>> = {
   cancelling: 'No way leads back from a cancellation.',
   'not-paused': 'Only a paused run can be resumed.',
   'not-failed': 'Only a failed run can be retried.',
-  undone: 'What its steps did was undone: start a new run.',
+  undone: 'Its steps were undone: start a new run.',
   changed: 'Its journal has moved on since it was read: look again.',
   deleted: 'It was removed: start a new run.',
 }

@@ -31,7 +31,7 @@ export interface JournalPagesOptions extends AbortOption {
 
 const mostEntries = 10_000
 
-/** The journal, or so many entries of it, as one list. Throws RUN_NOT_FOUND, or INVALID_OPTION if it is too long for that. */
+/** The journal, or this many entries of it, as one list. Throws RUN_NOT_FOUND, or INVALID_OPTION if it is too long for that. */
 export async function readJournal(
   engine: Engine,
   reference: RunReference,

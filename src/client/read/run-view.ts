@@ -7,7 +7,7 @@ import { showErrors } from '../../core/payload/error-data.ts'
 import { isHoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { KeyScope } from '../../core/model/key.ts'
 import type { Payloads } from '../../core/payload/payload.ts'
-import { askedPlace } from '../../core/payload/place.ts'
+import { controlRequestPlace } from '../../core/payload/place.ts'
 import { metadataIn } from '../../core/rows/run-row.ts'
 import { isTerminal, type PauseReason, type Run, type RunStatus, type ControlRequest } from '../../core/model/run.ts'
 
@@ -119,7 +119,7 @@ export async function listedView(run: Run, last: Entry | undefined, payloads: Pa
   return view
 }
 
-/** Tells whether the last entry of a run has to be known to show it. */
+/** Whether the last entry of a run has to be known to show it. */
 export function showsLast({ status }: Run): boolean {
   return status === 'paused' || isTerminal(status)
 }
@@ -212,14 +212,14 @@ function rowView(run: Run): RunView {
 function damagedColumns(columns: readonly string[]): UnreadableView | null {
   if (columns.length === 0) return null
   const note =
-    `The row of this run is damaged: ${columns.join(' and ')} ${columns.length === 1 ? 'is' : 'are'} not what the engine ` +
-    'writes, and shown as empty. Put the row back as it was.'
+    `The row of this run is damaged: ${columns.join(' and ')} ${columns.length === 1 ? 'is' : 'are'} not as the engine ` +
+    'writes them, and shown as empty. Restore the row.'
   return { entry: null, key: null, note }
 }
 
 const longestSummary = 200
 
-/** An error in so many words. */
+/** An error as a text. */
 function oneLine(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${messageOf(error)}` : messageOf(error)
   const line = text.replaceAll(/\s+/g, ' ').trim()
@@ -280,6 +280,8 @@ export async function readData(runId: string, entry: Entry, payloads: Payloads):
 export function placeOfData(runId: string, entry: Entry, payloads: Payloads): Place {
   const { seq, kind, name, meta } = entry
   // The store paused the run in place of a holder that was asked to.
-  const isAsked = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
-  return isAsked ? askedPlace(payloads.namespace, runId, meta.sealedFor) : payloads.place(runId, seq, kind, name)
+  const isRequested = kind === 'paused' && 'sealedFor' in meta && meta.sealedFor !== undefined
+  return isRequested
+    ? controlRequestPlace(payloads.namespace, runId, meta.sealedFor)
+    : payloads.place(runId, seq, kind, name)
 }

@@ -64,7 +64,7 @@ export function topic<Payload = unknown>(name: string, options: TopicOptions<Pay
     name,
     rules: { name, delivery, retainMs },
     policy: policyOf(onUnread, delivery, retainMs),
-    validate: (payload) => (schema === undefined ? payload : validate(schema, payload, `What is sent to ${where}`)),
+    validate: (payload) => (schema === undefined ? payload : validate(schema, payload, `The payload for ${where}`)),
   }
 }
 

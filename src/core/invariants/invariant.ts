@@ -43,13 +43,13 @@ interface Named {
   readonly about: string
 }
 
-/** Of one run. `check` describes a violation, or returns null. */
+/** An invariant of one run. `check` describes a violation, or returns null. */
 export interface RunInvariant extends Named {
   readonly kind: 'S'
   readonly check: (state: RunState, now: number) => string | null
 }
 
-/** Of all runs together. */
+/** An invariant of all runs together. */
 export interface FleetInvariant extends Named {
   readonly kind: 'S'
   readonly check: (states: readonly RunState[]) => readonly Omit<Violation, 'name'>[]

@@ -29,7 +29,7 @@ export function decodeJson(text: string, classes: ErrorClasses): unknown {
 }
 
 /**
- * Tells whether a text opens more brackets at once than these: asked before it is parsed, because a parser may recurse. Of a
+ * Whether a text opens more brackets at once than these: asked before it is parsed, because a parser may recurse. Of a
  * text that is not JSON the answer may be wrong; the parser refuses it.
  */
 export function isDeeperThan(text: string, most: number): boolean {
@@ -165,5 +165,5 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function malformed(tag: string): UnreadableJson {
-  return new UnreadableJson(`what its tag ${tag} holds is malformed`)
+  return new UnreadableJson(`the value of its tag ${tag} is malformed`)
 }

@@ -5,7 +5,7 @@
 import { messageOf } from '../errors/error.ts'
 import type { Entry, NoteMeta, PausedMeta, Unreadable } from '../model/entry.ts'
 
-/** Of a run that was taken from so many holders. */
+/** The note of a run that was taken from this many holders. */
 export function crashNote(crashes: number): string {
   return (
     `Its processes died, or fell silent, ${crashes} times in a row, at last while they performed nothing else. ` +
@@ -13,7 +13,7 @@ export function crashNote(crashes: number): string {
   )
 }
 
-/** Of a run that was taken from a process that had only fallen silent. */
+/** The note of a run that was taken from a process that had only fallen silent. */
 export const acquittalNote =
   'A process that was counted as dead is alive: it stood still or could not reach the store. That was no crash of this run.'
 
@@ -39,22 +39,34 @@ export function engineNote(meta: PausedMeta | NoteMeta): string | undefined {
   return crashNote(Number(crashes))
 }
 
+/** The run that a line of a log is about. */
+export interface LoggedRun {
+  readonly id: string
+  readonly type: string
+}
+
+/** How a line of a log names a run: by its id and its type. */
+export function runName({ id, type }: LoggedRun): string {
+  return `run ${id} of "${type}"`
+}
+
+/** The line of a log about a run, which begins with its name. */
+export function runLine({ id, type }: LoggedRun, text: string): string {
+  return `Run ${id} of "${type}" ${text}`
+}
+
 /** The line of a log about a run that the engine pauses: which run, of what type, for what reason, and the note. */
-export function pausedLine(
-  { id, type }: { readonly id: string; readonly type: string },
-  reason: PausedMeta['reason'],
-  note: string,
-): string {
-  return `Run ${id} of "${type}" is paused (${reason}): ${note}`
+export function pausedLine(run: LoggedRun, reason: PausedMeta['reason'], note: string): string {
+  return runLine(run, `is paused (${reason}): ${note}`)
 }
 
 /** The line of a log about a run that has failed for good: an operator learns of it even if no code waits for the result. */
-export function failedLine({ id, type }: { readonly id: string; readonly type: string }, error: unknown): string {
+export function failedLine(run: LoggedRun, error: unknown): string {
   const message = messageOf(error)
-  return `Run ${id} of "${type}" failed: ${message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message}`
+  return runLine(run, `failed: ${message.length > longestMessage ? `${message.slice(0, longestMessage)}…` : message}`)
 }
 
-/** Of an error in a line of a log: an error may quote a whole document. */
+/** The most characters of an error in a line of a log: an error may quote a whole document. */
 const longestMessage = 2_000
 
 /** An entry in words. */

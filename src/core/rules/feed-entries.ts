@@ -5,7 +5,7 @@ import type { Run } from '../model/run.ts'
 
 type Fed = Pick<Run, 'feed'>
 
-/** How many of so many entries, counted from the last one, are in the feed. `after` is the run as they leave it. */
+/** How many of this many entries, counted from the last one, are in the feed. `after` is the run as they leave it. */
 export function fedCount(before: Fed, after: Fed, appended: number): number {
   if (before.feed) return appended
   return after.feed ? Math.min(appended, 1) : 0

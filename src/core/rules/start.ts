@@ -66,7 +66,7 @@ export async function startInRounds(
   const answers = new Map<NewRun, Started>()
   let open = runs
   for (let round = 0; open.length > 0; round += 1) {
-    if (round === mostRounds) throw bug('A start finds neither room nor what is in its way', { runs: open.length })
+    if (round === mostRounds) throw bug('A start was neither inserted nor found in conflict', { runs: open.length })
     await tryOnce(open, answers)
     open = open.filter((run) => !answers.has(run))
   }

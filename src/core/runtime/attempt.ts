@@ -225,7 +225,7 @@ function timeoutError(step: string, attempt: number, timeoutMs: number): Holdfas
   return new HoldfastError(
     'STEP_TIMEOUT',
     `Attempt ${attempt} of step "${step}" took longer than ${formatMs(timeoutMs)} and was aborted. ` +
-      'Pass its abortSignal on to what it calls, or give the step a longer timeout.',
+      'Pass its abortSignal on to the calls it makes, or give the step a longer timeout.',
     { details: { step, attempt, timeoutMs } },
   )
 }

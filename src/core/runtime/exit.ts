@@ -8,7 +8,7 @@ export interface Exit {
   readonly status: Exclude<NextStatus, 'waiting'> | null
   readonly due: Due | null
   readonly continues: Continuation | null
-  /** The mailbox is known to be empty when so many messages had arrived; undefined if that is not known. */
+  /** The mailbox is known to be empty when this many messages had arrived; undefined if that is not known. */
   readonly emptyAt?: number | undefined
   /** It applies a control request, and is void if that request was withdrawn. */
   readonly applies?: 'pause' | null

@@ -46,7 +46,7 @@ interface Sending extends Omit<Exit, 'status'> {
   readonly status: NextStatus | null
 }
 
-/** From so many entries on it is not worth waiting for more to go with them. */
+/** From this many entries on it is not worth waiting for more to go with them. */
 const crowd = 100
 
 /** Stands for an empty list until its first member, which gets a list of its own size: most never have a second. */
@@ -100,7 +100,7 @@ export class JournalWriter {
     this.heard(claim.run.inbox)
   }
 
-  /** So many messages have arrived by now. */
+  /** This many messages have arrived by now. */
   heard(inbox: number): void {
     if (inbox > this.arrived) this.arrived = inbox
   }
@@ -213,7 +213,7 @@ export class JournalWriter {
     this.carrying = { over, end }
     while (this.offloading > 0 && !this.lost) await this.offloads
     if (this.lost || this.holder !== by || seq > this.seq)
-      throw new Error('The run went on elsewhere before its entry was committed.')
+      throw new Error('Another worker continued the run before this entry was committed.')
     for (let upTo = this.bound(seq); upTo < seq; upTo = this.bound(seq)) await commit(this.transition(null, null, upTo))
     return commit(this.transition(null, null, seq))
   }
@@ -295,8 +295,8 @@ export class JournalWriter {
   private bound(seq: number): number {
     if (this.unsent.length <= mostEntries && this.unsentBytes <= mostBytes) return seq
     const attached = this.attachments.sizesAfter(this.sent)
-    const sizes = this.unsent.map((draft, at) => sizeOf(draft) + (attached.get(this.sent + at + 1) ?? 0))
-    return Math.min(seq, this.sent + mostTogether(sizes))
+    const sizeAt = (at: number): number => sizeOf(this.unsent[at] as Draft) + (attached.get(this.sent + at + 1) ?? 0)
+    return Math.min(seq, this.sent + mostTogether(this.unsent.length, sizeAt))
   }
 
   private weighUnsent(): void {

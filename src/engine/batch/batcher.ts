@@ -99,7 +99,7 @@ export class Batcher<Item, Answer, Result> {
       land: (units) => this.land(units),
       halve: (unit) => this.lanes.halve(unit),
       isClosed: () => this.closed,
-      giveUp: (units) => failAll(units, closedError()),
+      failClosed: (units) => failAll(units, closedError()),
     })
   }
 
@@ -243,7 +243,7 @@ export class Batcher<Item, Answer, Result> {
       const isSlow = isTooSlow(error) || isOfOneRow(error) || (isUnanswered(error) && (await this.isAnswering()))
       if (!this.closed && isSlow) return { ...nothingLeft, slow: [units] }
       if (!this.closed) {
-        this.ports.logger.warn('The store is unavailable; what waits for it is kept and sent again.', { error })
+        this.ports.logger.warn('The store is unavailable; pending requests are kept and sent again.', { error })
         await this.endable(pause())
       }
       if (this.closed) {
@@ -311,7 +311,7 @@ export class Batcher<Item, Answer, Result> {
     }
   }
 
-  /** Tells submitters, in this order. */
+  /** Answers the submitters, in this order. */
   private settle(submissions: readonly QueuedItem<Item, Result>[]): void {
     this.settled += submissions.length
     for (const { failed, error, outcome, taker } of submissions) {

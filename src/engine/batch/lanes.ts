@@ -8,9 +8,9 @@ export interface LaneOptions<Item> {
   /** About how many bytes an item weighs. */
   readonly sizeOf: (item: Item) => number
   readonly merge?: Merge<Item> | undefined
-  /** At most so many units in a batch, and so many items in a unit. @default 500 */
+  /** At most this many units in a batch, and this many items in a unit. @default 500 */
   readonly maxItems?: number | undefined
-  /** At most so many bytes in a batch; an item that is larger goes alone. @default 4 MiB */
+  /** At most this many bytes in a batch; an item that is larger goes alone. @default 4 MiB */
   readonly maxBytes?: number | undefined
 }
 

@@ -25,8 +25,8 @@ export function disagreementOf(
     case 'ends-otherwise': {
       const { recorded, now } = replayed
       const message =
-        `The code ends otherwise than run ${id} of "${type}" did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
-        'Whatever an end depends on must come from the input, a step or ctx.now, ctx.random and ctx.uuid.'
+        `The code ends differently than run ${id} of "${type}" did. The journal says: ${endText(recorded)}. Now: ${endText(now)}. ` +
+        'Take every value that the end depends on from the input, a step, ctx.now, ctx.random or ctx.uuid.'
       return new HoldfastError('DRIFT', message, { details: { ...details, recorded, now } })
     }
     case 'throws': {

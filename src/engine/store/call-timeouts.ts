@@ -15,7 +15,7 @@ export interface TimedCall {
   /** Its neighbours in the list. */
   before: TimedCall | null
   behind: TimedCall | null
-  giveUp(): void
+  expire(): void
 }
 
 export class CallTimeouts {
@@ -31,7 +31,7 @@ export class CallTimeouts {
     this.mayStayArmed = clock.background !== undefined
   }
 
-  /** Gives the call up after so many milliseconds, unless it is answered before. */
+  /** Gives the call up after this many milliseconds, unless it is answered before. */
   begin(call: TimedCall, ms: number): void {
     call.overAt = this.clock.monotonic() + ms
     call.before = this.last
@@ -87,7 +87,7 @@ export class CallTimeouts {
       if (call.overAt > now) next = Math.min(next, call.overAt)
       else {
         this.remove(call)
-        call.giveUp()
+        call.expire()
       }
       call = behind
     }

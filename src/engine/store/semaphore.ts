@@ -1,4 +1,4 @@
-// Lets so many in at once. The others wait outside, in the order in which they came, and hold nothing meanwhile.
+// Admits a bounded number at once. The others wait outside, in the order in which they came, and hold nothing meanwhile.
 
 /** Makes room for the next one. Calling it again does nothing. */
 export type Leave = () => void
@@ -16,16 +16,16 @@ export class Semaphore {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error)
       const admit = (): void => {
-        signal.removeEventListener('abort', giveUp)
+        signal.removeEventListener('abort', abandon)
         this.free -= 1
         resolve(this.leaver())
       }
-      const giveUp = (): void => {
+      const abandon = (): void => {
         this.waiting.splice(this.waiting.indexOf(admit), 1)
         reject(signal.reason as Error)
       }
       if (this.free > 0) return admit()
-      signal.addEventListener('abort', giveUp, { once: true })
+      signal.addEventListener('abort', abandon, { once: true })
       this.waiting.push(admit)
     })
   }

@@ -101,8 +101,8 @@ class FunctionContext<Input> implements Context<Input> {
       checkName(name, 'A transaction')
       if (typeof perform !== 'function') throw notAFunction(`Transaction "${name}"`)
       if (this.frame.state.host.transact === null) throw noTransactions(name)
-      const within: Perform = (step, tx) => perform(tx as never, step)
-      return this.enter(name, within, options as TransactionStepOptions | undefined, true) as Promise<Result>
+      const inTransaction: Perform = (step, tx) => perform(tx as never, step)
+      return this.enter(name, inTransaction, options as TransactionStepOptions | undefined, true) as Promise<Result>
     })
   }
 
@@ -117,9 +117,9 @@ class FunctionContext<Input> implements Context<Input> {
     this.outsideStep(method)
     if (!state.admits()) return never()
     const { policy, places } = state.body
-    const asked = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
+    const spec = options === undefined ? { policy, isTransaction } : stepSpec(name, options, policy, isTransaction)
     const { scope } = this
-    const call = new StepCall(scope.next('step', name), name, perform, asked)
+    const call = new StepCall(scope.next('step', name), name, perform, spec)
     places.note<Context>('step', call.name, scope.nth, this, method)
     if (state.sites !== null) call.place = state.sites.find<Context>(this, method)
     steps.enter(call)
@@ -212,7 +212,7 @@ class FunctionContext<Input> implements Context<Input> {
 
   expose(name: string, value: unknown): void {
     const { state } = this.frame
-    checkName(name, 'What ctx.expose shows')
+    checkName(name, 'The exposed value')
     const call = this.note('expose')
     if (call === null) return
     const data = encodeNote(state, value, (error) => error, 'exposed', name)

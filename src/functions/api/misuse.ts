@@ -1,5 +1,6 @@
 // The errors and warnings about a body that misuses its context.
 
+import { runLine, runName } from '../../core/rows/engine-notes.ts'
 import type { Host, Isolation } from '../../core/definition/definition.ts'
 import type { FoundCall } from '../../core/model/entry.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
@@ -48,60 +49,65 @@ export function notAWorkflow(what: string): HoldfastError {
   return new HoldfastError('INVALID_OPTION', `${what} needs a workflow, made by workflow(), and its input.`)
 }
 
-export function warnOfStrayCode({ ports }: Host, { id, type }: Run): void {
+export function warnOfStrayCode({ ports }: Host, run: Run): void {
   ports.logger.warn(
-    `Code of run ${id} went on after the run was parked, had ended or moved elsewhere. What it asks for now never ` +
-      'settles here: await every promise that the body makes, and do other work inside steps.',
-    { run: id, type },
+    `Code of ${runName(run)} went on after the run was parked, had ended or moved elsewhere. Its calls of ctx never ` +
+      'settle here: await every promise that the body makes, and do other work inside steps.',
+    { run: run.id, type: run.type },
   )
 }
 
 /** A body whose code has changed cannot be told from one that awaits a promise of its own. */
-export function warnOfSilence({ ports }: Host, { id, type }: Run, { seq, kind, name }: RecordedEntry): void {
+export function warnOfSilence({ ports }: Host, run: Run, { seq, kind, name }: RecordedEntry): void {
   ports.logger.warn(
-    `Run ${id} is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
-      'something of its own: do that inside a step, so that a replay need not wait for it. Or its code has changed: then the ' +
-      'run is paused.',
-    { run: id, type },
+    runLine(
+      run,
+      `is being replayed, and its body has not asked for entry ${seq} (${kind} "${name}") for a second. It awaits ` +
+        'something of its own: do that inside a step, so that a replay need not wait for it. Or its code has changed: then ' +
+        'the run is paused.',
+    ),
+    { run: run.id, type: run.type },
   )
 }
 
 /** A promise that is never awaited is most often a forgotten `await`. */
-export function warnOfForgotten({ ports }: Host, { id, type }: Run, calls: readonly FoundCall[]): void {
+export function warnOfForgotten({ ports }: Host, run: Run, calls: readonly FoundCall[]): void {
   const list = calls.map(({ kind, name, place }) => `${kind} "${name}"${place === null ? '' : ` at ${place}`}`)
   ports.logger.warn(
-    `The body of run ${id} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
+    `The body of ${runName(run)} ended without awaiting ${list.join(', ')}. A step that is under way is awaited before the run ` +
       'ends, and a child is treated as its onParentEnd says; their results are lost. Await every promise that the ' +
       'body makes.',
-    { run: id, type, forgotten: calls },
+    { run: run.id, type: run.type, forgotten: calls },
   )
 }
 
 /** The run succeeds as if the body had caught them, because it went on without looking. */
-export function warnOfSwallowed({ ports }: Host, { id, type }: Run, failures: readonly UnhandledFailure[]): void {
+export function warnOfSwallowed({ ports }: Host, run: Run, failures: readonly UnhandledFailure[]): void {
   const named = failures.slice(0, mostNamed)
   const list = named.map(
     ({ what, place, error }) => `${what}${place === null ? '' : ` at ${place}`}: ${messageOf(error)}`,
   )
   const more = failures.length > mostNamed ? `; and ${failures.length - mostNamed} more` : ''
   ports.logger.warn(
-    `Calls of run ${id} failed, and its body returned without awaiting them: ${list.join('; ')}${more}. The run succeeds all ` +
+    `Calls of ${runName(run)} failed, and its body returned without awaiting them: ${list.join('; ')}${more}. The run succeeds all ` +
       'the same. Await every promise that the body makes, or catch its error.',
-    { run: id, type, error: failures[0]?.error, swallowed: named.map(({ what, place }) => ({ what, place })) },
+    {
+      run: run.id,
+      type: run.type,
+      error: failures[0]?.error,
+      swallowed: named.map(({ what, place }) => ({ what, place })),
+    },
   )
 }
 
-/** Of so many calls a warning tells. */
+/** A warning names at most this many calls. */
 const mostNamed = 20
 
 /** An `await` of the child would reject with this error, but the body does not await it. */
-export function warnOfUnbegun({ ports }: Host, { id, type }: Run, error: unknown): void {
-  ports.logger.error(
-    `Run ${id} asked for a child that could not be started, and did not await it: ${messageOf(error)}`,
-    {
-      run: id,
-      type,
-      error,
-    },
-  )
+export function warnOfUnbegun({ ports }: Host, run: Run, error: unknown): void {
+  ports.logger.error(runLine(run, `did not await a child that could not be started: ${messageOf(error)}`), {
+    run: run.id,
+    type: run.type,
+    error,
+  })
 }

@@ -1,5 +1,6 @@
 // Notes that a body writes for the people who look at its run: none of them may cost the run anything.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import { HoldfastError, messageOf } from '../../core/errors/error.ts'
 import type { FrameState } from '../frame/frame-state.ts'
 import { encodeNext } from '../replay/journal-text.ts'
@@ -16,8 +17,8 @@ export function encodeNote(
     return encodeNext(state, value, kind, name)
   } catch (error) {
     const { id, type } = state.run
-    const reason = `What was noted as "${name}" cannot be stored: ${messageOf(error)}`
-    state.host.ports.logger.warn(`${reason} Run ${id} goes on without it.`, { run: id, type })
+    const reason = `The note "${name}" cannot be stored: ${messageOf(error)}`
+    state.host.ports.logger.warn(`${reason} ${runLine(state.run, 'goes on without it.')}`, { run: id, type })
     return encodeNext(state, instead(new HoldfastError('NOT_STORABLE', reason)), kind, name)
   }
 }

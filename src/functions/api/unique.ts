@@ -37,7 +37,7 @@ export function checkUnique(unique: UniqueOptions | undefined, where: string): U
   const { key } = unique
   if (typeof key === 'function') {
     const read = key as (input: unknown) => unknown
-    const what = `What unique.key of ${where} returns`
+    const what = `The result of unique.key of ${where}`
     return { field: null, scope, keyOf: (input) => checkKey(textOf(called(read, input, where), what, null), what) }
   }
   const field = checkKeyField(key, where)

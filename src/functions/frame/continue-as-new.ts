@@ -15,13 +15,13 @@ import type { Waits } from '../waits/waits.ts'
 import { waitTargetsIn } from '../waits/wake.ts'
 
 /** The exit that it is a part of, and that makes it. */
-interface FrameExit {
+interface LeavingFrame {
   readonly state: FrameState
   readonly settler: Settler
   readonly waits: Waits
   readonly drain: Drain
   outlast(next: () => void): void
-  drifted(unasked: RecordedEntry): void
+  drifted(unrequested: RecordedEntry): void
   send(exit: Exit): void
 }
 
@@ -31,9 +31,9 @@ export class ContinueAsNew {
   private hasBegun = false
   /** The end of a body that returned although its run is to begin anew: taken if the run cannot begin anew. */
   private otherwise: (() => void) | null = null
-  private readonly frameExit: FrameExit
+  private readonly frameExit: LeavingFrame
 
-  constructor(frameExit: FrameExit) {
+  constructor(frameExit: LeavingFrame) {
     this.frameExit = frameExit
   }
 
@@ -77,9 +77,9 @@ export class ContinueAsNew {
     waits.beginMade()
     waits.whenBegun(() =>
       frameExit.outlast(() => {
-        const unasked = settler.leftBehind()
-        if (unasked === undefined) drain.begin({ leave, stop: null })
-        else frameExit.drifted(unasked)
+        const unrequested = settler.leftBehind()
+        if (unrequested === undefined) drain.begin({ leave, stop: null })
+        else frameExit.drifted(unrequested)
       }),
     )
   }

@@ -65,8 +65,8 @@ export class FrameExit {
       return this.succeed(value)
     }
     const end = (): void => {
-      const unasked = settler.leftBehind()
-      if (unasked !== undefined) this.drifted(unasked)
+      const unrequested = settler.leftBehind()
+      if (unrequested !== undefined) this.drifted(unrequested)
       else {
         warnOfSwallowedFailures(state, settler)
         this.drain.begin({ leave: () => this.succeed(value), stop: null })
@@ -236,11 +236,11 @@ export class FrameExit {
     this.leave(this.state.ending?.status === 'cancelled' ? 'cancelling' : 'pending', { at: null, afterMs: ms })
   }
 
-  drifted(unasked: RecordedEntry): void {
-    this.drain.begin({ leave: () => this.pauseForDrift(unasked), stop: null })
+  drifted(unrequested: RecordedEntry): void {
+    this.drain.begin({ leave: () => this.pauseForDrift(unrequested), stop: null })
   }
 
-  private pauseForDrift(unasked: RecordedEntry): void {
+  private pauseForDrift(unrequested: RecordedEntry): void {
     const { state } = this
     const found = foundCalls(this.settler.all())
     this.drain.leaving()
@@ -248,7 +248,7 @@ export class FrameExit {
     if (!state.history.isOver) state.writer.discard()
     void state.frame.placesOf(found).then((places) => {
       if (state.phase !== 'leaving') return
-      const meta = describeDrift(unasked, places)
+      const meta = describeDrift(unrequested, places)
       const { id, type } = state.run
       const error = new HoldfastError('DRIFT', meta.message, { details: { ...meta } })
       state.host.ports.logger.error(pausedLine(state.run, 'drift', meta.message), { run: id, type, error })

@@ -27,7 +27,7 @@ import { FrameExit } from './frame-exit.ts'
 import { FrameState, type FrameDriver } from './frame-state.ts'
 import type { FunctionBody } from './function-body.ts'
 
-/** Of so many steps a refusal tells, if it cannot be known which of them asked. */
+/** A refusal names at most this many steps, if it is not known which of them made the call. */
 const mostSuspects = 3
 
 export class FrameParts {

@@ -77,7 +77,7 @@ export class FrameState {
   private at: Phase = 'new'
   private row: Run
   private claimed: Claim | null
-  private asked: ControlRequest | null
+  private pending: ControlRequest | null
   private endsAs: FrameEnd | null = null
   private isReturning = false
   private execution: 'new' | 'begun' | 'ended' = 'new'
@@ -93,7 +93,7 @@ export class FrameState {
     this.sites = sites
     this.row = claim.run
     this.claimed = claim
-    this.asked = sites === null ? claim.run.controlRequest : null
+    this.pending = sites === null ? claim.run.controlRequest : null
     this.history = new History(claim.entries)
     this.writer = new JournalWriter(host, claim, frame)
   }
@@ -136,7 +136,7 @@ export class FrameState {
   resume(claim: Claim): void {
     this.at = 'live'
     this.row = claim.run
-    this.asked = claim.run.controlRequest
+    this.pending = claim.run.controlRequest
     this.writer.renew(claim)
   }
 
@@ -184,7 +184,7 @@ export class FrameState {
     else if (this.at === 'parking') this.writer.lose(new Error('The body went on while its run was being parked.'))
   }
 
-  /** Tells whether the body may make calls. Logs once when its calls no longer mean anything. */
+  /** Whether the body may make calls. Logs once when its calls no longer mean anything. */
   admits(): boolean {
     if (this.isLive) return true
     if (this.isCancelled) return false
@@ -201,14 +201,14 @@ export class FrameState {
 
   /** The pending control request. */
   get controlRequest(): ControlRequest | null {
-    return this.asked
+    return this.pending
   }
 
   /** Takes another control request. False if it changes nothing: it is a repetition, or a cancellation stands already. */
-  control(asked: ControlRequest | null): boolean {
-    const before = this.asked
-    if (before?.kind === 'cancel' || isSameControlRequest(asked, before)) return false
-    this.asked = asked
+  control(next: ControlRequest | null): boolean {
+    const before = this.pending
+    if (before?.kind === 'cancel' || isSameControlRequest(next, before)) return false
+    this.pending = next
     return true
   }
 
@@ -223,7 +223,7 @@ export class FrameState {
 
   /** The run is to be paused or given back: nothing new is begun. */
   get isHalting(): boolean {
-    return this.isReturning || this.asked?.kind === 'pause' || this.sites !== null
+    return this.isReturning || this.pending?.kind === 'pause' || this.sites !== null
   }
 
   /** How the run is to end; null while that is open. */

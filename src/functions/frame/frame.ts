@@ -74,12 +74,12 @@ export class FunctionFrame implements Frame, FrameDriver {
     exit.cancel(cancelReasonOf(controlRequest) ?? history.cancelling?.meta.reason ?? null)
   }
 
-  applyControl(asked: ControlRequest | null): void {
+  applyControl(next: ControlRequest | null): void {
     const { state, exit } = this.parts
-    if (!state.control(asked)) return
+    if (!state.control(next)) return
     const { isLive, phase } = state
-    if (asked?.kind !== 'cancel') state.scheduleTurn()
-    else if (isLive || phase === 'draining' || phase === 'unwinding') exit.cancel(asked.reason)
+    if (next?.kind !== 'cancel') state.scheduleTurn()
+    else if (isLive || phase === 'draining' || phase === 'unwinding') exit.cancel(next.reason)
   }
 
   fail(error: unknown): void {
@@ -104,10 +104,10 @@ export class FunctionFrame implements Frame, FrameDriver {
 
   get wakeNames(): readonly string[] | null {
     const { mailbox, idle } = this.parts.waits
-    return mailbox.asked(idle.names)
+    return mailbox.namesToRead(idle.names)
   }
 
-  mail(inbox: number | null): void {
+  messageArrived(inbox: number | null): void {
     const { state, waits } = this.parts
     if (inbox === null) waits.mailbox.markStale()
     else state.writer.heard(inbox)
@@ -188,9 +188,9 @@ export class FunctionFrame implements Frame, FrameDriver {
     this.parts.drain.lost(reason)
   }
 
-  stuckAt(unasked: RecordedEntry): void {
+  stuckAt(unrequested: RecordedEntry): void {
     const { state, exit } = this.parts
-    if (state.phase === 'live') exit.drifted(unasked)
+    if (state.phase === 'live') exit.drifted(unrequested)
     else this.undoWork.hasCollectedAll()
   }
 

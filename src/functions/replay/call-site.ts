@@ -5,10 +5,10 @@
 import type { FoundCall } from '../../core/model/entry.ts'
 import type { Call } from '../frame/body-call.ts'
 
-/** Of the calls of one name, as in a loop, so many are looked at. */
+/** At most this many calls of one name, as in a loop, are looked at. */
 const mostOfName = 9
 
-/** Names may be made anew for each run: of so many the place is remembered. */
+/** The places of at most this many names are remembered: names may be made anew for each run. */
 const mostPlaces = 1_000
 
 /** Calls that are neither a step nor a wait have the kind that a warning uses for them. */

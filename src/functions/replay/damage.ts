@@ -25,7 +25,7 @@ export function inputOf(first: Entry | undefined): EntryOf<'started' | 'continue
 /** A wait can only be ended by one of its own conditions. */
 export function damageOfWoken(waited: EntryOf<'waiting'>, woken: EntryOf<'woken'>): DamagedEntry | null {
   if (isWinnerOf(waited.meta.conditions, woken.meta)) return null
-  return { entry: woken, why: 'what ended the wait is not what it waited for' }
+  return { entry: woken, why: 'the wait was ended by a condition that it does not have' }
 }
 
 /** A result is bound to the name of its entry, which is that of the step whose result it is. A wait is only ever dropped. */

@@ -30,24 +30,24 @@ export class ReplayProgress {
   wait(): void {
     if (!this.isSilent || this.cancel !== null) return
     const { state, settler } = this
-    const giveUp = (unasked: Outcome): void => state.frame.stuckAt(unasked)
+    const reportStuck = (unrequested: Outcome): void => state.frame.stuckAt(unrequested)
     this.after(silenceMs, (first) => {
       warnOfSilence(state.host, state.run, first)
       // Only a promise of its own can move it on, and that may never settle.
       if (settler.size === 0) return
-      this.after(driftGraceMs - silenceMs, (unasked) => {
-        if (hasChanged(state.claim?.entries ?? [], unasked, settler.all())) giveUp(unasked)
-        else this.after(ownWorkMs - driftGraceMs, giveUp)
+      this.after(driftGraceMs - silenceMs, (unrequested) => {
+        if (hasChanged(state.claim?.entries ?? [], unrequested, settler.all())) reportStuck(unrequested)
+        else this.after(ownWorkMs - driftGraceMs, reportStuck)
       })
     })
   }
 
   /** The body has been silent for so long. */
-  private after(ms: number, next: (unasked: Outcome) => void): void {
+  private after(ms: number, next: (unrequested: Outcome) => void): void {
     this.cancel = this.state.host.ports.clock.after(ms, () => {
       this.cancel = null
-      const unasked = this.isSilent ? this.settler.unasked() : undefined
-      if (unasked !== undefined) next(unasked)
+      const unrequested = this.isSilent ? this.settler.unrequested() : undefined
+      if (unrequested !== undefined) next(unrequested)
     })
   }
 

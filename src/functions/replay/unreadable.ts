@@ -25,11 +25,9 @@ export function describeUnreadable({ details, message }: HoldfastError, { seq, n
 
 /** Why steps of a run cannot be undone now, though they will be. */
 export function undoIsAway(runId: string, steps: readonly string[], isResource: boolean): HoldfastError {
-  const what = isResource
-    ? 'a resource that its body needs could not be acquired'
-    : 'what its body needs did not come in time'
+  const what = isResource ? 'a resource that its body needs could not be acquired' : 'its body got no answer in time'
   const list = steps.length === 0 ? '' : ` (${steps.map((step) => visible(step)).join(', ')})`
-  const message = `What run ${runId} did${list} cannot be undone yet: ${what}. It is tried again later.`
+  const message = `The steps of run ${runId}${list} cannot be undone yet: ${what}. The undo is tried again later.`
   return new HoldfastError('STORE_UNAVAILABLE', message, { details: { runId, steps } })
 }
 

@@ -6,6 +6,7 @@
 //
 // A release is awaited, because the next holder may need the resource, but not for ever: the run holds a slot meanwhile.
 
+import { runName, type LoggedRun } from '../../core/rows/engine-notes.ts'
 import { formatMs } from '../../core/definition/duration.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import type { FrameState } from '../frame/frame-state.ts'
@@ -36,7 +37,7 @@ export class Resources {
   hasFailed = false
   private readonly state: FrameState
   private held: Held[] = none
-  private asked: (() => Promise<void>)[] = none
+  private queue: (() => Promise<void>)[] = none
   private working = false
 
   constructor(state: FrameState) {
@@ -45,7 +46,7 @@ export class Resources {
 
   /** A resource is being acquired or released, or is about to be. */
   get isBusy(): boolean {
-    return this.working || this.asked.length > 0
+    return this.working || this.queue.length > 0
   }
 
   get areHeld(): boolean {
@@ -55,7 +56,7 @@ export class Resources {
   /** Begins the next acquisition or release. False if there is none. */
   proceed(): boolean {
     if (this.working) return true
-    const next = this.asked.shift()
+    const next = this.queue.shift()
     if (next === undefined) return false
     this.working = true
     void next().then(() => {
@@ -90,7 +91,7 @@ export class Resources {
   private async acquire<Resource>(acquire: () => Resource | Promise<Resource>): Promise<Resource> {
     const { state } = this
     const { clock, logger } = state.host.ports
-    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(state.runId), { run: state.runId }))
+    const cancel = clock.after(longAcquireMs, () => logger.warn(longAcquire(state.run), { run: state.runId }))
     try {
       return await state.inside(insideAcquire, acquire)
     } catch (error) {
@@ -110,7 +111,7 @@ export class Resources {
     const at = this.held.indexOf(held)
     if (at === -1) return
     this.held.splice(at, 1)
-    const { host, runId } = this.state
+    const { host, run } = this.state
     const { clock, logger } = host.ports
     let cancel: Cancel = () => undefined
     try {
@@ -121,10 +122,10 @@ export class Resources {
       if ((await Promise.race([released, over])) !== late) return
       const ms = formatMs(longestReleaseMs)
       logger.error(
-        `A resource of run ${runId} was not released within ${ms}: its release hangs. The run goes on without it.`,
+        `A resource of ${runName(run)} was not released within ${ms}: its release hangs. The run goes on without it.`,
       )
     } catch (error) {
-      logger.error(`A resource of run ${runId} could not be released.`, { error })
+      logger.error(`A resource of ${runName(run)} could not be released.`, { error })
     } finally {
       cancel()
     }
@@ -139,16 +140,16 @@ export class Resources {
           reject(error)
         }
       }
-      if (this.asked.length === 0) this.asked = [next]
-      else this.asked.push(next)
+      if (this.queue.length === 0) this.queue = [next]
+      else this.queue.push(next)
       this.state.scheduleTurn()
     })
   }
 }
 
-function longAcquire(runId: string): string {
+function longAcquire(run: LoggedRun): string {
   return (
-    `A resource of run ${runId} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
+    `A resource of ${runName(run)} has not been acquired after ${formatMs(longAcquireMs)}. Nothing else of the run goes on meanwhile: ` +
     'a call of ctx inside of acquire never settles.'
   )
 }

@@ -22,7 +22,7 @@ import { Undoables } from './undoables.ts'
 type AttemptFailed = Extract<Entry, { kind: 'attempt-failed' }>
 
 /** Stands for an empty list until its first member: most runs hold nothing back. */
-const nobody: StepCall[] = []
+const noCalls: StepCall[] = []
 
 export class StepRunner implements AttemptListener<StepCall> {
   /** Delays so short that they are waited in memory; while there is one, the run does not park. */
@@ -33,7 +33,7 @@ export class StepRunner implements AttemptListener<StepCall> {
   /** Attempts that are running, or about to. */
   private attempts = 0
   /** Steps without an outcome that could not begin when the body asked for them. */
-  private heldBack = nobody
+  private heldBack = noCalls
   /** The index of the first held-back step: those before it have begun. */
   private front = 0
   /** Steps with a `begun` entry of this frame that have not begun yet. */
@@ -72,7 +72,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     const end = calls.length
     while (this.front < end && !this.isFull) this.admit(calls[this.front++] as StepCall)
     if (2 * this.front < calls.length) return
-    this.heldBack = this.front === calls.length ? nobody : calls.slice(this.front)
+    this.heldBack = this.front === calls.length ? noCalls : calls.slice(this.front)
     this.front = 0
   }
 
@@ -366,7 +366,7 @@ export class StepRunner implements AttemptListener<StepCall> {
     try {
       return this.state.host.payloads.decode(data, where)
     } catch (cause) {
-      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read what it wrote.', { cause })
+      throw new HoldfastError('NOT_STORABLE', 'The codec cannot read its own output.', { cause })
     }
   }
 

@@ -73,7 +73,7 @@ export class TransactionStep {
     })
     const { placed, answer, isRefused } = progress
     if (done.outcome === 'committed') return this.landed(call, attempt, placed, answer)
-    if (done.outcome === 'in-doubt' || isRefused) return this.state.writer.lose(done.error)
+    if (done.outcome === 'unknown' || isRefused) return this.state.writer.lose(done.error)
     if (placed !== null && call.undo !== undefined) this.steps.undoables.drop(call)
     if (placed === null) this.letGo(attempt)
     if (attempt.close()) this.steps.failed(call, attempt, done.error, placed?.seq ?? null)

@@ -5,6 +5,7 @@
 // could not be undone is named at the end of the run and does not prevent other undos. Between two attempts the run waits in
 // memory, or is released if the delay is long.
 
+import { runName } from '../../core/rows/engine-notes.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { afterFailure } from '../../core/definition/retry.ts'
 import { Attempt, type StepTools, type AttemptListener } from '../../core/runtime/attempt.ts'
@@ -101,7 +102,7 @@ export class UndoRunner implements AttemptListener<Undoable> {
     const { state, exit } = this
     const { name, policy } = current.call
     const next = afterFailure(policy, attempt.attempt, error, state.host.ports.random)
-    if (!next.retry) return this.giveUp(current, error, attempt)
+    if (!next.retry) return this.recordFailure(current, error, attempt)
     const { delayMs } = next
     const meta = { attempt: attempt.attempt, ms: attempt.ms, delayMs }
     state.writer.append({
@@ -121,14 +122,14 @@ export class UndoRunner implements AttemptListener<Undoable> {
     else state.scheduleTurn()
   }
 
-  private giveUp(current: Undoable, error: unknown, attempt: Attempt): void {
+  private recordFailure(current: Undoable, error: unknown, attempt: Attempt): void {
     const { state } = this
     const { name } = current.call
     if (state.phase !== 'unwinding') return
     const meta = { attempt: attempt.attempt, ms: attempt.ms }
     state.writer.append({ kind: 'undo-failed', name, meta, data: encodeFailure(state, error, 'undo-failed', name) })
     state.host.ports.logger.error(
-      `Step "${name}" of run ${state.runId} could not be undone: an operator must look at it.`,
+      `Step "${name}" of ${runName(state.run)} could not be undone: an operator must look at it.`,
       {
         run: state.runId,
         step: name,

@@ -17,7 +17,7 @@ const [shortestMs, part] = [1_000, 8]
 export class OutlastedChildren {
   private readonly waits: Waits
   /** Those whose ends the run waits for at its own. */
-  private asked: Set<string> | null = null
+  private requested: Set<string> | null = null
   /** Called when no child is left. */
   private next: (() => void) | null = null
 
@@ -31,19 +31,19 @@ export class OutlastedChildren {
     if (outlasted.size === 0 && this.next === null) return false
     const isWaiting = this.next !== null
     this.next = next
-    const asked: Promise<unknown>[] = []
-    for (const id of outlasted) if (this.asked?.has(id) !== true) asked.push(this.spec(id))
-    if (asked.length === 0 && !isWaiting) {
+    const requests: Promise<unknown>[] = []
+    for (const id of outlasted) if (this.requested?.has(id) !== true) requests.push(this.spec(id))
+    if (requests.length === 0 && !isWaiting) {
       this.next = null
       return false
     }
-    if (!isWaiting) void Promise.all(asked).then(() => this.goOn())
+    if (!isWaiting) void Promise.all(requests).then(() => this.goOn())
     return true
   }
 
   private spec(id: string): Promise<unknown> {
-    this.asked ??= new Set()
-    this.asked.add(id)
+    this.requested ??= new Set()
+    this.requested.add(id)
     const { read: _, ...waitCase } = runCase(id)
     return registerWait(this.waits, { name: endNameOf(id), cases: [{ ...waitCase, read: () => null }], place: null })
   }

@@ -15,7 +15,7 @@ const least = 16
 
 /** Stands for an empty list until its first member: most runs make no wait. */
 const none: never[] = []
-const nobody: ReadonlySet<string> = new Set()
+const noIds: ReadonlySet<string> = new Set()
 const nothingIdle = new IdleCalls()
 
 export class Waits {
@@ -184,6 +184,6 @@ export class Waits {
 
   /** The children that the run must outlast, and that have not ended. */
   get outlasted(): ReadonlySet<string> {
-    return this.children ?? nobody
+    return this.children ?? noIds
   }
 }

@@ -33,7 +33,7 @@ interface Decided extends Candidate {
 }
 
 /**
- * Tells whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
+ * Whether nothing can be decided yet, because messages that the open waits want have to be read first. Begins to read
  * them.
  */
 export function mustLook({ idle, mailbox }: Waits): boolean {
@@ -52,7 +52,7 @@ export function wakeDue(waits: Waits, steps: StepRunner): void {
   if (!idle.isStarting && !mailbox.hasSome && (next === null || next > now)) return
   const due = idle.takeSteps(now)
   const judge = (call: WaitCall): Winner | null =>
-    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.mail) })
+    winnerOf(call.conditions, { now, registeredAt: call.registeredAt, messages: mailbox.under(call.messageNames) })
   const judged = (call: WaitCall): Candidate => ({ call, winner: judge(call) })
   let open = inOrder(idle.candidates(now, mailbox.names).map(judged))
   for (let at = 0; at < open.length; at += 1) {
@@ -64,7 +64,7 @@ export function wakeDue(waits: Waits, steps: StepRunner): void {
     idle.delete(call)
     if (winner.message !== null) mailbox.take(winner.message)
     wake(waits, call, { winner, brought, now })
-    if (winner.message === null || !idle.isWanted(winner.message.name)) continue
+    if (winner.message === null || !idle.isAwaited(winner.message.name)) continue
     // The message that another wait would have won with is gone: that wait may come true later now, or not at all.
     open = inOrder(open.slice(at + 1).map((one) => judged(one.call)))
     at = -1
@@ -161,7 +161,7 @@ function refusalOf(condition: RecordedCondition, message: Message, from: Place):
 }
 
 function malformed({ id, kind }: Message, from: Place): HoldfastError {
-  const why = `it is of kind ${JSON.stringify(kind)}, and not what the engine or anybody can have sent to the wait that takes it`
+  const why = `it is of kind ${JSON.stringify(kind)}, which neither the engine nor a client can have sent to the wait that takes it`
   return damagedRow(from, `message ${JSON.stringify(id)}`, why)
 }
 

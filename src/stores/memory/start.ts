@@ -34,7 +34,7 @@ export class MemoryStartWork extends MemoryUnitOfWork implements StartWork {
     tables.bounds.note(row)
     if (isLeased && given.lease !== null) tables.lease(row, given.lease, given.leaseMs, now)
     else tables.schedule(row, dueAt(given.due, now) ?? now, now)
-    for (const draft of given.mail ?? []) this.put(draft)
+    for (const draft of given.messages ?? []) this.put(draft)
     return row.view()
   }
 }

@@ -229,7 +229,7 @@ async function notify(source: PoolSource, storageMs: number, values: readonly [s
 /** A caller that is refused gets its error soon, with or without the missing right. */
 const longestAskMs = 1_000
 
-/** So many that ten transactions of users may be open at once, besides those that are kept. */
+/** Enough that ten transactions of users may be open at once, besides those that are kept. */
 const usualConnections = 13
 
 /** How many connections may be in use at once, besides the one that listens. */

@@ -129,7 +129,7 @@ function assertWritable(head: Buffer, path: string): void {
   if (head.length < autoVacuumAt + 4 || head.readUInt32BE(autoVacuumAt) === 0) return
   const message =
     `"${path}" was made by SQLite so that it can give pages back (auto_vacuum), and Turso cannot write to such a file. Open it ` +
-    `with sqlite:, or turn that off while nobody has it open: sqlite3 ${path} 'pragma auto_vacuum = none; vacuum'`
+    `with sqlite:, or turn auto_vacuum off while no process has it open: sqlite3 ${path} 'pragma auto_vacuum = none; vacuum'`
   throw new HoldfastError('INVALID_OPTION', message, { details: { path } })
 }
 

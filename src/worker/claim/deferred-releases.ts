@@ -51,7 +51,7 @@ export class DeferredReleases {
   private readonly release: (run: Run, lease: Lease) => void
   private readonly waiting = new Map<string, Deferred>()
   private readonly pauses = new Map<string, number>()
-  /** Of each workflow with runs that were given back, by type and version. */
+  /** One for each workflow with runs that were given back, by type and version. */
   private readonly turns = new Map<string, Turn>()
 
   constructor(engine: Engine, release: (run: Run, lease: Lease) => void) {

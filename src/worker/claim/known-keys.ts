@@ -10,7 +10,7 @@ import { shown } from '../../core/text/suggest.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { StoreAdmin } from '../../store.ts'
 
-/** At most so many runs are counted. */
+/** At most this many runs are counted. */
 const countedAtMost = 1_000
 
 export class KnownKeys {
@@ -26,7 +26,7 @@ export class KnownKeys {
     this.named = this.keys === null || this.keys.length === 0 ? undefined : this.keys
   }
 
-  /** Tells whether this worker may begin a run. From the first one on that it may not, its claims name its keys. */
+  /** Whether this worker may begin a run. From the first one on that it may not, its claims name its keys. */
   admits(run: Run): boolean {
     if (this.keys === null || isReadable(run, { keys: this.keys })) return true
     this.named = this.keys
@@ -52,7 +52,7 @@ export class KnownKeys {
         { keys: found },
       )
     } catch (error) {
-      ports.logger.warn('Whether there are runs that this worker cannot read is not known.', { error })
+      ports.logger.warn('Could not check for runs that this worker cannot read.', { error })
     }
   }
 }

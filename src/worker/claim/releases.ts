@@ -8,6 +8,7 @@
 //                 often, and the next look for unknown leases finds it
 //   any  → gone   the worker stops or has lost its leases: that code takes over the remaining leases (`takeLeft`)
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Lease, Run } from '../../core/model/run.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -29,8 +30,10 @@ export class Releases {
   private readonly open = new Map<ReleasedLease, number>()
   /** Those of them that are sent again with the next retry. */
   private readonly kept = new Set<ReleasedLease>()
+  /** The type of the run of each open lease, for the log. */
+  private readonly types = new WeakMap<ReleasedLease, string>()
   private readonly firstTries = new Set<Promise<void>>()
-  /** Of the next retry; null if nothing is kept. */
+  /** Cancels the next retry; null if nothing is kept. */
   private cancelRetry: Cancel | null = null
   private pauseMs: number = pause.firstMs
 
@@ -51,6 +54,7 @@ export class Releases {
   release(run: Run, lease: Lease): void {
     const given = this.of(run, lease)
     this.open.set(given, 0)
+    this.types.set(given, run.type)
     if (this.left.push(given) > 1) return
     const { turns } = this.engine.ports
     const tried = new Promise<void>((resolve) => turns.next(() => resolve(this.send(this.left.splice(0)))))
@@ -94,7 +98,8 @@ export class Releases {
     if (failures + 1 < mostFailures) return
     this.open.delete(lease)
     const { runId } = lease
-    this.engine.ports.logger.error(`Run ${runId} could not be given back.`, { run: runId, error })
+    const run = { id: runId, type: this.types.get(lease) ?? 'unknown' }
+    this.engine.ports.logger.error(runLine(run, 'could not be given back.'), { run: runId, type: run.type, error })
   }
 
   private retryLater(): void {

@@ -17,7 +17,7 @@ export class HeldRun implements DepartureListener {
   next: (() => void) | null = null
   /** When it was last known to be alive, for workflows whose claims have a deadline. */
   aliveAt: number
-  /** Of the time for the whole run; null if that has no bound. */
+  /** Cancels the timer of the run's timeout; null if it has none. */
   cancelTimeout: Cancel | null = null
   /** Its slot is free already, because the commit with which it leaves is on its way. */
   hasVacated = false

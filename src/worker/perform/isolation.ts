@@ -29,6 +29,7 @@
 //
 // The rescuer reports when a suspect is due.
 
+import { runLine, runName } from '../../core/rows/engine-notes.ts'
 import { HoldfastError } from '../../core/errors/error.ts'
 import { randomFraction, type Cancel } from '../../core/runtime/ports.ts'
 import type { Run } from '../../core/model/run.ts'
@@ -79,7 +80,7 @@ export interface IsolationOptions {
   readonly leaseMs: number
 }
 
-export class Isolation {
+export class IsolatedRuns {
   private readonly engine: Engine
   private readonly slots: Slots
   private readonly performer: Pick<Performer, 'beginIsolated' | 'gaveBack' | 'giveBack' | 'leave'>
@@ -104,9 +105,9 @@ export class Isolation {
   /** How many commits of it are on their way. */
   private commits = 0
   private cancelDue: Cancel = () => undefined
-  /** Of what bounds the present state; while it is open, of the patience. */
+  /** Cancels the timer that bounds the present state; while it is open, that of the patience. */
   private cancelBound: Cancel | null = null
-  private asked: Promise<void> = Promise.resolve()
+  private pendingClaim: Promise<void> = Promise.resolve()
   private stopped = false
 
   constructor(
@@ -128,7 +129,7 @@ export class Isolation {
     this.youngUntil = this.now + Math.min(2 * options.leaseMs, youngMs)
   }
 
-  /** A suspect is due in so many milliseconds, or has been for so many less than none; null if there is none. */
+  /** A suspect is due in this many milliseconds, negative if it was due before; null if there is none. */
   onSuspects(dueInMs: number | null): void {
     if (this.stopped) return
     this.cancelDue()
@@ -175,7 +176,7 @@ export class Isolation {
     this.stopped = true
     this.cancelDue()
     this.bound(null)
-    await this.asked
+    await this.pendingClaim
   }
 
   private get now(): number {
@@ -211,7 +212,7 @@ export class Isolation {
    */
   private drain(): void {
     this.bound(null)
-    this.asked = this.claim(0).then(
+    this.pendingClaim = this.claim(0).then(
       ({ more }) => {
         if (!more || this.stopped || this.state !== 'open') return
         this.close()
@@ -241,7 +242,7 @@ export class Isolation {
     this.drainMs = this.firstDrainMs
     this.bound(null)
     this.slots.take(1)
-    this.asked = this.claim(1).then(
+    this.pendingClaim = this.claim(1).then(
       ({ runs: [run] }) => (run === undefined ? this.leave() : this.begin(run)),
       (error: unknown) => {
         this.engine.ports.logger.warn('The store did not hand out a suspect run; asking again later.', { error })
@@ -282,18 +283,23 @@ export class Isolation {
       // A run that begins without the mark would crash uncounted.
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
-      engine.ports.logger.warn(`Run ${runId} could not begin alone; it is given back.`, { run: runId, error })
+      engine.ports.logger.warn(runLine(run, 'could not begin alone; it is given back.'), {
+        run: runId,
+        type: run.type,
+        error,
+      })
       this.performer.giveBack(run)
       return this.leave()
     }
-    engine.ports.logger.info(`Run ${runId} is performed alone: ${crashes} processes died while they performed it.`, {
+    engine.ports.logger.info(runLine(run, `is performed alone: ${crashes} processes died while they performed it.`), {
       run: runId,
+      type: run.type,
       crashes,
     })
     this.state = 'alone'
     this.suspect = runId
     this.commits = 0
-    this.bound(aloneMs, () => void this.unmark({ session, runId, token, crashes }))
+    this.bound(aloneMs, () => void this.unmark({ session, runId, type: run.type, token, crashes }))
     await this.performer.beginIsolated(run)
   }
 
@@ -301,9 +307,15 @@ export class Isolation {
    * The run is no longer alone: from here on a death says nothing about it. If a commit of the run is on its way, that commit
    * clears the mark by itself; were it to land first, this would make a suspect again of an innocent run.
    */
-  private async unmark(claim: { session: string; runId: string; token: number; crashes: number }): Promise<void> {
+  private async unmark(claim: {
+    session: string
+    runId: string
+    type: string
+    token: number
+    crashes: number
+  }): Promise<void> {
     if (this.commits > 0) return this.open()
-    const { session, runId, token, crashes } = claim
+    const { session, runId, type, token, crashes } = claim
     const held = [{ runId, token, extendMs: null, begun: crashes }]
     try {
       const { busy = [] } = await this.engine.store.beat({
@@ -314,7 +326,11 @@ export class Isolation {
       })
       if (busy.length > 0) throw new HoldfastError('STORE_UNAVAILABLE', 'Another transaction has locked its row.')
     } catch (error) {
-      this.engine.ports.logger.warn(`The mark of run ${runId} could not be taken back.`, { run: runId, error })
+      this.engine.ports.logger.warn(`The mark of ${runName({ id: runId, type })} could not be taken back.`, {
+        run: runId,
+        type,
+        error,
+      })
     }
     if (this.suspect === runId && this.state === 'alone') this.open()
   }

@@ -2,6 +2,7 @@
 // Nothing is undone, because the frame that would do that is what failed; but its last entry names the steps of its journal
 // that are not undone. Work that was done and never recorded stays unknown.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Draft } from '../../core/model/entry.ts'
 import { isHoldfastError } from '../../core/errors/error.ts'
 import type { Lease, Run, TerminalStatus } from '../../core/model/run.ts'
@@ -10,11 +11,18 @@ import { stepsNotUndone } from './not-undone.ts'
 
 /** Never rejects: a run that cannot even be failed is logged, and left to the lease. */
 export async function endWithoutFrame(engine: Engine, run: Run, lease: Lease, error: unknown): Promise<void> {
-  engine.ports.logger.error(`Run ${run.id} cannot be performed and fails.`, { run: run.id, type: run.type, error })
+  engine.ports.logger.error(runLine(run, 'cannot be performed and fails.'), { run: run.id, type: run.type, error })
   try {
     await commitEnd(engine, run.id, lease, error)
   } catch (failure) {
-    engine.ports.logger.error(`Run ${run.id} could not even be failed.`, { run: run.id, error: failure })
+    engine.ports.logger.error(
+      runLine(run, 'could not be recorded as failed; it stays leased until this session ends.'),
+      {
+        run: run.id,
+        type: run.type,
+        error: failure,
+      },
+    )
   }
 }
 
@@ -53,8 +61,8 @@ async function leftBehind(engine: Engine, run: Run): Promise<readonly string[]> 
     return await stepsNotUndone(engine.store, run)
   } catch (error) {
     if (isHoldfastError(error, 'STORE_UNAVAILABLE')) throw error
-    const message = `What run ${run.id} leaves without undoing it could not be read.`
-    engine.ports.logger.error(message, { run: run.id, error })
+    const message = runLine(run, 'ends without undo work, and the steps that it does not undo could not be read.')
+    engine.ports.logger.error(message, { run: run.id, type: run.type, error })
     return []
   }
 }

@@ -1,6 +1,7 @@
 // Moves leased runs on: finds or opens the frame of each, and handles its departure. No run can harm another one or the
 // worker itself.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Acknowledged, Claim, Departure, Frame, Host } from '../../core/definition/definition.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import { bug, HoldfastError, isHoldfastError } from '../../core/errors/error.ts'
@@ -12,13 +13,13 @@ import type { ClaimSelector, Fresh, ReleasedLease, HeldClaim } from '../../store
 import { DeferredReleases } from '../claim/deferred-releases.ts'
 import { endWithoutFrame } from './last-resort.ts'
 import { HeldRun } from './held-run.ts'
-import { leaseOf, loadAll, unreadJournal, unreadMail, type Reader, type Unread } from './load.ts'
+import { hasMessage, leaseOf, loadAll, unreadJournal, unreadMessages, type Reader, type Unread } from './load.ts'
 import { Parked } from './parked-frames.ts'
 import { Releases } from '../claim/releases.ts'
 import type { Slots } from './slots.ts'
 
 /** How soon the timeout of a run that is over time is reported to its frame again. */
-const tellAgainMs = 1_000
+const deadlineRetryMs = 1_000
 
 export interface PerformerOptions {
   /** How many waiting runs stay in memory. */
@@ -92,8 +93,8 @@ export class Performer implements Reader {
       const first = firsts.get(run.id)
       // Only the whole journal opens a frame: with less, recorded steps would be performed again.
       const isWhole = first?.seq === run.seq
-      if (frame !== null && !hasMail(frame, run)) this.resume(run, frame, null)
-      else if (frame !== null) unread.push(unreadMail(run, frame))
+      if (frame !== null && !hasMessage(frame, run)) this.resume(run, frame, null)
+      else if (frame !== null) unread.push(unreadMessages(run, frame))
       else if (first !== undefined && isWhole) this.open({ run, lease: leaseOf(run), entries: [first], messages: [] })
       else unread.push(unreadJournal(run))
     }
@@ -116,7 +117,8 @@ export class Performer implements Reader {
     const definition = this.engine.registry.find(run.type, run.version)
     let held: HeldRun | null = null
     try {
-      if (definition === undefined) throw bug(`A run of "${run.type}" was claimed that nobody here can perform`)
+      if (definition === undefined)
+        throw bug(`A run of "${run.type}" was claimed, and no definition of it is registered here`)
       const frame = definition.open(this.host, claim)
       held = this.newHeld(run, lease, frame)
       frame.start(held)
@@ -177,7 +179,7 @@ export class Performer implements Reader {
     return this.deferred.claimable(selectors)
   }
 
-  /** Tells whether that run is moving here, or any. */
+  /** Whether that run is moving here, or any. */
   isMoving(runId?: string): boolean {
     if (runId === undefined) return this.held.size > 0
     return this.held.has(runId) || this.deferred.has(runId)
@@ -218,7 +220,7 @@ export class Performer implements Reader {
 
   /** More messages have arrived for a run that may be moving here: `inbox` is their number, null if they were not counted. */
   messageArrived(runId: string, inbox: number | null): void {
-    this.held.get(runId)?.frame.mail(inbox)
+    this.held.get(runId)?.frame.messageArrived(inbox)
   }
 
   /** A run has sent the commit with which it leaves: its slot is free, until the store answers otherwise. */
@@ -278,7 +280,8 @@ export class Performer implements Reader {
   }
 
   unreadable(run: Run, error: unknown): void {
-    this.engine.ports.logger.warn(`The journal of run ${run.id} could not be read now; it is given back.`, { error })
+    const line = runLine(run, 'is given back: its journal could not be read now.')
+    this.engine.ports.logger.warn(line, { run: run.id, type: run.type, error })
     this.slots.give(1)
     this.releases.release(run, leaseOf(run))
   }
@@ -306,7 +309,7 @@ export class Performer implements Reader {
     return new HeldRun(this, run, lease, frame, this.engine.ports.clock.monotonic())
   }
 
-  /** Tells at the very time that a run is over time: its heartbeat would tell too late. Never early, by the store's time. */
+  /** Reports a run when its time is over: the next heartbeat would report it too late. Never early, by the store's time. */
   private watchTimeout(held: HeldRun): void {
     const { timeoutAt, id } = held.run
     if (timeoutAt === null) return
@@ -314,7 +317,7 @@ export class Performer implements Reader {
     const leftMs = timeoutAt - clock.now()
     if (leftMs <= 0) this.timedOut(id)
     // A frame that just begins may not hear it, and a timer may run fast.
-    const ms = leftMs <= 0 ? tellAgainMs : Math.max(1, leftMs)
+    const ms = leftMs <= 0 ? deadlineRetryMs : Math.max(1, leftMs)
     held.cancelTimeout = ports.clock.after(ms, () => this.watchTimeout(held))
   }
 
@@ -380,21 +383,16 @@ export class Performer implements Reader {
     const { logger } = this.engine.ports
     const details = { run: run.id, type: run.type, error: reason }
     if (isHoldfastError(reason, 'RUN_CANCELLED')) {
-      logger.info(`Run ${run.id} was cancelled at once: what was being done here is aborted.`, details)
+      logger.info(runLine(run, 'was cancelled at once; its steps here are aborted.'), details)
     } else if (isHoldfastError(reason) && reason.family === 'conflict') {
-      logger.warn(`Run ${run.id} went on elsewhere: what was done here since the last commit is not recorded.`, details)
+      logger.warn(runLine(run, 'continues on another worker; uncommitted work here is not recorded.'), details)
     } else if (isPortMissing(reason)) {
       this.deferred.add(run, lease, reason)
     } else if (isHoldfastError(reason, 'ENTRY_REJECTED') || isHoldfastError(reason, 'BUG')) {
       void endWithoutFrame(this.engine, run, lease, reason)
     } else {
-      logger.warn(`Run ${run.id} was stopped here and is given back.`, details)
+      logger.warn(runLine(run, 'was stopped here and is given back.'), details)
       this.releases.release(run, lease)
     }
   }
-}
-
-/** A message has arrived that the frame may wait for. */
-function hasMail({ arrived, wakeNames }: Frame, { inbox }: Run): boolean {
-  return arrived !== null && inbox > arrived && wakeNames?.length !== 0
 }

@@ -14,6 +14,7 @@
 // A run may also be taken from a process that is awake, at the deadline of its workflow, because its step has stopped its
 // heartbeats. That is the run's own fault, and counts, unless the process was silent for as long.
 
+import { runLine } from '../../core/rows/engine-notes.ts'
 import type { Entry } from '../../core/model/entry.ts'
 import type { Cancel } from '../../core/runtime/ports.ts'
 import { isTerminal, type Run } from '../../core/model/run.ts'
@@ -24,7 +25,7 @@ import type { Engine } from '../../engine/engine.ts'
 const longestPauseMs = 5_000
 
 /**
- * At most so many losses are read after the first. A witness that had to read more has waited so long that the run was
+ * At most this many losses are read after the first. A witness that had to read more has waited so long that the run was
  * decided elsewhere.
  */
 const mostEntries = 200
@@ -32,7 +33,7 @@ const mostEntries = 200
 interface Claim {
   /** As it was claimed, before the mark. */
   readonly run: Run
-  /** Of the request that takes the crash back. */
+  /** The id of the request that takes the crash back. */
   readonly id: string
   /** The shorter of the leases of session and workflow. */
   readonly leaseMs: number
@@ -45,7 +46,7 @@ interface Claim {
 }
 
 export interface WitnessOptions {
-  /** Of the session. */
+  /** The lease of the session. */
   readonly leaseMs: number
 }
 
@@ -109,7 +110,7 @@ export class Witness {
     else if (!this.stopped && this.claims.has(claim)) this.lookLater(claim)
   }
 
-  /** Tells whether there is, or may be, a crash to take back. */
+  /** Whether there is, or may be, a crash to take back. */
   private async isOpen(claim: Claim): Promise<boolean> {
     const { store, ports } = this.engine
     const { id: runId, seq } = claim.run
@@ -125,14 +126,15 @@ export class Witness {
     if (!diedIsolated(run)) return false
     if (run.session !== null) return true
     if (run.seq === seq || run.seq - seq > mostEntries) return false
-    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, mail: { names: [], limit: 0 } }])
+    const [loaded] = await store.load([{ runId, after: seq, limit: mostEntries, messages: { names: [], limit: 0 } }])
     const entries = loaded?.entries ?? []
     if (entries.at(-1)?.seq !== run.seq) return true
     if (!this.wasSilent(claim) || !counts(entries, claim.run, run)) return false
     const [answer] = await store.control([{ kind: 'acquit', id: claim.id, runId, seq: run.seq }])
     if (answer?.outcome !== 'done') return true
-    ports.logger.info(`Run ${runId} was lost here by a process that lives: that was no crash of it.`, {
+    ports.logger.info(runLine(answer.run, 'lost its lease while this process lived; not counted as a crash.'), {
       run: runId,
+      type: answer.run.type,
       crashes: answer.run.crashes,
     })
     return false
@@ -148,7 +150,7 @@ export class Witness {
 }
 
 /**
- * Tells whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
+ * Whether the loss of that claim is among the crashes of its run, and nothing but crashes has paused it. While it was
  * held, only its holder wrote, so the loss is the first entry after the claim. Whenever crashes are counted anew, the first
  * is number 1.
  */

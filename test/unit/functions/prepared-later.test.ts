@@ -179,7 +179,7 @@ describe('a child that is still being prepared', () => {
     const unhandled = await unhandledIn(() => t.refuse(new Error('No number')))
     expect([await held.status(), unhandled]).toEqual(['succeeded', []])
     expect(t.rig.lines.map(({ message }) => message)).toContainEqual(
-      expect.stringMatching(/could not be started, and did not await it: No number/),
+      expect.stringMatching(/did not await a child that could not be started: No number/),
     )
   })
 })

@@ -32,8 +32,9 @@ export interface ClaimSelector extends Selector {
 export interface Claimed {
   readonly runs: readonly Run[]
   /**
-   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded.
-   * A store that has them at hand spares its caller a round trip. @default all must be loaded
+   * The journals of those that no worker has begun or written to: one entry each. They need not be loaded. A store that has
+   * them at hand spares its caller a round trip. Together they take `mostFreshBytes` at most: larger ones are left to a
+   * load, which is bounded, too. @default all must be loaded
    */
   readonly fresh?: readonly Fresh[]
   /** More that match were ready than the limit allowed. */
@@ -45,6 +46,9 @@ export interface Claimed {
   readonly nextDue: number | null
   readonly now: number
 }
+
+/** The most bytes that the payloads of `fresh` take together, in UTF-8. */
+export const mostFreshBytes = 8 * 1024 * 1024
 
 /** A run that no worker has begun, and the one entry of its journal. */
 export interface Fresh {
@@ -62,13 +66,13 @@ export function chooseClaims(
   now: number,
 ): { readonly chosen: readonly Run[] } & Pick<Claimed, 'more' | 'nextDue'> {
   const { selectors, isolated = false, limit } = request
-  const isAsked = ({ type, version, readiness }: Run): boolean =>
+  const isSelected = ({ type, version, readiness }: Run): boolean =>
     (isolated ? readiness === 'isolated' : readiness === 'ready' || readiness === 'timed') &&
     selectors.some((one) => one.type === type && one.version === version)
-  const asked = runs.filter(isAsked)
-  const due = asked.filter((run) => isDue(run, now) && isClaimable(run, request, now))
+  const selected = runs.filter(isSelected)
+  const due = selected.filter((run) => isDue(run, now) && isClaimable(run, request, now))
   const inOrder = isolated ? due.toSorted(dueOrder) : inTurns(due, selectors)
-  const [next] = asked.filter((run) => !isDue(run, now)).toSorted(dueOrder)
+  const [next] = selected.filter((run) => !isDue(run, now)).toSorted(dueOrder)
   return { chosen: inOrder.slice(0, limit), more: inOrder.length > limit, nextDue: next?.due ?? null }
 }
 
@@ -76,7 +80,7 @@ function isDue({ due }: Run, now: number): boolean {
   return due !== null && due <= now
 }
 
-/** Tells whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
+/** Whether a run that is due may be claimed: its time is not over, and the claimer can read it. */
 export function isClaimable(
   run: Pick<Run, 'timeoutAt' | 'expiresAt' | 'keyId'>,
   request: ClaimRequest,

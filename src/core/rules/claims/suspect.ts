@@ -7,7 +7,7 @@
 
 import type { Run } from '../../model/run.ts'
 
-/** From so many crashes on a run is a suspect. One death is no suspicion: everything that a process held would be one. */
+/** From this many crashes on a run is a suspect. One death is no suspicion: everything that a process held would be one. */
 const suspectFrom = 2
 
 /** The least bound on crashes that can be kept: only a suspect that died in isolation has more crashes than a suspect. */
@@ -16,12 +16,12 @@ export const leastMaxCrashes = suspectFrom + 1
 const firstDelayMs = 1_000
 const longestDelayMs = 60_000
 
-/** Tells whether a run without a holder must be performed in isolation. */
+/** Whether a run without a holder must be performed in isolation. */
 export function isSuspect({ crashes }: Pick<Run, 'crashes'>): boolean {
   return crashes >= suspectFrom
 }
 
-/** Tells whether a death counts that a run died in isolation. */
+/** Whether a death counts that a run died in isolation. */
 export function diedIsolated({ crashes }: Pick<Run, 'crashes'>): boolean {
   return crashes > suspectFrom
 }

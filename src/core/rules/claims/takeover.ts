@@ -26,7 +26,7 @@ export type RescueFailure = 'crashed' | 'timed-out' | 'expired'
 export type OnCrashes = 'pause' | 'fail'
 
 export interface TakeoverRules {
-  /** A run with so many crashes is tried no more. From 3: only a run that died in isolation has as many. */
+  /** A run with this many crashes is tried no more. From 3: only a run that died in isolation has as many. */
   readonly maxCrashes: number
   /** The rules of the workflows that the caller knows. @default none */
   readonly workflows?: readonly CrashRule[]
@@ -35,7 +35,7 @@ export interface TakeoverRules {
 }
 
 export interface RescueRequest extends TakeoverRules {
-  /** At most so many runs at once. */
+  /** At most this many runs at once. */
   readonly limit: number
 }
 

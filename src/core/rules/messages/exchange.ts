@@ -119,7 +119,7 @@ function compared(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** The first so many of a list, as a page. */
+/** The first this many of a list, as a page. */
 export function firstWaiters(waits: readonly WaitRow[], most: number): WaiterPage {
   return { waits: waits.slice(0, most), more: waits.length > most }
 }
@@ -134,10 +134,10 @@ export function doChore(unitOfWork: UnitOfWork, taken: Chore): void {
   const isRemoved = chore.kind === 'end' && run !== undefined && run.deletedAt !== null
   if (run === undefined || !(isTerminal(run.status) || isRemoved)) return unitOfWork.deleteChore(chore)
   if (chore.kind === 'end') answerPage(unitOfWork, run, chore, unitOfWork.pages.watchers)
-  else settlePage(unitOfWork, run, chore, unitOfWork.pages.mail)
+  else settlePage(unitOfWork, run, chore, unitOfWork.pages.messages)
 }
 
-/** Tells whether other runs must be notified of a run: it has ended, or was removed before it could. */
+/** Whether other runs must be notified of a run: it has ended, or was removed before it could. */
 export function hasParted(before: Pick<Run, 'status' | 'deletedAt'>, { status, deletedAt }: Run): boolean {
   if (isTerminal(before.status)) return false
   return isTerminal(status) || (deletedAt !== null && before.deletedAt === null)
@@ -153,7 +153,7 @@ export function conclude(unitOfWork: UnitOfWork, run: Run): void {
   settlePage(unitOfWork, run, null, unitOfWork.pages.withEnd)
 }
 
-/** Runs that wait on a run that is over are notified, or end with it: so many at once, and the rest is a chore. */
+/** Runs that wait on a run that is over are notified, or end with it: this many at once, and the rest is a chore. */
 function answerPage(unitOfWork: UnitOfWork, run: Run, chore: Chore | null, most: number): void {
   const from = chore?.after ?? null
   // At the place where a page begins up to two may stand that were passed over: told, and cancelled.
@@ -183,11 +183,11 @@ function answer(unitOfWork: UnitOfWork, run: Run, wait: WaitRow): void {
   else cancelChild(unitOfWork, other, run)
 }
 
-/** Unread messages of a run that has ended are given up: so many at once, and the rest is a chore. */
+/** Unread messages of a run that has ended are given up: this many at once, and the rest is a chore. */
 function settlePage(unitOfWork: UnitOfWork, run: Run, chore: Chore | null, most: number): void {
   const { messages, after } = unitOfWork.unread(run.id, chore?.position ?? 0, most)
   for (const message of messages) settleUnread(unitOfWork, message)
-  if (after !== null) unitOfWork.setChore({ kind: 'mail', target: run.id, position: after, after: null })
+  if (after !== null) unitOfWork.setChore({ kind: 'messages', target: run.id, position: after, after: null })
   else if (chore !== null) unitOfWork.deleteChore(chore)
 }
 
@@ -212,7 +212,7 @@ export function settleUnread(unitOfWork: UnitOfWork, message: Message): void {
   broadcast(unitOfWork, { name, delivery, retainMs }, sent, unitOfWork.pages.passedOn)
 }
 
-/** The first so many of a list, as a page. */
+/** The first this many of a list, as a page. */
 export function firstUnread(messages: readonly Message[], most: number): UnreadPage {
   const page = messages.slice(0, most)
   return { messages: page, after: messages.length > most ? (page.at(-1)?.position ?? null) : null }

@@ -86,7 +86,7 @@ export interface UnitOfWork {
   broadcast(topic: string, id: string): Broadcast | undefined
   /** The broadcast of that position, as far as it tells whether a run may still get it. */
   broadcastAt(topic: string, position: number): KeptBroadcast | undefined
-  /** Whether so many live runs wait on a topic, and this one is not among them. A store may count now and then. */
+  /** Whether this many live runs wait on a topic, and this one is not among them. A store may count now and then. */
   isCrowded(topic: string, runId: string, most: number): boolean
   /** The late subscribers of a topic: the first `most` after that place. */
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage
@@ -111,7 +111,7 @@ export interface UnitOfWork {
   setMissed(wait: WaitRow, position: number | null): void
   addBroadcast(broadcast: Broadcast): void
   takeBroadcast(broadcast: Broadcast, runId: string): void
-  /** It has gone to so many more runs. */
+  /** It has gone to this many more runs. */
   addDelivered(broadcast: Broadcast, runs: number): void
   /** This is left to do, from now on or from that time on. */
   setChore(chore: Chore, due?: number): void

@@ -8,7 +8,7 @@ export class Feed {
   private readonly rows: Row[] = []
   private readonly seqs: number[] = []
 
-  /** So many entries, the last of this row, have just been appended. */
+  /** This many entries, the last of this row, have just been appended. */
   add(row: Row, fed: number): void {
     for (let seq = row.seq - fed + 1; seq <= row.seq; seq += 1) {
       this.rows.push(row)

@@ -29,19 +29,19 @@ export class Topics {
     return waits.sort(longestFirst)
   }
 
-  /** The first so many from that place on. */
+  /** The first this many from that place on. */
   waitsOnRun(runId: string, from: WaitPosition | null, most: number): WaiterPage {
     const all = this.waitsOn('run', runId).filter((one) => isFrom(one, from))
     return firstWaiters(all, most)
   }
 
-  /** The first so many after that place. */
+  /** The first this many after that place. */
   waitersOf(topic: string, delivery: Delivery, after: WaitPosition | null, most: number): WaiterPage {
     const all = this.waitsOn('topic', topic).filter((one) => one.delivery === delivery && isAfter(one, after))
     return firstWaiters(all, most)
   }
 
-  /** The late subscribers: the first so many after that place. */
+  /** The late subscribers: the first this many after that place. */
   lateOf(topic: string, after: WaitPosition | null, most: number): WaiterPage {
     const all = this.waitsOn('topic', topic).filter((one) => one.missed !== null && isAfter(one, after))
     return firstWaiters(all, most)

@@ -10,7 +10,7 @@
 
 const windowFactor = 4
 const leastWindow = 32
-/** As far as it goes: so many rows are looked at in some 20 ms. */
+/** As far as it goes: this many rows are looked at in some 20 ms. */
 const mostWindow = 10_000
 
 export class ClaimWindow {
@@ -28,7 +28,7 @@ export class ClaimWindow {
     return Math.max(limit + 1, Math.ceil(this.of(shard, limit) / (this.types.get(shard) ?? 1)))
   }
 
-  /** A claim found so many types with ready runs. */
+  /** A claim found this many types with ready runs. */
   sawTypes(shard: number, types: number): void {
     this.types.set(shard, Math.max(1, types))
   }
@@ -40,7 +40,7 @@ export class ClaimWindow {
     return true
   }
 
-  /** A claim got runs after it had skipped so many, or has seen all. */
+  /** A claim got runs after it had skipped this many, or has seen all. */
   found(shard: number, passed: number): void {
     const widened = this.widened.get(shard)
     if (widened === undefined || 4 * passed > widened) return

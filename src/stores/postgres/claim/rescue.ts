@@ -75,11 +75,11 @@ export interface RescuingOptions {
   readonly onRefused: (refused: RefusedRescue) => void
 }
 
-/** So many times a shard is asked for more because its runs could not be locked. */
+/** A shard is asked for more at most this many times because its runs could not be locked. */
 const mostRounds = 10
 
 /**
- * So many refused runs of a shard are found at once: each costs some transactions. Then they are known, and the next rescue
+ * This many refused runs of a shard are found at once: each costs some transactions. Then they are known, and the next rescue
  * goes on.
  */
 const mostRefusals = 50

@@ -18,7 +18,7 @@ import type { DetailedHint } from '../execution.ts'
 /** Longer than a worker sleeps between two claims. */
 export const aheadMs = 10_000
 
-/** Of so many lists of types claims are remembered: a worker has one, and leaves some types out now and then. */
+/** Claims are remembered for at most this many lists of types: a worker has one, and leaves some types out now and then. */
 const mostLists = 100
 
 /** The part of the timed runs that a claim looks at. */
@@ -55,8 +55,8 @@ export class TimedFloors {
       return isCut ? { since, aheadMs } : everything
     }
     const { since, next, isStale } = memory
-    const isWanted = mayWalk && (isStale || next !== null)
-    if (!isFront && !isWanted) return { since, aheadMs }
+    const isDueWalk = mayWalk && (isStale || next !== null)
+    if (!isFront && !isDueWalk) return { since, aheadMs }
     memory.isStale = false
     return isFront ? everything : { since, aheadMs: null }
   }

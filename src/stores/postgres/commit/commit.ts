@@ -30,7 +30,7 @@ export interface CommitQueries {
   ): Promise<readonly Committed[]>
 }
 
-/** So many times usual transitions wait for locks together: another transaction may come in between once. */
+/** Usual transitions wait for locks together at most this many times: another transaction may come in between once. */
 const mostWaits = 2
 
 const busy: Committed = { outcome: 'refused', reason: 'busy' }

@@ -33,7 +33,7 @@ export interface Sending {
 /** A transaction that skips locked rows waits this long for rows that cannot be skipped. */
 const shortestWaitMs = 2
 
-/** So many times it waits for locks of one batch: a hundred locked keys in it must not delay the rest for long. */
+/** It waits for locks of one batch at most this many times: a hundred locked keys in it must not delay the rest for long. */
 const mostWaits = 50
 
 /** The rows that other transactions have locked, and runs that a policy refuses to change. */
@@ -70,8 +70,8 @@ export function createLockFilter(dialect: Dialect, refusedOthers: Pick<RefusedOt
     lock: typeof lockRuns,
     known: typeof lockRuns,
   ): Promise<ReadonlySet<string>> {
-    const asked = Array.from(shards, ([shard, some]) => [shard, JSON.stringify(some)] as const)
-    const both = asked.flatMap((values) => [x.execute(lock, values), x.execute(known, values)])
+    const requested = Array.from(shards, ([shard, some]) => [shard, JSON.stringify(some)] as const)
+    const both = requested.flatMap((values) => [x.execute(lock, values), x.execute(known, values)])
     const got = new Set<string>()
     const missing = new Set<string>()
     for (const [index, rows] of (await Promise.all(both)).entries()) {

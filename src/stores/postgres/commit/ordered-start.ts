@@ -38,7 +38,7 @@ export async function startInOrder(
   inserted = new Set<string>(),
 ): Promise<readonly Started[]> {
   if (parts.dialect.shards === 1) return parts.startQueries.start(x, 0, runs, inserted)
-  // Of two that want the same the first has got it, or not, before the second asks. The run that has a key may be removed before
+  // The first of two runs that want the same key has got it, or not, before the second asks. The run that has a key may be removed before
   // it is looked up: then its rival asks again.
   return startInRounds(runs, (open, answers) => startTogether(parts, x, foremost(open), { answers, inserted }))
 }

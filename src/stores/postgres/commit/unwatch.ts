@@ -7,7 +7,7 @@ import { targetOf } from '../../../core/model/wait-target.ts'
 import type { Dialect } from '../dialect.ts'
 import { shardOfWait } from '../schema/shards.ts'
 
-/** A list of waits whose keys can be looked up in all their combinations: so many at most. */
+/** At most this many waits in a list whose keys can be looked up in all their combinations. */
 export const mostCombinations = 1_000
 
 /** Added to the statement that has `moved` runs: those give up the waits of its sixth value. */

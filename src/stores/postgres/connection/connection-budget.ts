@@ -31,7 +31,7 @@ interface Waiter {
   readonly admit: () => void
 }
 
-/** How many of so many connections are kept for what. */
+/** How many of that many connections are kept for which purpose. */
 export function keptFor(total: number): Readonly<Record<'heartbeat' | 'commit', number>> {
   return { heartbeat: total >= 3 ? 1 : 0, commit: total >= 4 ? 1 : 0 }
 }

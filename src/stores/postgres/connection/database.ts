@@ -237,7 +237,7 @@ export class Database implements Transactions {
       if (end !== null) onStatement?.(end)
       const command = await commit(pooled)
       if (command === 'COMMIT') return { x, answer }
-      throw new HoldfastError('BUG', `A transaction that nobody had objected to was ended with ${command}.`)
+      throw new HoldfastError('BUG', `The server ended a transaction with ${command} although no statement had failed.`)
     } catch (error) {
       // A connection that is gone rolls back by itself.
       await pooled.query({ text: 'rollback' }).catch(() => undefined)

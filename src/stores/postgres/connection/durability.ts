@@ -44,8 +44,7 @@ const hazards: readonly Hazard[] = [
     setting: 'synchronous_commit',
     unsafe: ['off'],
     isOfFiles: false,
-    loses:
-      'a crash loses the last fraction of a second of what was answered as committed, and steps are performed again',
+    loses: 'a crash loses the commits of the last fraction of a second, and steps are performed again',
     remedy: 'Set synchronous_commit = on, or at least local, in postgresql.conf or for this user with ALTER ROLE.',
   },
 ]

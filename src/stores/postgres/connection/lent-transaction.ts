@@ -190,7 +190,7 @@ function rolledBack(cause: unknown): HoldfastError {
 function endedByUser(): Error {
   const message =
     'The function of a transaction has committed it or rolled it back, or has taken back its settings with RESET ALL, which looks ' +
-    'the same. Leave its end to Holdfast: without it, what was written and what is recorded of it would come apart. Take back ' +
+    'the same. Leave its end to Holdfast: without it, your writes and the journal would disagree. Take back ' +
     'single settings by their name.'
   return fatal(new HoldfastError('INVALID_OPTION', message))
 }

@@ -36,7 +36,7 @@ export function lendClient<Client extends object>(client: Client): Loan<Client> 
 export function isOverError(): HoldfastError {
   return new HoldfastError(
     'INVALID_OPTION',
-    'This transaction is over: what a function does with it must be awaited before the function returns, and within its timeout.',
+    'This transaction is over: await every call on it before the function returns, and within its timeout.',
   )
 }
 

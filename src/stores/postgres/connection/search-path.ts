@@ -44,8 +44,8 @@ export function assertCatalogFirst(path: string, whose: string): void {
   if (schemasIn(path).indexOf('pg_catalog') <= 0) return
   throw new HoldfastError(
     'INVALID_OPTION',
-    `Put pg_catalog first in search_path, or leave it out: ${whose} ${shown(path)}, and whoever may create in a schema before ` +
-      'it can have their own functions and operators run instead of those of Postgres.',
+    `Put pg_catalog first in search_path, or leave it out: ${whose} ${shown(path)}, and a user who may create objects in a schema ` +
+      'before it can replace functions and operators of Postgres with their own.',
     { details: { searchPath: path } },
   )
 }

@@ -6,7 +6,7 @@
 
 import type { ClientLike } from './connection.ts'
 
-/** So many connections within that time make a pooler. */
+/** This many connections within that time make a pooler. */
 const manyConnections = 3
 const withinMs = 60_000
 

@@ -16,7 +16,7 @@ export interface Times {
  */
 export type LockWait = 'shortly' | 'a while' | 'long'
 
-/** Of the storage timeout at most such a part, so that the answer comes in time. */
+/** At most this part of the storage timeout, so that the answer comes in time. */
 const waits: Readonly<Record<LockWait, { readonly part: number; readonly mostMs: number }>> = {
   shortly: { part: 1 / 15, mostMs: 50 },
   'a while': { part: 1 / 10, mostMs: 200 },

@@ -102,14 +102,14 @@ export class LockRequest {
     else known.runs.add(runId)
   }
 
-  /** A broadcast to a topic; so many of its subscribers get it at once. */
+  /** A broadcast to a topic; this many of its subscribers get it at once. */
   broadcast({ name, delivery }: Pick<TopicRules, 'name' | 'delivery'>, id: string, most: number): void {
     this.topics.add(name)
     collect(this.broadcastIds, name, id)
     this.listeners(name, delivery, most)
   }
 
-  /** A broadcast to a topic that may keep only so many. */
+  /** A broadcast to a topic that may keep only this many. */
   keptOf({ topic: { name: topic, delivery, retainMs }, mostKept: most }: NewBroadcast): void {
     if (most === undefined || (delivery === 'all' && retainMs === 0)) return
     const key = `${topic} ${most}`
@@ -118,7 +118,7 @@ export class LockRequest {
     else known.sends += 1
   }
 
-  /** The receivers of a broadcast: one of a queue, and otherwise so many. */
+  /** The receivers of a broadcast: one of a queue, and otherwise this many. */
   listeners(topic: string, delivery: Delivery, most: number): void {
     if (delivery === 'one') this.waitersOf(topic, delivery, 1)
     else this.subscribersOf(topic, most, null)
@@ -144,14 +144,14 @@ export class LockRequest {
   }
 
   /** A run may end that has not read this. */
-  giveUp(message: Message): void {
+  addDeadLetter(message: Message): void {
     const { policy, name } = message
     if (policy?.onUnread === 'broadcast') {
       this.broadcast({ name, delivery: policy.delivery }, passedOnId(message), defaultPageLimits.passedOn)
     }
   }
 
-  /** So many more of the waiting runs. */
+  /** This many more of the waiting runs. */
   waitersOf(topic: string, delivery: Delivery, more: number): void {
     const key = `${delivery} ${topic}`
     const known = this.waiters.get(key)
@@ -160,7 +160,7 @@ export class LockRequest {
     else known.most += more
   }
 
-  /** So many of the runs that wait on a topic: two broadcasts to it go to the same ones. */
+  /** This many of the runs that wait on a topic: two broadcasts to it go to the same ones. */
   private subscribersOf(topic: string, most: number, after: WaitPosition | null): void {
     const key = `all ${topic}`
     const known = this.waiters.get(key)
@@ -192,7 +192,7 @@ export class Missing extends Error {
   readonly add: (lockRequest: LockRequest) => void
 
   constructor(add: (lockRequest: LockRequest) => void) {
-    super('The rules of the exchange go beyond what was looked at.')
+    super('The rules of the exchange need rows that were not loaded.')
     this.add = add
   }
 }

@@ -18,6 +18,6 @@ export interface Appended {
   readonly seq: number
   readonly append: readonly Draft[]
   readonly transition: string | null
-  /** Of how many of them, or of the first entry, the feed is to tell. */
+  /** How many of them, or that only the first entry, go into the feed. */
   readonly delivered: number
 }

@@ -49,7 +49,7 @@ function nameOf(hint: Hint): string {
   return 'runId' in hint ? `${hint.kind} ${hint.runId}` : hint.kind
 }
 
-/** Of two deadlines the first counts: a look at that time finds the next one. */
+/** The first of two deadlines counts: a look at that time finds the next one. */
 function earlier(one: Hint | undefined, other: Hint): Hint {
   return one?.kind === 'deadline' && other.kind === 'deadline' && one.at < other.at ? one : other
 }

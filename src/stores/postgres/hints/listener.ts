@@ -41,8 +41,8 @@ const answerWithinMs = 3_000
 const deafPauses: BackoffBounds = { firstMs: 30_000, longestMs: 600_000 }
 
 const deaf =
-  'Nothing can be heard of other processes over this connection (a pooler in transaction mode?): their work is found by ' +
-  'polling. Give a direct address as `listen` to hear at once.'
+  'This connection delivers no notices from other processes (a pooler in transaction mode?): their work is found by ' +
+  'polling. Give a direct address as `listen` to receive notices at once.'
 
 export class Listener {
   /** Others are being heard. */
@@ -102,7 +102,7 @@ export class Listener {
           continue
         }
         this.hears = true
-        if (hasWarned || hasWarnedDeaf) ports.logger.info('Other processes are heard again.')
+        if (hasWarned || hasWarnedDeaf) ports.logger.info('Notices from other processes arrive again.')
         hasWarned = hasWarnedDeaf = false
         tried()
         // Notices that were sent meanwhile were missed.
@@ -112,7 +112,9 @@ export class Listener {
       } catch (error) {
         this.client?.discard()
         if (!this.closed && !hasWarned) {
-          ports.logger.warn('Other processes cannot be heard for now; their work is found by polling.', { error })
+          ports.logger.warn('Notices from other processes do not arrive for now; their work is found by polling.', {
+            error,
+          })
           hasWarned = true
         }
       }
@@ -147,8 +149,8 @@ export class Listener {
       await this.sleep(askEveryMs)
       if (this.closed) return
       const echo = seal.seal(`echo ${self}`)
-      const asked = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
-      if (!(await this.heardWithin(asked))) return
+      const requested = client.query('select pg_catalog.pg_notify($1::text, $2::text)', [channel, echo])
+      if (!(await this.heardWithin(requested))) return
     }
   }
 
@@ -164,7 +166,7 @@ export class Listener {
   }
 
   /** Rejected if it cannot even be asked: that is not silence. */
-  private heardWithin(asked: Promise<unknown>): Promise<boolean> {
+  private heardWithin(requested: Promise<unknown>): Promise<boolean> {
     return new Promise((resolve, reject) => {
       const cancel = this.options.ports.clock.after(answerWithinMs, () => this.echo?.(false))
       this.echo = (heard) => {
@@ -172,7 +174,7 @@ export class Listener {
         this.echo = null
         resolve(heard)
       }
-      asked.catch((error: unknown) => {
+      requested.catch((error: unknown) => {
         cancel()
         this.echo = null
         reject(error)

@@ -17,7 +17,7 @@ const saltBytes = 16
 const countBytes = 6
 const tagBytes = 16
 const headBytes = saltBytes + countBytes + tagBytes
-/** So many notices are remembered, twice over. Older ones that are replayed are bounded like all others, by their rate. */
+/** This many notices are remembered, twice over. Older ones that are replayed are bounded like all others, by their rate. */
 const remembered = 5_000
 
 export function noticeSeal(key: string, channel: string): NoticeSeal {

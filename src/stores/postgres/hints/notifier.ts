@@ -41,7 +41,7 @@ export class Notifier {
     try {
       for (const notice of noticesOf(hints, this.self)) await this.send(notice)
     } catch (error) {
-      this.ports.logger.debug('Other processes could not be told of new work; they find it by polling.', { error })
+      this.ports.logger.debug('Could not notify other processes of new work; they find it by polling.', { error })
     }
     this.cancel = null
     if (this.hints.length > 0) this.notify([])

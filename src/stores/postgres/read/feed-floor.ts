@@ -27,7 +27,7 @@ export interface FeedWalkResult {
   readonly since: number
   /** The highest number that was visible. */
   readonly highest: number
-  /** Of the snapshot of the look: all transactions before the first are over, and none from the second on had begun. */
+  /** The bounds of the snapshot of the look: all transactions before the first are over, and none from the second on had begun. */
   readonly xmin: bigint
   readonly xmax: bigint
   /** Nothing that it could see is left without a position. */

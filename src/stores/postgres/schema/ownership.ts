@@ -65,8 +65,8 @@ export function assertOwned({ foreign, conditional }: Ownership, schema: string,
   if (trigger === undefined) return
   throw new HoldfastError(
     'INVALID_OPTION',
-    `In the schema ${shown(schema)}, the trigger ${shown(trigger)} has a WHEN, which would run with your rights, and nobody can ` +
-      'tell who wrote it. Drop the trigger, or make it anew with the condition in its function.',
+    `In the schema ${shown(schema)}, the trigger ${shown(trigger)} has a WHEN, which would run with your rights, and its ` +
+      'author is not recorded. Drop the trigger, or create it again with the condition in its function.',
     { details: { schema, found: conditional } },
   )
 }
@@ -80,8 +80,8 @@ function belongsToOther(
   const whom = as === undefined || as === owner ? 'you' : shown(as)
   return new HoldfastError(
     'INVALID_OPTION',
-    `In the schema ${shown(schema)}, the ${what}${rest} belongs to ${shown(owner)}, not to ${whom}: what its owner attached to it ` +
-      `would run with all of your rights, whatever role is set. Connect as ${shown(owner)}, or as a member of that role who is ` +
+    `In the schema ${shown(schema)}, the ${what}${rest} belongs to ${shown(owner)}, not to ${whom}: triggers and functions that its owner attached to it ` +
+      `would run with all of your rights, under any role. Connect as ${shown(owner)}, or as a member of that role who is ` +
       'no superuser (and say `--owner` if that member does not inherit its rights), or choose another schema.',
     { details: { schema, owner, found: foreign.map((one) => `${one.what} of ${one.owner}`) } },
   )

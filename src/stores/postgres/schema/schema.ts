@@ -60,7 +60,7 @@ export const migrations: readonly Migration[] = [
     expires_at bigint,
     key text,
     key_scope text not null default 'workflow',
-    -- What must be unique among live runs.
+    -- The business key with its scope: unique among live runs.
     unique_key text,
     idempotency_key text,
     -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
@@ -79,22 +79,22 @@ export const migrations: readonly Migration[] = [
     check (undo in ('none', 'possible', 'due'))
   ) ${stored(`fillfactor = 80, ${busyTable}`)};
 
-  -- Who is claimed next: what must be equal, then exactly the order of the claim. What is not due yet stands apart.
+  -- The next runs to claim: the columns that must be equal, then the order of the claim. Runs that are not due yet stand apart.
   create index runs_ready on ${schema}.runs (shard, type, version, rank, due, id) where readiness = 'ready';
   create index runs_timed on ${schema}.runs (shard, type, version, due, id) where readiness = 'timed';
-  -- What a takeover and a heartbeat look for.
+  -- For takeovers and heartbeats.
   create index runs_held on ${schema}.runs (shard, session, id) where session is not null;
   create index runs_deadline on ${schema}.runs (shard, deadline, id) where deadline is not null;
   create index runs_timeout on ${schema}.runs (shard, timeout_at, id)
     where timeout_at is not null and ended_at is null and deleted_at is null;
   create index runs_expiry on ${schema}.runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
   create index runs_control_requested on ${schema}.runs (shard, session, id) where control_request is not null;
-  -- What is unique.
+  -- Unique keys.
   create unique index runs_unique on ${schema}.runs (shard, unique_key)
     where unique_key is not null and ended_at is null and deleted_at is null;
   create unique index runs_idempotency on ${schema}.runs (shard, idempotency_key, started_as)
     where idempotency_key is not null and deleted_at is null;
-  -- What people look for.
+  -- For lists of runs and their filters.
   create index runs_key on ${schema}.runs (shard, key, id) where key is not null;
   create index runs_parent on ${schema}.runs (shard, parent_id, id) where parent_id is not null;
   create index runs_rare_status on ${schema}.runs (shard, status, id) where ${isRareStatus('runs')};
@@ -127,7 +127,7 @@ export const migrations: readonly Migration[] = [
     primary key (shard, run_id, position)
   ) ${stored(busyTable)};
   create unique index messages_id on ${schema}.messages (shard, run_id, id);
-  -- What is in a mailbox, however much was taken from it.
+  -- The unread messages of a mailbox.
   create index messages_open on ${schema}.messages (shard, run_id, position) where taken_by is null;
 
   -- Idempotency keys, each in its own shard, when there are several: a run lives in the shard of its business key.
@@ -188,7 +188,7 @@ export const migrations: readonly Migration[] = [
     primary key (shard, type, version)
   );
 
-  -- What holds for all who use the schema: over how many shards runs are spread, and which version of the schema a client
+  -- Settings of all clients of the schema: over how many shards runs are spread, and which version of the schema a client
   -- must know at least.
   create table ${schema}.settings (
     shard smallint not null,
@@ -201,12 +201,12 @@ export const migrations: readonly Migration[] = [
 
   // The messages between runs, and between runs and topics.
   (schema, stored = storedWith) => `
-  -- Other runs are told of its end, or are cancelled with it. No index has it, so that setting it stays cheap.
+  -- Other runs are notified of its end, or cancelled with it. No index has it, so that setting it stays cheap.
   alter table ${schema}.runs add column watched boolean not null default false;
 
   alter table ${schema}.messages add column kind text not null default 'signal';
-  -- What becomes of it if its run ends without reading it: it is discarded, a dead letter, or a broadcast to the topic of its name,
-  -- which delivers and retains it so. And what became of it then.
+  -- The policy if its run ends without reading it: it is discarded, a dead letter, or a broadcast to the topic of its name,
+  -- which delivers and retains it like this. And its fate then.
   alter table ${schema}.messages add column on_unread text;
   alter table ${schema}.messages add column delivery text;
   alter table ${schema}.messages add column retain_ms bigint;
@@ -214,7 +214,7 @@ export const migrations: readonly Migration[] = [
   create index messages_named on ${schema}.messages (shard, run_id, name, position) where taken_by is null;
   create index messages_dead on ${schema}.messages (shard, at, run_id, id collate "C") where fate = 'dead';
 
-  -- Who waits on the end of a run, or on a topic: in the shard of that.
+  -- Runs that wait on the end of a run, or on a topic: in the shard of that run or topic.
   create table ${schema}.waits (
     shard smallint not null,
     kind text not null,
@@ -225,13 +225,13 @@ export const migrations: readonly Migration[] = [
     opened_at bigint not null,
     primary key (shard, kind, target, run_id, effect)
   ) ${stored(busyTable)};
-  -- Only of topics, so that no lookup of a wait by its key walks this index, past all older waits.
+  -- Topics only, so that no lookup of a wait by its key walks this index, past all older waits.
   create index waits_longest on ${schema}.waits (shard, kind, target, opened_at, run_id) where delivery is not null;
 
   create table ${schema}.topics (
     shard smallint not null,
     name text not null,
-    -- Of its last broadcast.
+    -- The position of its last broadcast.
     position integer not null default 0,
     primary key (shard, name)
   ) ${stored(`fillfactor = 50, ${busyTable}`)};
@@ -243,19 +243,19 @@ export const migrations: readonly Migration[] = [
     id text not null,
     delivery text not null,
     data text not null,
-    -- What becomes of its messages, as JSON: no statement looks in.
+    -- The policy of its unread messages, as JSON: no statement reads inside it.
     policy text,
     at bigint not null,
     expires_at bigint,
     taken_by uuid,
-    -- To how many runs it went when it was sent.
+    -- How many runs got it when it was sent.
     delivered_to integer not null,
     primary key (shard, topic, position)
   ) ${stored(busyTable)};
-  -- True of all of them: only who says so may look them up by it. Without statistics, a broadcast that is looked up by its
+  -- True for every row: only a query that repeats the condition uses the index. Without statistics, a broadcast that is looked up by its
   -- position would otherwise be looked for here, among all of its topic.
   create unique index broadcasts_id on ${schema}.broadcasts (shard, topic, id) where delivered_to >= 0;
-  -- What waits for the next who comes; of that, what expires; and what may be forgotten one day.
+  -- Broadcasts that wait for a run; those of them that expire; and those that may be deleted later.
   create index broadcasts_open on ${schema}.broadcasts (shard, topic, position)
     where delivery = 'one' and taken_by is null;
   create index broadcasts_expiring on ${schema}.broadcasts (shard, topic, expires_at)
@@ -299,15 +299,15 @@ export const migrations: readonly Migration[] = [
     kind text not null,
     target text not null,
     position integer not null,
-    -- The last subscriber who got the broadcast of that position.
+    -- The last subscriber that got the broadcast of that position.
     after_opened_at bigint,
     after_run uuid,
-    -- From when on a worker may take it.
+    -- The time from which a worker may take it.
     due bigint not null,
     primary key (shard, kind, target)
   ) ${stored(busyTable)};
   create index chores_due on ${schema}.chores (shard, due, kind, target);
-  -- The position of the topic when the run subscribed: it gets what was sent after that.
+  -- The position of the topic when the run subscribed: it gets the broadcasts after that.
   alter table ${schema}.waits add column since integer not null default 0;
   `,
 
@@ -324,9 +324,9 @@ export const migrations: readonly Migration[] = [
   (schema) => `
   create table ${schema}.secrets (
     shard smallint not null,
-    -- What the secrets of tokens are made with.
+    -- The key that signs tokens.
     token_key text not null default ${randomKey},
-    -- What notices to other processes are sealed with.
+    -- The key that seals notices to other processes.
     notice_key text not null default ${randomKey},
     primary key (shard)
   );

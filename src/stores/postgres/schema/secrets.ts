@@ -28,6 +28,6 @@ export async function readSecret(
   // The same secret cannot be made again, and a substitute could be guessed.
   throw new HoldfastError(
     'STORE_REFUSED',
-    `The table "secrets" has no ${column} any more. Restore its row from a backup; a new one ends what the old one was for.`,
+    `The table "secrets" has no ${column} any more. Restore its row from a backup: with a new one, tokens and notices of the old one become invalid.`,
   )
 }

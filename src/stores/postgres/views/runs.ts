@@ -51,7 +51,7 @@ export const runs: ViewSet = (schema, payloads) => {
       comment:
         'started is created, an attempt of the whole run that failed is retried; everything else has the name of its entry ' +
         'in the journal. Leases and heartbeats leave no entry. id is the place among all entries, which is computed from ' +
-        `the whole feed, and NULL until it is given, or if the feed does not tell of the run. ${payloads.note}`,
+        `the whole feed, and NULL until it is given, or if the run is not in the feed. ${payloads.note}`,
       columns: {
         id: 'f.position',
         workflow_id: 'e.run_id',

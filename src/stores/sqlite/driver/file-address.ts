@@ -48,7 +48,7 @@ function decoded(path: string): string {
   try {
     return decodeURIComponent(path)
   } catch {
-    throw refused('what follows a % in it is no character. Write a % itself as %25.')
+    throw refused('a % in it is not followed by the code of a character. Write a % itself as %25.')
   }
 }
 

@@ -113,8 +113,8 @@ export function warnIfLoose(db: Connection, logger: Pick<Logger, 'warn'> | undef
   const level = Number(db.get('pragma synchronous', [])?.['synchronous'] ?? 2)
   if (level >= 2) return
   logger?.warn(
-    `SQLite runs with synchronous=${synchronousLevels[level] ?? level}: what was answered as committed may be lost when ` +
-      'the power fails. Use synchronous=full where that matters.',
+    `SQLite runs with synchronous=${synchronousLevels[level] ?? level}: the last commits may be lost when the ` +
+      'power fails. Use synchronous=full where that matters.',
   )
 }
 

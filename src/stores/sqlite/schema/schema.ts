@@ -35,10 +35,10 @@ export const migrations: readonly string[] = [
     primary key (shard, id)
   ) strict;
 
-  -- Who is claimed next: what must be equal, then exactly the order of the claim. What is not due yet stands apart.
+  -- The next runs to claim: the columns that must be equal, then the order of the claim. Runs that are not due yet stand apart.
   create index runs_ready on runs (shard, type, version, priority desc, due, id) where readiness = 'ready';
   create index runs_timed on runs (shard, type, version, due, id) where readiness = 'timed';
-  -- What a takeover looks for.
+  -- For takeovers.
   create index runs_held on runs (shard, session, id) where session is not null;
   create index runs_deadline on runs (shard, deadline, id) where deadline is not null;
   create index runs_timeout on runs (shard, timeout_at, id) where timeout_at is not null and ended_at is null;
@@ -102,7 +102,7 @@ export const migrations: readonly string[] = [
   -- In quotes, or libsql writes it in capitals on the way to a server.
   alter table runs add column "key" text;
   alter table runs add column key_scope text not null default 'workflow';
-  -- What must be unique among live runs.
+  -- The business key with its scope: unique among live runs.
   alter table runs add column unique_key text;
   alter table runs add column idempotency_key text;
   -- The type that its idempotency key belongs to: that of its start, also when the run goes on as another.
@@ -120,7 +120,7 @@ export const migrations: readonly string[] = [
     where unique_key is not null and ended_at is null and deleted_at is null;
   create unique index runs_idempotency on runs (shard, idempotency_key, started_as)
     where idempotency_key is not null and deleted_at is null;
-  -- What people look for.
+  -- For lists of runs and their filters.
   create index runs_key on runs (shard, key, id) where key is not null;
   create index runs_parent on runs (shard, parent_id, id) where parent_id is not null;
   create table tags (
@@ -129,9 +129,9 @@ export const migrations: readonly string[] = [
     run_id text not null,
     primary key (shard, tag, run_id)
   ) strict;
-  -- What a heartbeat tells.
+  -- For heartbeats.
   create index runs_control_requested on runs (shard, session, id) where control_request is not null;
-  -- Time ends nothing that was removed.
+  -- A removed run has no timeout.
   drop index runs_timeout;
   create index runs_timeout on runs (shard, timeout_at, id)
     where timeout_at is not null and ended_at is null and deleted_at is null;
@@ -139,21 +139,21 @@ export const migrations: readonly string[] = [
   create index runs_expiry on runs (shard, expires_at, id) where expires_at is not null and deleted_at is null;
   `,
   `
-  -- Other runs are told of its end, or are cancelled with it.
+  -- Other runs are notified of its end, or cancelled with it.
   alter table runs add column watched integer not null default 0;
   alter table messages add column kind text not null default 'signal';
-  -- What becomes of it when its run ends without having taken it: it is discarded, a dead letter, or a broadcast to the topic of
-  -- its name, which delivers and retains it so. And what became of it then.
+  -- The policy if its run ends without taking it: it is discarded, a dead letter, or a broadcast to the topic of
+  -- its name, which delivers and retains it like this. And its fate then.
   alter table messages add column on_unread text;
   alter table messages add column delivery text;
   alter table messages add column retain_ms integer;
   alter table messages add column fate text;
-  -- A mailbox may be long, and most of it taken: what is left is found in its order, and by name.
+  -- A mailbox may be long, and most of it taken: unread messages are found in order, and by name.
   create index messages_unread on messages (shard, run_id, position) where taken_by is null;
   create index messages_named on messages (shard, run_id, name, position) where taken_by is null;
   create index messages_dead on messages (shard, at, run_id, id) where fate = 'dead';
 
-  -- Who waits on the end of a run or on a topic, found by what is waited for.
+  -- Runs that wait on the end of a run or on a topic, found by that run or topic.
   create table waits (
     shard integer not null,
     kind text not null,
@@ -179,7 +179,7 @@ export const migrations: readonly string[] = [
     id text not null,
     delivery text not null,
     data text not null,
-    -- What becomes of its messages, as JSON: no statement looks in.
+    -- The policy of its unread messages, as JSON: no statement reads inside it.
     policy text,
     at integer not null,
     expires_at integer,
@@ -188,9 +188,9 @@ export const migrations: readonly string[] = [
     primary key (shard, topic, position)
   ) strict;
   create unique index broadcasts_id on broadcasts (shard, topic, id);
-  -- Broadcasts that wait for a run; those that went to all subscribers, or to one; and those that time alone takes away.
+  -- Broadcasts that wait for a run; those that went to all subscribers, or to one; and those that expire.
   create index broadcasts_open on broadcasts (shard, topic, position) where delivery = 'one' and taken_by is null;
-  create index broadcasts_told on broadcasts (shard, topic, at) where delivery = 'all';
+  create index broadcasts_to_all on broadcasts (shard, topic, at) where delivery = 'all';
   create index broadcasts_taken on broadcasts (shard, topic, at) where delivery = 'one' and taken_by is not null;
   create index broadcasts_expiry on broadcasts (shard, topic, expires_at)
     where expires_at is not null and taken_by is null;
@@ -223,20 +223,20 @@ export const migrations: readonly string[] = [
     kind text not null,
     target text not null,
     position integer not null,
-    -- The last subscriber who got the broadcast of that position.
+    -- The last subscriber that got the broadcast of that position.
     after_opened_at integer,
     after_run text,
-    -- From when on a worker may take it.
+    -- The time from which a worker may take it.
     due integer not null,
     primary key (shard, kind, target)
   ) strict;
   create index chores_due on chores (shard, due, kind, target);
-  -- The position of the topic when the run subscribed: it gets what was sent after that.
+  -- The position of the topic when the run subscribed: it gets the broadcasts after that.
   alter table waits add column since integer not null default 0;
   create index waits_longest on waits (shard, kind, target, opened_at, run_id) where delivery is not null;
   `,
   `
-  -- The key that its payloads were last written with. The index is of live runs that need one, for who starts without it.
+  -- The key that its payloads were last written with. The index has the live runs that need one, for workers that start without it.
   alter table runs add column key_id text;
   create index runs_keyed on runs (shard, key_id) where key_id is not null and ended_at is null and deleted_at is null;
   `,

@@ -29,8 +29,8 @@ export function lend<Thing extends object>(thing: Thing): Loan<Thing> {
     if (!isOver) return
     throw new HoldfastError(
       'INVALID_OPTION',
-      'This transaction is over: it was committed, or rolled back because its time was over, and nothing more can be done in ' +
-        'it. What a function does with it must be awaited before the function returns.',
+      'This transaction is over: it was committed, or rolled back because its time was over, and takes no ' +
+        'more calls. Await every call on it before the function returns.',
     )
   }
   const wrap = <Wrapped extends object>(origin: Wrapped): Wrapped => {

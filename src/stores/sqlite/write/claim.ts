@@ -9,7 +9,7 @@ import type { Connection } from '../driver/connection.ts'
 import { runOf } from '../schema/rows.ts'
 import { hasEnded, isListed } from './sessions.ts'
 
-/** At most so many come due in one claim, so that a long standstill does not become a long transaction. */
+/** At most this many come due in one claim, so that a long standstill does not become a long transaction. */
 const promotedAtOnce = 10_000
 
 /** A claim without a list of keys has no condition on keys. */

@@ -13,7 +13,7 @@ export const sessionCases: readonly ContractCase[] = [
         lost: [],
         unknownLeases: [],
         controlRequests: [],
-        mail: [],
+        messages: [],
         timedOut: [],
         now: clock.now(),
       })
@@ -52,7 +52,7 @@ export const sessionCases: readonly ContractCase[] = [
           lost: [],
           unknownLeases: [],
           controlRequests: [],
-          mail: [],
+          messages: [],
           timedOut: [],
           now: clock.now(),
         })
@@ -135,7 +135,7 @@ export const sessionCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'PQ-C3 a deadline is moved by its holder and by nobody else, who is told so',
+    name: 'PQ-C3 only the holder of a run moves its deadline; another session is told that it has lost the run',
     async run({ clock, hold, beat, run, store }) {
       await beat('me')
       const [held, given] = [

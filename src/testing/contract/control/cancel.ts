@@ -24,7 +24,7 @@ async function orphanCancelled(bench: ContractBench, undo: boolean): Promise<Hel
 
 export const cancelCases: readonly ContractCase[] = [
   {
-    name: 'HE-P1 a run that nobody holds and that has nothing to undo is cancelled at once, wherever it stands',
+    name: 'HE-P1 a run without a holder and without undo work is cancelled at once, in every status',
     async run(bench) {
       const { clock, start, hold, park, control, run, journal } = bench
       const parked = await hold()
@@ -118,7 +118,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'SW-P2 HE-P1 PQ-P1 whoever does not know of the cancellation cannot end the run otherwise, nor begin it anew',
+    name: 'SW-P2 HE-P1 PQ-P1 a holder that does not know of the cancellation cannot end the run otherwise, nor continue it as new',
     async run(bench) {
       const { hold, control, run, journal, transition, send, commit } = bench
       const held = await hold()
@@ -230,7 +230,7 @@ export const cancelCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'HE-P1 a cancellation that waits for nobody ends the run at once, and its holder is refused from then on',
+    name: 'HE-P1 an immediate cancellation ends the run at once, and its holder is refused from then on',
     async run(bench) {
       const { clock, control, run, transition, send, store, beat } = bench
       await beat('me')

@@ -68,7 +68,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'WC-W2 what nobody waits for is kept for those who come, in order, one each, and their lease is kept',
+    name: 'WC-W2 messages that no run waits for are kept for later subscribers, in order, one each, and these keep their lease',
     async run(bench) {
       for (const id of ['a', 'b']) assert.deepEqual(await publish(bench, id, jobs), { outcome: 'queued', runs: 0 })
       await bench.clock.advance(1_000_000_000)
@@ -130,7 +130,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'WC-C1 a wait on a queue that races with what is sent to it never sleeps on it, and nobody else gets it',
+    name: 'WC-C1 a wait on a queue that races with a message never sleeps through it, and no other run gets the message',
     async run(bench) {
       for (let round = 0; round < 15; round += 1) {
         const topic = { ...jobs, name: `jobs-${round}` }

@@ -36,7 +36,7 @@ export const continueAsNewCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'HE-V3 a run keeps its version, whoever claims others, until it begins anew itself',
+    name: 'HE-V3 a run keeps its version until it continues as new, even if workers of other versions claim',
     async run({ selector, start, claim, hold, commit, store }) {
       const newer = { ...selector, version: 2 }
       const { id } = await start()

@@ -59,7 +59,7 @@ export const removeCases: readonly ContractCase[] = [
     },
   },
   {
-    name: 'SW-P1 a removed run that its holder leaves, gives back or loses is idle: nobody gets it again',
+    name: 'SW-P1 a removed run that its holder leaves, gives back or loses is idle: no worker claims it again',
     async run(bench) {
       const { clock, beat, run, store, commit, rescue, claim, control } = bench
       const left = [

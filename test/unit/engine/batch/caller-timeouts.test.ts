@@ -142,7 +142,7 @@ describe('a caller', () => {
       ['d', unavailable('d', true)],
       ['e', unavailable('e', false)],
     ])
-    expect(String(outcomes.get('a'))).toContain('may have happened or not. Send a again.')
+    expect(String(outcomes.get('a'))).toContain('may or may not have taken effect. Send a again.')
     expect(String(outcomes.get('e'))).toContain('nothing has happened')
   })
 

@@ -37,7 +37,8 @@ function setUp() {
     state,
     calls,
     gone,
-    leave: (...runIds: readonly string[]) => runIds.forEach((id) => releases.release({ id } as Run, lease)),
+    leave: (...runIds: readonly string[]) =>
+      runIds.forEach((id) => releases.release({ id, type: 'order' } as Run, lease)),
   }
 }
 
@@ -91,7 +92,10 @@ describe('runs that are given back', () => {
     leave('a', 'b')
     await clock.advance(60_000)
     expect(calls).toHaveLength(20)
-    expect(logger.messages('error')).toEqual(['Run a could not be given back.', 'Run b could not be given back.'])
+    expect(logger.messages('error')).toEqual([
+      'Run a of "order" could not be given back.',
+      'Run b of "order" could not be given back.',
+    ])
     expect(clock.pending).toBe(0)
   })
 

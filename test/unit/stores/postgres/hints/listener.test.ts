@@ -169,7 +169,7 @@ describe('the listener', () => {
       await turns()
     }
     expect(listener.hears).toBe(true)
-    expect(ports.warnings).toEqual([expect.stringContaining('cannot be heard for now')])
+    expect(ports.warnings).toEqual([expect.stringContaining('do not arrive for now')])
     const pauses = ports.clock.asked.slice(0, 4)
     expect(pauses).toEqual(pauses.toSorted((a, b) => a - b))
     listener.close()
