@@ -5,6 +5,7 @@ import type { KeyScope } from '../../../core/model/key.ts'
 import type { TakenMessage } from '../../../core/invariants/invariant.ts'
 import type { Fate, DeliveryOutcome } from '../../../core/model/message.ts'
 import type { Readiness, Run, RunStatus, UndoState, ControlRequest } from '../../../core/model/run.ts'
+import type { AdvanceColumns, LeaveColumns } from '../../../core/rules/advance.ts'
 import type { ClaimColumns } from '../../../core/rules/claims/claim.ts'
 import { loadPage, type Loaded, type LoadRequest } from '../../../core/rules/claims/load.ts'
 import type { LoadBudgets } from '../../../core/rules/claims/load-budget.ts'
@@ -192,6 +193,33 @@ export class Row {
     this.deadline = columns.deadline
     this.expiresAt = columns.expiresAt
     this.wakeNames = columns.wakeNames
+  }
+
+  /** Copies what a transition writes while the lease stays; `seq` is the length of the journal. */
+  adoptAdvance(columns: AdvanceColumns): void {
+    this.crashes = columns.crashes
+    this.updatedAt = columns.updatedAt
+    this.keyId = columns.keyId
+    this.undo = columns.undo
+    this.timeoutAt = columns.timeoutAt
+    this.expiresAt = columns.expiresAt
+    this.type = columns.type
+    this.version = columns.version
+    this.feed = columns.feed
+    this.base = columns.base
+  }
+
+  /** Copies what a transition writes with which the lease ends. */
+  adoptLeave(columns: LeaveColumns): void {
+    this.status = columns.status
+    this.readiness = columns.readiness
+    this.due = columns.due
+    this.session = columns.session
+    this.deadline = columns.deadline
+    this.wakeNames = columns.wakeNames?.slice() ?? null
+    this.controlRequest = columns.controlRequest
+    this.timeoutAt = columns.timeoutAt
+    this.endedAt = columns.endedAt
   }
 
   /** The row as others may see it: later changes do not reach it. */

@@ -74,13 +74,10 @@ export class Tables {
     if (at !== null) this.hints.give({ kind: 'deadline', at })
   }
 
-  end(row: Row, now: number): void {
-    row.endedAt = now
-    row.expiresAt = null
+  /** The row, which no queue has, is over. */
+  end(row: Row): void {
     this.keys.free(row)
     this.keys.take(row)
-    this.bounds.note(row)
-    this.queues.remove(row, 'idle')
     this.hints.give({ kind: 'ended', runId: row.id })
   }
 
