@@ -129,6 +129,7 @@ export {
   nextRescue,
   releaseRun,
   rescuedTogether,
+  rescueOrder,
   rescueRun,
   type RescuedRuns,
 } from './core/rules/claims/rescue.ts'

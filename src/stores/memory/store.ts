@@ -170,11 +170,10 @@ export class MemoryStore implements Store, StoreAdmin, StoreSecrets {
     const unitOfWork = this.now()
     const { now } = unitOfWork
     const sessionsEnded = this.tables.bounds.sessions.endExpired(now)
-    const orphans = this.tables.bounds.orphans(now)
-    const over = this.tables.bounds.over(now)
-    const found = [...orphans, ...over].slice(0, request.limit)
+    const lost = this.tables.bounds.toRescue(now)
+    const found = lost.slice(0, request.limit)
     const rescued = rescuedTogether(found.map(({ id }) => rescueRun(unitOfWork, unitOfWork.run(id), request)))
-    const more = found.length < orphans.length + over.length
+    const more = found.length < lost.length
     const suspects = this.tables.queues.nextIsolated()
     return { ...rescued, sessionsEnded, suspects, more, next: this.tables.bounds.next(), now }
   }

@@ -31,6 +31,7 @@ import {
   releaseRun,
   report,
   rescuedTogether,
+  rescueOrder,
   rescueRun,
   rewriteObjection,
   startRun,
@@ -119,7 +120,8 @@ export class ToyStore implements Store, StoreAdmin {
     const dead = [...sessions].filter(([, { aliveUntil, hasEnded }]) => !hasEnded && aliveUntil <= now)
     for (const [id, session] of dead) sessions.set(id, { ...session, hasEnded: true })
     const isAlive = (session: string): boolean => sessions.get(session)?.hasEnded === false
-    const found = [...this.byId((run) => isOrphaned(run, isAlive, now)), ...this.byId((run) => isOverdue(run, now))]
+    const isLost = (run: Run): boolean => isOrphaned(run, isAlive, now) || isOverdue(run, now)
+    const found = [...runs.values()].filter(isLost).sort(rescueOrder)
     const chosen = found.slice(0, request.limit)
     const rescued = rescuedTogether(chosen.map(({ id }) => rescueRun(work, work.run(id), request)))
     const living = [...sessions.values()].filter(({ hasEnded }) => !hasEnded)
